@@ -1,0 +1,3 @@
+//! Placeholder until the crate is written.
+
+fn main() {}
