@@ -1,0 +1,98 @@
+//! The answer: outcomes per item, views, or why not now.
+
+use ikada_consensus::NodeId;
+use ikada_state::{Grant, Lsn, Member, QueueView, Refusal, Reply, ShardId, TaskView};
+
+/// What a call came to.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// One outcome per order, in the order given.
+    Written(Vec<Outcome>),
+    /// Tasks granted; empty when the wait ended without any.
+    Claimed(Vec<Grant>),
+    /// One outcome per claim, in the order given.
+    Renewed(Vec<RenewOutcome>),
+    /// The state asked for.
+    View {
+        /// What was found.
+        view: View,
+        /// The position of each shard that was read.
+        lsns: Vec<(ShardId, Lsn)>,
+        /// For stale reads: time since this node last heard that it is up to date; 0 otherwise.
+        age_ms: u64,
+    },
+    /// An administrative order was accepted.
+    Accepted,
+    /// An administrative order was refused.
+    Refused(Refusal),
+    /// Ask this node instead (only for `Routing::Redirect`).
+    Redirect(NodeId),
+    /// Nothing was decided.
+    Unavailable(Unavailable),
+}
+
+/// What became of one order.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// Committed and applied; a refusal is also a committed reply.
+    Reply {
+        /// What apply said.
+        reply: Reply,
+        /// Where.
+        shard: ShardId,
+        /// At which position.
+        lsn: Lsn,
+    },
+    /// May or may not have been committed: ask again with the same request id.
+    Unknown,
+    /// Was not committed by this call.
+    Unavailable(Unavailable),
+}
+
+/// What became of one renewal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RenewOutcome {
+    /// The claim lives for this long again.
+    Renewed {
+        /// Lifetime from now.
+        ttl_ms: u64,
+    },
+    /// The claim is not, or no longer, this worker's.
+    Refused(Refusal),
+    /// No leader answered in time; the claim may still be good.
+    Unknown,
+}
+
+/// Why a call could not be decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unavailable {
+    /// No leader of a needed shard was known until the deadline.
+    NoLeader {
+        /// The shard without one.
+        shard: ShardId,
+    },
+    /// Too much is waiting already.
+    Overloaded {
+        /// Which bound was met.
+        what: &'static str,
+    },
+    /// The node is stopping.
+    Stopping,
+}
+
+/// What a read found.
+#[derive(Debug, Clone)]
+pub enum View {
+    /// A task, if it exists.
+    Task(Option<TaskView>),
+    /// A page of tasks, in id order.
+    Tasks(Vec<TaskView>),
+    /// A queue, if it exists.
+    Queue(Option<QueueView>),
+    /// All queues, in name order.
+    Queues(Vec<QueueView>),
+    /// The recorded reply of a request, if committed.
+    Request(Option<Reply>),
+    /// The members.
+    Members(Vec<Member>),
+}

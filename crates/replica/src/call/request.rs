@@ -1,0 +1,132 @@
+//! The question: a call, its deadline and its kind.
+
+use ikada_consensus::{Change, NodeId};
+use ikada_state::{
+    Fence, Lsn, Namespace, Order, QueueName, RequestId, SessionId, ShardId, TaskId, TaskState,
+    WorkerId,
+};
+
+/// The caller's handle for one call; unique within one process run.
+pub type CallId = u64;
+
+/// One client request.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Handle under which the answer comes back.
+    pub id: CallId,
+    /// How long the caller waits, from now on.
+    pub timeout_ms: u64,
+    /// What to do when another node leads.
+    pub routing: Routing,
+    /// The question itself.
+    pub request: Request,
+}
+
+/// What a node does with a call that another node must decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Routing {
+    /// Pass it on and answer on the leader's behalf.
+    Forward,
+    /// Tell the caller which node to ask, if a single other node leads all that it touches.
+    Redirect,
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub enum Request {
+    /// Commands, each with its own outcome. Every order carries a request key, or is idempotent by its fence.
+    Write(Vec<Order>),
+    /// The next ready tasks, waiting for some if there are none.
+    Claim(ClaimCall),
+    /// Proof of life for claims; costs no log entry.
+    Renew(Renewal),
+    /// A look at the state.
+    Read(Query, Consistency),
+    /// Move leadership of one shard (or of all that this names) to a node, or away from its leader.
+    Transfer {
+        /// Which shard.
+        shard: ShardId,
+        /// The chosen node; absent means the most caught-up other voter.
+        to: Option<NodeId>,
+    },
+    /// Change the voters of one shard.
+    Change {
+        /// Which shard.
+        shard: ShardId,
+        /// What to add and remove.
+        change: Change,
+    },
+}
+
+/// A worker's wish for tasks.
+#[derive(Debug, Clone)]
+pub struct ClaimCall {
+    /// Namespace of the queues.
+    pub namespace: Namespace,
+    /// The worker that will run them.
+    pub worker: WorkerId,
+    /// The worker's process run.
+    pub session: SessionId,
+    /// Queues to take from, at least one.
+    pub queues: Vec<QueueName>,
+    /// Free slots, at least one.
+    pub count_max: u32,
+    /// How long to wait for work before answering with nothing.
+    pub wait_ms: u64,
+    /// Makes a resend return the same grant.
+    pub request: RequestId,
+}
+
+/// A worker's proof that it still runs what it claimed.
+#[derive(Debug, Clone)]
+pub struct Renewal {
+    /// Namespace of the tasks.
+    pub namespace: Namespace,
+    /// The worker that holds them.
+    pub worker: WorkerId,
+    /// Each claim held, by task and fence.
+    pub claims: Vec<(TaskId, Fence)>,
+}
+
+/// How fresh a read must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Consistency {
+    /// Includes every write acknowledged before the read began.
+    Linearizable,
+    /// Whatever this node has applied; the answer is labelled with its age.
+    Stale,
+    /// At least as new as these positions (read your own writes).
+    AtLeast(Vec<(ShardId, Lsn)>),
+}
+
+/// What to look at.
+#[derive(Debug, Clone)]
+pub enum Query {
+    /// One task.
+    Task(Namespace, TaskId),
+    /// A page of tasks.
+    Tasks(TaskFilter),
+    /// Settings and counters of one queue, summed over all shards.
+    Queue(Namespace, QueueName),
+    /// All queues of a namespace.
+    Queues(Namespace),
+    /// What became of a request id.
+    Request(Namespace, RequestId, u32),
+    /// The cluster's members and the slot map's shard count.
+    Members,
+}
+
+/// Which tasks a listing shows.
+#[derive(Debug, Clone)]
+pub struct TaskFilter {
+    /// Namespace of the tasks.
+    pub namespace: Namespace,
+    /// Only this queue.
+    pub queue: Option<QueueName>,
+    /// Only this state.
+    pub state: Option<TaskState>,
+    /// Continue after this id (ids are listed in order).
+    pub after: Option<TaskId>,
+    /// At most this many.
+    pub limit: usize,
+}

@@ -1,0 +1,108 @@
+//! How a node describes itself: roles, positions, peers, and the ring of role changes (MQ-27, B4-52).
+//!
+//! Plain values copied out of the replica; nothing here decides anything.
+
+use ikada_consensus::{NodeId, Role};
+use ikada_state::{Lsn, Member, ShardId};
+
+/// One node's view of itself and its peers.
+#[derive(Debug, Clone)]
+pub struct NodeStatus {
+    /// This node.
+    pub node: NodeId,
+    /// The cluster's id.
+    pub cluster: u64,
+    /// Every shard of this node, in order.
+    pub shards: Vec<ShardStatus>,
+    /// Every other member, in id order.
+    pub peers: Vec<PeerStatus>,
+    /// All members as shard 0 records them.
+    pub members: Vec<Member>,
+    /// Our wall clock minus the voters' median, in ms.
+    pub clock_offset_ms: i64,
+    /// Calls waiting for an answer.
+    pub calls_waiting: usize,
+    /// Claims parked for want of work.
+    pub claims_parked: usize,
+    /// Whether a graceful stop has begun.
+    pub stopping: bool,
+}
+
+/// One shard on one node.
+#[derive(Debug, Clone)]
+pub struct ShardStatus {
+    /// Which shard.
+    pub shard: ShardId,
+    /// What this node is in it.
+    pub role: Role,
+    /// The current term.
+    pub term: u64,
+    /// The proven leader, if any (B4-47: never a mere candidate).
+    pub leader: Option<NodeId>,
+    /// Whom this node voted for in this term.
+    pub voted_for: Option<NodeId>,
+    /// Highest index known to be committed.
+    pub commit: u64,
+    /// Position of the state.
+    pub applied: Lsn,
+    /// Log time of the state.
+    pub log_time_ms: u64,
+    /// Last index in the log.
+    pub last_index: u64,
+    /// The log begins after this index.
+    pub start_index: u64,
+    /// Hash of the state at `applied`.
+    pub hash: u64,
+    /// Voting members.
+    pub voters: Vec<NodeId>,
+    /// Members that do not vote.
+    pub learners: Vec<NodeId>,
+    /// Whether a membership change is under way.
+    pub joint: bool,
+    /// Whether the log was damaged and is being fetched again (R11).
+    pub repairing: bool,
+    /// When the role last changed, wall clock.
+    pub role_since_ms: u64,
+    /// Tasks scheduled, ready, claimed; finished ones still kept.
+    pub scheduled: u64,
+    /// Ready to be claimed.
+    pub ready: u64,
+    /// Being worked on.
+    pub claimed: u64,
+    /// Finished and still listed.
+    pub finished: u64,
+}
+
+/// One peer as this node sees it.
+#[derive(Debug, Clone)]
+pub struct PeerStatus {
+    /// Which node.
+    pub node: NodeId,
+    /// Whether a connection stands.
+    pub connected: bool,
+    /// Milliseconds since anything was heard from it; absent if never.
+    pub heard_ms_ago: Option<u64>,
+    /// Its wall clock minus ours, as far as frames tell.
+    pub clock_offset_ms: Option<i64>,
+}
+
+/// One role change.
+#[derive(Debug, Clone)]
+pub struct RoleEvent {
+    /// Counts up from 1 in this process.
+    pub sequence: u64,
+    /// When, by this node's wall clock.
+    pub wall_ms: u64,
+    /// Which shard.
+    pub shard: ShardId,
+    /// In which term.
+    pub term: u64,
+    /// What this node became.
+    pub role: Role,
+    /// Whom it follows or is.
+    pub leader: Option<NodeId>,
+    /// Whom it voted for in that term.
+    pub vote: Option<NodeId>,
+    /// Why, in a few stable words.
+    pub reason: &'static str,
+}
