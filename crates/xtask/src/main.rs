@@ -1,3 +1,89 @@
-//! Placeholder until the crate is written.
+//! `cargo xtask`: the one gate that every change passes, and the tools around it.
+//!
+//! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
+//! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
+//! Leaves out: releases, benchmarks, and anything that needs a running cluster.
+//!
+//! This file only routes: it reads the arguments and picks the exit code.
 
-fn main() {}
+mod fix;
+mod tidy;
+mod tree;
+mod verify;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask verify                  everything CI runs, with a table at the end
+  cargo xtask verify --only tidy,fmt  two steps
+  cargo xtask verify --list           the names of the steps
+  cargo xtask tidy                    the house rules alone, in seconds
+  cargo xtask fix                     format, and let clippy mend what it can";
+
+/// Checks and mends this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every check; edits nothing.
+    #[command(after_help = EXAMPLES)]
+    Verify {
+        /// Run only these steps, separated by commas, in the order of the list.
+        #[arg(long, value_delimiter = ',', value_name = "STEP")]
+        only: Vec<String>,
+        /// Print the steps and what each one runs, then stop.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Format the code and apply clippy's suggestions; edits files.
+    Fix,
+    /// Check the house rules: arrows, purity, sizes, headers, papers; edits nothing.
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the chosen command and says whether everything was in order.
+fn run() -> anyhow::Result<bool> {
+    let arguments = Arguments::parse();
+    let root = workspace_root()?;
+    match arguments.command {
+        Command::Verify { list: true, .. } => {
+            verify::list(&root)?;
+            Ok(true)
+        }
+        Command::Verify { only, .. } => verify::run(&root, &only),
+        Command::Fix => fix::run(&root),
+        Command::Tidy => tidy::run(&root),
+    }
+}
+
+/// The folder of the workspace manifest: two above this crate's, which cargo names when it runs or builds us.
+fn workspace_root() -> anyhow::Result<PathBuf> {
+    let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest_dir
+        .parent()
+        .and_then(Path::parent)
+        .map(Path::to_path_buf)
+        .with_context(|| format!("no workspace above {}", manifest_dir.display()))
+}

@@ -1,0 +1,94 @@
+//! A function fits a screen: at most 70 lines of code, 120 in tests.
+//!
+//! Promises: counts from the signature to the closing brace, comment and blank lines left out, so that explaining never
+//! costs. Methods, trait defaults and nested functions count each for itself.
+
+use super::{Finding, is_test_file, syntax};
+use crate::tree::{File, Tree};
+
+const CODE_LINES_MAX: usize = 70;
+const TEST_CODE_LINES_MAX: usize = 120;
+
+/// Measures every function.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    tree.rust().flat_map(judge).collect()
+}
+
+fn judge(file: &File) -> Vec<Finding> {
+    // A file that does not parse is reported by `file_size`.
+    let (Ok(tokens), Ok(functions)) = (syntax::tokens(&file.text), syntax::functions(&file.text))
+    else {
+        return Vec::new();
+    };
+    let code_lines = syntax::code_lines(&tokens);
+    let mut findings = Vec::new();
+    for function in functions {
+        let is_test = function.is_test || is_test_file(&file.path);
+        let limit = if is_test {
+            TEST_CODE_LINES_MAX
+        } else {
+            CODE_LINES_MAX
+        };
+        let count = code_lines
+            .range(function.first_line..=function.last_line)
+            .count();
+        if count > limit {
+            findings.push(Finding {
+                path: file.path.clone(),
+                line: function.first_line,
+                rule: "function-size",
+                advice: format!(
+                    "split `{}`: {count} code lines, at most {limit}",
+                    function.name
+                ),
+            });
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(body_lines: usize, line: &str) -> String {
+        format!(
+            "fn a() {{\n{}}}\n",
+            format!("    {line}\n").repeat(body_lines)
+        )
+    }
+
+    #[test]
+    fn limit_counts_code_lines() {
+        let fits = function(68, "b();");
+        let long = format!("\n{}", function(69, "b();"));
+        let explained = function(200, "// why");
+        let tree = Tree::of(&[
+            ("fits.rs", &fits),
+            ("long.rs", &long),
+            ("explained.rs", &explained),
+        ]);
+        let found = check(&tree);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].path.as_str(), found[0].line), ("long.rs", 2));
+        assert!(found[0].advice.contains("71 code lines"));
+    }
+
+    #[test]
+    fn tests_may_be_longer() {
+        let test = format!("#[test]\n{}", function(118, "b();"));
+        let long = format!("#[test]\n{}", function(119, "b();"));
+        let plain = function(118, "b();");
+        let tree = Tree::of(&[
+            ("a.rs", &test),
+            ("b.rs", &long),
+            ("x/tests/c.rs", &plain),
+            ("d_test.rs", &plain),
+        ]);
+        let paths: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|finding| finding.path)
+            .collect();
+        assert_eq!(paths, ["b.rs"]);
+    }
+}

@@ -1,0 +1,245 @@
+//! The steps of `verify`, cheapest first, and the commands they run.
+//!
+//! Promises: every command is printed before it runs, so that one step can be repeated by hand. Steps share nothing but the
+//! workspace. Leaves out: installing tools (`.ci/run` does that); a missing tool is named with the command that installs it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+
+use super::{Outcome, advisories};
+use crate::{tidy, tree};
+
+/// The pinned version of cargo-deny; `.ci/run` installs the same.
+pub const CARGO_DENY_VERSION: &str = "0.20.2";
+
+/// One check.
+pub struct Step {
+    /// As in `--only`.
+    pub name: &'static str,
+    /// What it runs or checks, in one line.
+    pub what: &'static str,
+    /// Runs it in the workspace at this path.
+    pub run: fn(&Path) -> anyhow::Result<Outcome>,
+}
+
+/// All steps in the order they run.
+pub const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        what: "cargo fmt --all --check",
+        run: |root| cargo(root, &["fmt", "--all", "--check"]),
+    },
+    Step {
+        name: "tidy",
+        what: "the house rules (cargo xtask tidy)",
+        run: |root| {
+            Ok(match tidy::run(root)? {
+                true => Outcome::Passed,
+                false => {
+                    Outcome::Failed("house rules are broken; see the findings above".to_owned())
+                }
+            })
+        },
+    },
+    Step {
+        name: "deny",
+        what: "licences, banned crates and sources (cargo deny)",
+        run: |root| deny(root, &["bans", "licenses", "sources"], false),
+    },
+    Step {
+        name: "advisories",
+        what: "known vulnerabilities in dependencies (cargo deny)",
+        run: check_advisories,
+    },
+    Step {
+        name: "clippy",
+        what: "cargo clippy --workspace --all-targets, warnings are errors",
+        run: |root| {
+            let arguments = [
+                "clippy",
+                "--locked",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ];
+            cargo(root, &arguments)
+        },
+    },
+    Step {
+        name: "clippy-planted",
+        what: "the same for the simulator with planted defects compiled in",
+        run: clippy_planted,
+    },
+    Step {
+        name: "doc",
+        what: "cargo doc --no-deps, warnings are errors",
+        run: |root| {
+            let arguments = ["doc", "--locked", "--workspace", "--no-deps"];
+            execute(command(root, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
+        },
+    },
+    Step {
+        name: "test",
+        what: "cargo nextest run --workspace (cargo test where nextest is missing)",
+        run: test,
+    },
+    Step {
+        name: "doctest",
+        what: "cargo test --workspace --doc",
+        run: |root| cargo(root, &["test", "--locked", "--workspace", "--doc"]),
+    },
+    Step {
+        name: "sim-seeds",
+        what: "300 fixed seeds of the simulator, release build",
+        run: |root| {
+            let arguments = [
+                "run",
+                "--locked",
+                "--release",
+                "-p",
+                "ikada-sim",
+                "--",
+                "run",
+                "--seeds",
+                "300",
+            ];
+            cargo(root, &arguments)
+        },
+    },
+    Step {
+        name: "sim-meta",
+        what: "the simulator finds every planted defect, release build",
+        run: sim_meta,
+    },
+];
+
+fn check_advisories(root: &Path) -> anyhow::Result<Outcome> {
+    if let Some(outcome) = deny_is_missing(root) {
+        return Ok(outcome);
+    }
+    match advisories::prepare(root)? {
+        advisories::Database::Local => deny(root, &["advisories"], true),
+        advisories::Database::Fetched => deny(root, &["advisories"], false),
+        advisories::Database::Absent(reason) => Ok(Outcome::Skipped(reason)),
+    }
+}
+
+fn deny(root: &Path, checks: &[&str], offline: bool) -> anyhow::Result<Outcome> {
+    if let Some(outcome) = deny_is_missing(root) {
+        return Ok(outcome);
+    }
+    let mut arguments = vec!["deny", "--workspace", "--all-features", "--locked"];
+    if offline {
+        arguments.push("--offline");
+    }
+    arguments.extend(["check", "--hide-inclusion-graph"]);
+    arguments.extend(checks);
+    cargo(root, &arguments)
+}
+
+fn deny_is_missing(root: &Path) -> Option<Outcome> {
+    let advice = format!(
+        "cargo-deny is missing: cargo install cargo-deny --version {CARGO_DENY_VERSION} --locked"
+    );
+    (!has(root, &["deny", "--version"])).then_some(Outcome::Failed(advice))
+}
+
+fn clippy_planted(root: &Path) -> anyhow::Result<Outcome> {
+    if !sim_has_planted(root)? {
+        return Ok(Outcome::Skipped(
+            "ikada-sim has no feature `planted`".to_owned(),
+        ));
+    }
+    let arguments = [
+        "clippy",
+        "--locked",
+        "-p",
+        "ikada-sim",
+        "--all-targets",
+        "--features",
+        "planted",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    cargo(root, &arguments)
+}
+
+fn test(root: &Path) -> anyhow::Result<Outcome> {
+    if has(root, &["nextest", "--version"]) {
+        return cargo(root, &["nextest", "run", "--locked", "--workspace"]);
+    }
+    eprintln!("cargo-nextest is missing, falling back to cargo test");
+    cargo(
+        root,
+        &[
+            "test",
+            "--locked",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+        ],
+    )
+}
+
+fn sim_meta(root: &Path) -> anyhow::Result<Outcome> {
+    let mut arguments = vec!["run", "--locked", "--release", "-p", "ikada-sim"];
+    if sim_has_planted(root)? {
+        arguments.extend(["--features", "planted"]);
+    }
+    arguments.extend(["--", "meta"]);
+    cargo(root, &arguments)
+}
+
+fn sim_has_planted(root: &Path) -> anyhow::Result<bool> {
+    let metadata = tree::metadata(root)?;
+    let mut packages = metadata["packages"].as_array().into_iter().flatten();
+    let sim = packages.find(|package| package["name"] == "ikada-sim");
+    Ok(sim.is_some_and(|package| package["features"]["planted"].is_array()))
+}
+
+/// Whether a cargo subcommand is installed.
+fn has(root: &Path, arguments: &[&str]) -> bool {
+    let status = command(root, arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn command(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    // Set by the cargo that started us; some build scripts watch it and would rebuild for nothing.
+    command
+        .args(arguments)
+        .current_dir(root)
+        .env_remove("CARGO_MANIFEST_DIR")
+        .stdin(Stdio::null());
+    command
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<Outcome> {
+    execute(&mut command(root, arguments))
+}
+
+fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
+    let words: Vec<_> = command
+        .get_args()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let line = format!("cargo {}", words.join(" "));
+    eprintln!("{line}");
+    let status = command
+        .status()
+        .with_context(|| format!("`{line}` could not be started"))?;
+    Ok(if status.success() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed(format!("`{line}` ended with {status}"))
+    })
+}
