@@ -1,1 +1,28 @@
-//! Placeholder until the crate is written.
+//! Bytes that survive: the shared write-ahead log, snapshots and the node's identity.
+//!
+//! Promises
+//! - What [`Log::sync`] returned `Ok` for is there after a crash, a kill or a power cut.
+//! - Damage is never mistaken for a torn tail: bytes that some later record proves durable are either
+//!   read back intact, or reported per shard as a *floor* that the shard must reach again before it
+//!   may vote or lead. Nothing is deleted on recovery; files move to `quarantine/`.
+//! - Term and vote exist twice. If neither copy can be trusted the log refuses to open.
+//! - A snapshot exists exactly when its manifest does.
+//! - Any failed write or sync is a [`Fault`]: the process must exit and recover by reading the disk.
+//!
+//! Left out: what entries mean, who may write them, when to snapshot, threads and scheduling. Callers
+//! hand in a [`Disk`]; the real one and the simulated one pass the same suite (`tests/disk.rs`).
+
+pub mod disk;
+pub mod identity;
+pub mod log;
+pub mod planted;
+pub mod snapshot;
+
+mod codec;
+
+pub use disk::{Disk, DiskFile, RealDisk, SimCounters, SimDisk};
+pub use identity::{Identity, IdentityError};
+pub use log::{
+    Fault, Log, LogOptions, LogStats, OpenError, Record, RecoveredEntry, RecoveredShard, Recovery,
+};
+pub use snapshot::{Manifest, SnapshotError, SnapshotWriter, Snapshots};
