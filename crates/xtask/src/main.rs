@@ -27,7 +27,7 @@ Examples:
 
 /// Checks and mends this repository.
 #[derive(Parser)]
-#[command(name = "cargo xtask", after_help = EXAMPLES)]
+#[command(name = "xtask", bin_name = "cargo xtask", after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -15,10 +15,19 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn judge(file: &File) -> Vec<Finding> {
-    // A file that does not parse is reported by `file_size`.
-    let (Ok(tokens), Ok(functions)) = (syntax::tokens(&file.text), syntax::functions(&file.text))
-    else {
+    // What is not even tokens is reported by `file_size`.
+    let Ok(tokens) = syntax::tokens(&file.text) else {
         return Vec::new();
+    };
+    let finding = |line: usize, advice: String| Finding {
+        path: file.path.clone(),
+        line,
+        rule: "function-size",
+        advice,
+    };
+    let functions = match syntax::functions(&file.text) {
+        Ok(functions) => functions,
+        Err(error) => return vec![finding(1, format!("make the file parse: {error}"))],
     };
     let code_lines = syntax::code_lines(&tokens);
     let mut findings = Vec::new();
@@ -33,15 +42,11 @@ fn judge(file: &File) -> Vec<Finding> {
             .range(function.first_line..=function.last_line)
             .count();
         if count > limit {
-            findings.push(Finding {
-                path: file.path.clone(),
-                line: function.first_line,
-                rule: "function-size",
-                advice: format!(
-                    "split `{}`: {count} code lines, at most {limit}",
-                    function.name
-                ),
-            });
+            let advice = format!(
+                "split `{}`: {count} code lines, at most {limit}",
+                function.name
+            );
+            findings.push(finding(function.first_line, advice));
         }
     }
     findings
@@ -72,6 +77,15 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].path.as_str(), found[0].line), ("long.rs", 2));
         assert!(found[0].advice.contains("71 code lines"));
+    }
+
+    #[test]
+    fn source_that_does_not_parse_is_found() {
+        assert!(
+            check(&Tree::of(&[("a.rs", "fn fn")]))[0]
+                .advice
+                .contains("parse")
+        );
     }
 
     #[test]

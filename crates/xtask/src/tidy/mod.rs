@@ -17,6 +17,7 @@ mod places;
 mod planted;
 mod purity;
 mod syntax;
+mod waivers;
 
 use std::fmt;
 use std::path::Path;
@@ -63,6 +64,7 @@ const RULES: &[Check] = &[
     places::check,
     planted::check,
     purity::check,
+    waivers::check,
 ];
 
 /// All findings in a tree, sorted by place.

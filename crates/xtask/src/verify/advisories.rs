@@ -44,21 +44,20 @@ pub fn prepare(root: &Path) -> anyhow::Result<Database> {
     }
     undress(&root.join(DB_PATH).join(DB_NAME))?;
     // No terminal: a machine without network must not wait for a password.
-    let fetched = Command::new("cargo")
+    let answer = Command::new("cargo")
         .args(["deny", "fetch", "db"])
         .current_dir(root)
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    Ok(if fetched {
-        Database::Fetched
-    } else {
-        Database::Absent(format!(
-            "no copy of the advisory database and no network; set {VARIABLE} to a copy"
-        ))
-    })
+        .output()
+        .context("cargo deny could not be started")?;
+    if answer.status.success() {
+        return Ok(Database::Fetched);
+    }
+    eprint!("{}", String::from_utf8_lossy(&answer.stderr));
+    Ok(Database::Absent(format!(
+        "no copy of the advisory database, and fetching it failed; set {VARIABLE} to a copy"
+    )))
 }
 
 /// The first folder that holds a database. A folder that was named but holds none is an error, not a reason to skip.
@@ -116,6 +115,12 @@ mod tests {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         folder
+    }
+
+    #[test]
+    fn deny_configuration_looks_where_we_lay_it_out() {
+        let configuration = include_str!("../../../../deny.toml");
+        assert!(configuration.contains(&format!("db-path = \"{DB_PATH}\"")));
     }
 
     #[test]

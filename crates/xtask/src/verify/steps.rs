@@ -243,3 +243,14 @@ fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
         Outcome::Failed(format!("`{line}` ended with {status}"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ci_installs_the_version_we_name() {
+        let script = include_str!("../../../../.ci/run");
+        assert!(script.contains(&format!("cargo_deny_version={CARGO_DENY_VERSION}\n")));
+    }
+}
