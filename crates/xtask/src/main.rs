@@ -68,7 +68,7 @@ fn run() -> anyhow::Result<bool> {
     let root = workspace_root()?;
     match arguments.command {
         Command::Verify { list: true, .. } => {
-            verify::list(&root)?;
+            verify::list();
             Ok(true)
         }
         Command::Verify { only, .. } => verify::run(&root, &only),

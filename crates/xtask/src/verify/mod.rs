@@ -28,7 +28,7 @@ pub enum Outcome {
 }
 
 /// Prints the steps.
-pub fn list(root: &Path) -> anyhow::Result<()> {
+pub fn list() {
     let width = STEPS
         .iter()
         .map(|step| step.name.len())
@@ -37,8 +37,6 @@ pub fn list(root: &Path) -> anyhow::Result<()> {
     for step in STEPS {
         println!("{:width$}  {}", step.name, step.what);
     }
-    eprintln!("steps run in {}", root.display());
-    Ok(())
 }
 
 /// Runs all steps, or those named in `only`, and says whether none failed.
