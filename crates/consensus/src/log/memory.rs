@@ -1,0 +1,173 @@
+//! Keeps the entries of one shard in memory.
+//!
+//! Promises: `base` is the point before the first entry, `snapshot` the newest durable snapshot at or above it;
+//! appending replaces a conflicting suffix. Leaves out: durability.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+use raft::eraftpb;
+
+use crate::conf::Conf;
+use crate::config::{BOOTSTRAP, Start};
+use crate::entry::engine_weight;
+
+/// The log of one shard.
+pub(crate) struct MemoryLog {
+    /// The entry before the first one held.
+    pub(super) base: Start,
+    /// Entries from `base.index + 1` on.
+    pub(super) entries: VecDeque<eraftpb::Entry>,
+    /// What the engine starts from.
+    pub(super) hard: eraftpb::HardState,
+    /// Point and membership of the newest durable snapshot.
+    pub(super) snapshot: (Start, Conf),
+    /// The engine asked for a snapshot that does not exist yet.
+    pub(super) is_snapshot_wanted: Cell<bool>,
+}
+
+impl MemoryLog {
+    pub(crate) fn new(
+        start: Start,
+        conf: Conf,
+        hard: eraftpb::HardState,
+        entries: VecDeque<eraftpb::Entry>,
+    ) -> Self {
+        MemoryLog {
+            base: start,
+            entries,
+            hard,
+            snapshot: (start, conf),
+            is_snapshot_wanted: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn last(&self) -> u64 {
+        self.base.index + self.entries.len() as u64
+    }
+
+    pub(crate) fn get(&self, index: u64) -> Option<&eraftpb::Entry> {
+        let offset = index.checked_sub(self.base.index + 1)?;
+        self.entries.get(usize::try_from(offset).ok()?)
+    }
+
+    /// Whether a snapshot can be sent. The bootstrap point has no data behind it.
+    pub(super) fn has_snapshot(&self) -> bool {
+        self.snapshot.0.index > BOOTSTRAP.index
+    }
+
+    /// Appends entries that begin at most one past the end; what stood there and after is replaced.
+    pub(crate) fn append(&mut self, entries: &[eraftpb::Entry]) {
+        let Some(first) = entries.first() else {
+            return;
+        };
+        assert!(
+            first.index > self.base.index,
+            "append below the snapshot point"
+        );
+        assert!(first.index <= self.last() + 1, "append leaves a gap");
+        self.entries
+            .truncate((first.index - self.base.index - 1) as usize);
+        self.entries.extend(entries.iter().cloned());
+    }
+
+    /// Entries that an append at `from` to `to` replaces beyond `to`: the stale suffix.
+    pub(crate) fn suffix_after(&self, to: u64) -> impl Iterator<Item = &eraftpb::Entry> {
+        let skip = to.saturating_sub(self.base.index) as usize;
+        self.entries.iter().skip(skip)
+    }
+
+    /// A leader's snapshot replaces everything.
+    pub(crate) fn restart(&mut self, start: Start, conf: Conf) {
+        self.base = start;
+        self.entries.clear();
+        self.snapshot = (start, conf);
+    }
+
+    /// A snapshot at `start` is durable: drops older entries, but keeps up to `keep_bytes` of them.
+    pub(crate) fn compact(&mut self, start: Start, conf: Conf, keep_bytes: u64) {
+        if start.index <= self.snapshot.0.index {
+            return;
+        }
+        assert!(start.index <= self.last(), "snapshot above the log");
+        self.snapshot = (start, conf);
+        self.is_snapshot_wanted.set(false);
+        let covered = (start.index - self.base.index) as usize;
+        let mut kept_bytes = 0;
+        let mut dropped = covered;
+        for entry in self.entries.iter().take(covered).rev() {
+            kept_bytes += engine_weight(entry);
+            if kept_bytes > keep_bytes {
+                break;
+            }
+            dropped -= 1;
+        }
+        if let Some(last) = dropped.checked_sub(1).and_then(|at| self.entries.get(at)) {
+            self.base = Start {
+                index: last.index,
+                term: last.term,
+            };
+            self.entries.drain(..dropped);
+        }
+    }
+
+    /// Whether the engine missed a snapshot since the last call.
+    pub(crate) fn take_snapshot_wanted(&self) -> bool {
+        self.is_snapshot_wanted.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: u64, term: u64) -> eraftpb::Entry {
+        let mut entry = eraftpb::Entry::default();
+        entry.index = index;
+        entry.term = term;
+        entry.data = vec![0; 76].into();
+        entry
+    }
+
+    fn log(entries: &[(u64, u64)]) -> MemoryLog {
+        let entries = entries
+            .iter()
+            .map(|(index, term)| entry(*index, *term))
+            .collect();
+        MemoryLog::new(
+            BOOTSTRAP,
+            Conf::of_voters([1]),
+            eraftpb::HardState::default(),
+            entries,
+        )
+    }
+
+    #[test]
+    fn an_append_replaces_the_conflicting_suffix() {
+        let mut log = log(&[(2, 1), (3, 1), (4, 1)]);
+        log.append(&[entry(3, 2)]);
+        assert_eq!(log.last(), 3);
+        assert_eq!(log.get(3).map(|entry| entry.term), Some(2));
+        assert!(log.get(4).is_none() && log.get(1).is_none() && log.get(0).is_none());
+    }
+
+    #[test]
+    fn compaction_keeps_some_bytes_below_the_snapshot() {
+        let mut log = log(&[(2, 1), (3, 1), (4, 2), (5, 2)]);
+        log.compact(Start { index: 4, term: 2 }, Conf::of_voters([1]), 250);
+        assert_eq!(log.base, Start { index: 2, term: 1 });
+        assert_eq!(log.last(), 5);
+        log.compact(Start { index: 5, term: 2 }, Conf::of_voters([1]), 0);
+        assert_eq!(log.base, Start { index: 5, term: 2 });
+        assert_eq!(log.last(), 5);
+        assert!(log.has_snapshot());
+    }
+
+    #[test]
+    fn an_older_snapshot_changes_nothing() {
+        let mut log = log(&[(2, 1), (3, 1)]);
+        log.compact(Start { index: 3, term: 1 }, Conf::of_voters([1]), 0);
+        log.compact(Start { index: 2, term: 1 }, Conf::of_voters([1, 2]), 0);
+        assert_eq!(log.snapshot.1, Conf::of_voters([1]));
+    }
+}
