@@ -1,1 +1,53 @@
-//! Placeholder until the crate is written.
+//! What is true: the replicated state machine of one shard of the task queue.
+//!
+//! Promise: [`Shard::apply`] is a pure, total function of (state, entry). It reads no clock, draws no
+//! random number, touches no file and never panics on any entry bytes; two replicas fed the same log
+//! hold equal state hashes (Q14, TQ-10). Time enters only as the log time inside an entry.
+//!
+//! A log entry is a *batch* of orders ([`BatchBuilder`]); each order gives one [`Reply`], and the batch
+//! gives [`Effect`]s that tell a leader what to wake, time or deliver. Snapshots ([`Shard::freeze`],
+//! [`Shard::restore`]) carry everything but derived indexes, which are rebuilt in the same order.
+//!
+//! Left out: who may write (consensus), claim lifetimes in real time (the leader proposes `Expire`),
+//! and the public JSON words. Callers: `replica`, `api` (ids) and the simulator.
+
+pub mod batch;
+pub mod command;
+pub mod dedup;
+pub mod effect;
+pub mod hash;
+pub mod ids;
+pub mod invariants;
+pub mod limits;
+pub mod members;
+pub mod outbox;
+pub mod planted;
+pub mod queue;
+pub mod refusal;
+pub mod reply;
+pub mod shard;
+pub mod slots;
+pub mod snapshot;
+pub mod task;
+
+pub use batch::BatchBuilder;
+pub use command::{Command, Order};
+pub use dedup::{Outcome, RecordedRequest};
+pub use effect::{Applied, Effect};
+pub use ids::{
+    Fence, Lsn, NameError, Namespace, QueueHandle, QueueName, RequestId, RequestKey, SessionId,
+    ShardId, SharedBytes, TaskId, WorkerId, derive_task_id,
+};
+pub use limits::Limits;
+pub use members::{Member, RaiseEpoch, SetMembers};
+pub use outbox::{Acked, Deliver, Message, OutboxItem};
+pub use queue::{Backoff, QueueChange, QueueCounters, QueueSettings, QueueView, SetQueue};
+pub use refusal::RefusalCode;
+pub use reply::{FailNext, Grant, Reply};
+pub use shard::{Shard, Sizes};
+pub use slots::{SLOTS, SlotMap, slot_of};
+pub use snapshot::{Frozen, RestoreError};
+pub use task::{
+    AttemptOutcome, AttemptView, Cancel, Claim, ClaimView, Complete, DeadReason, Enqueue, Expire,
+    Fail, TaskFilter, TaskList, TaskState, TaskView, Unclaim,
+};

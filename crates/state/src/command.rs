@@ -1,0 +1,64 @@
+//! All command kinds. Numbers are stable for ever; a kind that a node does not know is refused with
+//! `bad_command`, the same on every node. Each verb's struct and rule live in its own file.
+
+use minicbor::{Decode, Encode};
+
+use crate::{
+    Acked, Cancel, Claim, Complete, Deliver, Enqueue, Expire, Fail, Namespace, RaiseEpoch,
+    RequestKey, SetMembers, SetQueue, Unclaim,
+};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Command {
+    /// Add a task.
+    #[n(1)]
+    Enqueue(#[n(0)] Enqueue),
+    /// Hand ready tasks to a worker.
+    #[n(2)]
+    Claim(#[n(0)] Claim),
+    /// Settle a task as done.
+    #[n(3)]
+    Complete(#[n(0)] Complete),
+    /// End an attempt as failed.
+    #[n(4)]
+    Fail(#[n(0)] Fail),
+    /// End a claim whose lifetime is over.
+    #[n(5)]
+    Expire(#[n(0)] Expire),
+    /// Return a claim that never reached its worker.
+    #[n(6)]
+    Unclaim(#[n(0)] Unclaim),
+    /// Settle a task as cancelled.
+    #[n(7)]
+    Cancel(#[n(0)] Cancel),
+    /// Change a queue's settings (shard 0).
+    #[n(8)]
+    SetQueue(#[n(0)] SetQueue),
+    /// Apply a message of another shard.
+    #[n(9)]
+    Deliver(#[n(0)] Deliver),
+    /// Remove messages that their target has applied.
+    #[n(10)]
+    Acked(#[n(0)] Acked),
+    /// Record the cluster's members (shard 0).
+    #[n(11)]
+    SetMembers(#[n(0)] SetMembers),
+    /// Raise the restore epoch, so that new fences exceed all older ones.
+    #[n(12)]
+    RaiseEpoch(#[n(0)] RaiseEpoch),
+}
+
+/// One command with its owner and, for client requests, its idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Order {
+    /// Owner of what the command names.
+    #[n(0)]
+    pub namespace: Namespace,
+    /// Absent for orders of the cluster itself.
+    #[n(1)]
+    pub request: Option<RequestKey>,
+    /// What to do.
+    #[n(2)]
+    pub command: Command,
+}

@@ -1,0 +1,14 @@
+//! Idempotency: which request ids were seen, with the first outcome (Q8, Q9, TQ-22).
+//!
+//! Two windows, bounded by log time and by count, both in the snapshot: one for submissions, cancels
+//! and settings, one for claims. Completions and failures need none, since their fence already makes
+//! them idempotent. Entries hold hashes, not names; replies are rebuilt from the resent order.
+//!
+//! Transient refusals (no room) are not remembered: a retry under the same id is judged afresh.
+
+mod remember;
+mod ring;
+
+pub(crate) use remember::{ClaimEntry, GrantMark, SubmitEntry, entry_digest};
+pub use remember::{Outcome, RecordedRequest};
+pub(crate) use ring::{Ring, RingEntry};

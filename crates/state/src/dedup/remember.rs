@@ -1,0 +1,314 @@
+//! What the windows hold, and how orders are checked against them.
+
+use std::sync::Arc;
+
+use minicbor::decode::{Decoder, Error as DecodeError};
+use minicbor::encode::{Encoder, Error as EncodeError, Write};
+use minicbor::{Decode, Encode};
+
+use super::{Ring, RingEntry};
+use crate::hash::{Lookup, RecordKind, StateHash, digest_bytes, encode_into};
+use crate::ids::request_hash;
+use crate::shard::Shard;
+use crate::{Fence, Namespace, RefusalCode, Reply, RequestKey};
+
+/// First outcome of a remembered request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Outcome {
+    /// A task was created, or existed with the same body.
+    #[n(0)]
+    Enqueued {
+        /// Whether it was created.
+        #[n(0)]
+        created: bool,
+    },
+    /// A task was cancelled.
+    #[n(1)]
+    Cancelled,
+    /// Settings were stored.
+    #[n(2)]
+    QueueSet {
+        /// Their version.
+        #[n(0)]
+        version: u64,
+    },
+    /// The order was refused for good.
+    #[n(3)]
+    Refused {
+        /// Why.
+        #[n(0)]
+        code: RefusalCode,
+    },
+}
+
+impl Outcome {
+    /// What to remember of a reply; none if it is not to be remembered.
+    pub(crate) fn of(reply: &Reply) -> Option<Outcome> {
+        match reply {
+            Reply::Enqueued { created, .. } => Some(Outcome::Enqueued { created: *created }),
+            Reply::Cancelled => Some(Outcome::Cancelled),
+            Reply::QueueSet { version } => Some(Outcome::QueueSet { version: *version }),
+            Reply::Refused { code } if !code.is_transient() => {
+                Some(Outcome::Refused { code: *code })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A remembered request as readers see it. The task's id is that of the request, or derived from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedRequest {
+    /// Log time of the first application.
+    pub time_ms: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// One remembered submission, cancel or settings change.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct SubmitEntry {
+    #[n(0)]
+    pub(crate) key: [u64; 2],
+    #[n(1)]
+    pub(crate) body_hash: u64,
+    #[n(2)]
+    pub(crate) time_ms: u64,
+    #[n(3)]
+    pub(crate) outcome: Outcome,
+}
+
+/// One task handed out by a remembered claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct GrantMark {
+    #[n(0)]
+    pub(crate) slot: u32,
+    #[n(1)]
+    pub(crate) fence: Fence,
+}
+
+/// The tasks handed out by one claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grants(Arc<Vec<GrantMark>>);
+
+impl std::ops::Deref for Grants {
+    type Target = [GrantMark];
+    fn deref(&self) -> &[GrantMark] {
+        &self.0
+    }
+}
+
+impl<C> Encode<C> for Grants {
+    fn encode<W: Write>(
+        &self,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        self.0.as_ref().encode(encoder, context)
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Grants {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, DecodeError> {
+        Ok(Self(Arc::new(Vec::decode(decoder, context)?)))
+    }
+}
+
+/// One remembered claim.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ClaimEntry {
+    #[n(0)]
+    pub(crate) key: [u64; 2],
+    #[n(1)]
+    pub(crate) body_hash: u64,
+    #[n(2)]
+    pub(crate) time_ms: u64,
+    #[n(3)]
+    pub(crate) grants: Grants,
+}
+
+impl RingEntry for SubmitEntry {
+    fn key(&self) -> [u64; 2] {
+        self.key
+    }
+    fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+}
+
+impl RingEntry for ClaimEntry {
+    fn key(&self) -> [u64; 2] {
+        self.key
+    }
+    fn weight(&self) -> u64 {
+        self.grants.len() as u64
+    }
+    fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+}
+
+/// Digest of an entry at its place.
+pub(crate) fn entry_digest<T: Encode<()>>(kind: RecordKind, number: u64, entry: &T) -> u64 {
+    let mut bytes = Vec::with_capacity(96);
+    bytes.extend_from_slice(&number.to_le_bytes());
+    encode_into(entry, &mut bytes);
+    digest_bytes(kind, &bytes)
+}
+
+/// A window while it is being changed: the stored list, its lookup table and the state hash.
+pub(crate) struct Window<'a, T> {
+    pub(crate) ring: &'a mut Ring<T>,
+    pub(crate) lookup: &'a mut Lookup,
+    pub(crate) hash: &'a mut StateHash,
+    pub(crate) kind: RecordKind,
+    /// Sum of the entries' weights.
+    pub(crate) weight: &'a mut u64,
+}
+
+impl<T: RingEntry + Encode<()>> Window<'_, T> {
+    fn remember(&mut self, entry: T, count_max: u32, weight_max: u64) {
+        let weight = entry.weight();
+        if count_max == 0 || weight > weight_max {
+            return;
+        }
+        while self.ring.len() >= count_max as usize || *self.weight + weight > weight_max {
+            self.forget_oldest();
+        }
+        *self.weight += weight;
+        let key = entry.key();
+        self.hash.add(entry_digest(
+            self.kind,
+            self.ring.head() + self.ring.len() as u64,
+            &entry,
+        ));
+        let number = self.ring.push(entry);
+        self.lookup.insert(key[0], number as u32);
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((number, entry)) = self.ring.pop() {
+            *self.weight -= entry.weight();
+            self.lookup.remove(entry.key()[0], number as u32);
+            self.hash.remove(entry_digest(self.kind, number, &entry));
+        }
+    }
+
+    fn forget_aged(&mut self, before_ms: u64, steps_max: u32) {
+        for _ in 0..steps_max {
+            match self.ring.front() {
+                Some(entry) if entry.time_ms() < before_ms => self.forget_oldest(),
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Finds the entry of a key. The table holds the low half of each number; the full number lies within
+/// one window length of the oldest.
+pub(crate) fn find_entry<'a, T: RingEntry>(
+    ring: &'a Ring<T>,
+    lookup: &Lookup,
+    key: [u64; 2],
+) -> Option<&'a T> {
+    let number_of = |low: u32| ring.head() + u64::from(low.wrapping_sub(ring.head() as u32));
+    let is_it = |low| {
+        ring.get(number_of(low))
+            .is_some_and(|entry| entry.key() == key)
+    };
+    let low = lookup.find(key[0], is_it)?;
+    ring.get(number_of(low))
+}
+
+impl Shard {
+    fn submit_window(&mut self) -> Window<'_, SubmitEntry> {
+        Window {
+            ring: &mut self.core.submits,
+            lookup: &mut self.index.submits,
+            hash: &mut self.core.hash,
+            kind: RecordKind::Submit,
+            weight: &mut self.index.submit_weight,
+        }
+    }
+
+    fn claim_window(&mut self) -> Window<'_, ClaimEntry> {
+        Window {
+            ring: &mut self.core.claims,
+            lookup: &mut self.index.claims,
+            hash: &mut self.core.hash,
+            kind: RecordKind::Claim,
+            weight: &mut self.index.claim_weight,
+        }
+    }
+
+    /// The first outcome of a submission, if it is remembered; refused if its body was another.
+    pub(crate) fn recall_submit(
+        &self,
+        key: [u64; 2],
+        body_hash: u64,
+    ) -> Option<Result<Outcome, RefusalCode>> {
+        let entry = find_entry(&self.core.submits, &self.index.submits, key)?;
+        match entry.body_hash == body_hash {
+            true => Some(Ok(entry.outcome)),
+            false => Some(Err(RefusalCode::IdempotencyConflict)),
+        }
+    }
+
+    /// Remembers the outcome of a submission.
+    pub(crate) fn remember_submit(&mut self, key: [u64; 2], body_hash: u64, outcome: Outcome) {
+        let (time_ms, count_max) = (self.core.time_ms, self.core.limits.submit_window_max);
+        let entry = SubmitEntry {
+            key,
+            body_hash,
+            time_ms,
+            outcome,
+        };
+        self.submit_window().remember(entry, count_max, u64::MAX);
+    }
+
+    /// The grants of a claim, if it is remembered; refused if its body was another.
+    pub(crate) fn recall_claim(
+        &self,
+        key: [u64; 2],
+        body_hash: u64,
+    ) -> Option<Result<Grants, RefusalCode>> {
+        let entry = find_entry(&self.core.claims, &self.index.claims, key)?;
+        match entry.body_hash == body_hash {
+            true => Some(Ok(entry.grants.clone())),
+            false => Some(Err(RefusalCode::IdempotencyConflict)),
+        }
+    }
+
+    /// Remembers the grants of a claim.
+    pub(crate) fn remember_claim(&mut self, key: [u64; 2], body_hash: u64, grants: Vec<GrantMark>) {
+        let (time_ms, count_max) = (self.core.time_ms, self.core.limits.claim_window_max);
+        let weight_max = self.core.limits.claim_marks_max;
+        let entry = ClaimEntry {
+            key,
+            body_hash,
+            time_ms,
+            grants: Grants(Arc::new(grants)),
+        };
+        self.claim_window().remember(entry, count_max, weight_max);
+    }
+
+    /// Forgets requests older than their window, in bounded steps.
+    pub(crate) fn forget_requests(&mut self) {
+        let (time_ms, limits) = (self.core.time_ms, &self.core.limits);
+        let steps_max = limits.forget_per_entry_max;
+        let submits_before = time_ms.saturating_sub(limits.submit_window_ms);
+        let claims_before = time_ms.saturating_sub(limits.claim_window_ms);
+        self.submit_window().forget_aged(submits_before, steps_max);
+        self.claim_window().forget_aged(claims_before, steps_max);
+    }
+
+    /// What became of a request of the submit window; none if it is unknown or forgotten.
+    pub fn request(&self, namespace: &Namespace, key: &RequestKey) -> Option<RecordedRequest> {
+        let key = request_hash(namespace, key);
+        let entry = find_entry(&self.core.submits, &self.index.submits, key)?;
+        Some(RecordedRequest {
+            time_ms: entry.time_ms,
+            outcome: entry.outcome,
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! What an applied batch asks of its surroundings. Only a leader acts on effects; a follower drops
+//! them, and a new leader derives the same work from the state instead.
+
+use crate::{Fence, QueueHandle, Reply, ShardId, TaskId, TaskState};
+
+/// Result of applying one entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// One reply per order, in order; empty if the entry was empty or wholly undecodable.
+    pub replies: Vec<Reply>,
+    /// What happened, in order.
+    pub effects: Vec<Effect>,
+}
+
+/// One consequence of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The queue has gained claimable tasks: wake parked claims. At most once per queue and entry.
+    Ready {
+        /// The queue; see `Shard::queue_at`.
+        queue: QueueHandle,
+    },
+    /// A claim began: start its timer.
+    Claimed {
+        /// Place of the task.
+        slot: u32,
+        /// Token of the claim.
+        fence: Fence,
+        /// Lifetime unless renewed.
+        ttl_ms: u32,
+    },
+    /// A claim ended in any way: stop its timer.
+    Released {
+        /// Place of the task.
+        slot: u32,
+        /// Token of the claim that ended.
+        fence: Fence,
+    },
+    /// A task changed state. `from` is none for a new task, `to` is none for one removed by retention.
+    Moved {
+        /// The task's queue (and by it the namespace).
+        queue: QueueHandle,
+        /// The task.
+        id: TaskId,
+        /// State before.
+        from: Option<TaskState>,
+        /// State after.
+        to: Option<TaskState>,
+        /// Token of the newest claim; 0 if never claimed.
+        fence: Fence,
+    },
+    /// A task waits for this log time: propose a batch then, empty if need be.
+    Scheduled {
+        /// Log time in ms.
+        at_ms: u64,
+    },
+    /// A message waits for another shard.
+    OutboxPut {
+        /// Receiving shard.
+        target: ShardId,
+        /// Its number in the line to that shard.
+        sequence: u64,
+    },
+    /// A queue's settings changed in this shard.
+    QueueChanged {
+        /// The queue.
+        queue: QueueHandle,
+    },
+    /// The recorded members changed.
+    MembersChanged,
+}

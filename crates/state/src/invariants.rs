@@ -1,0 +1,295 @@
+//! Named rules that hold after every entry. Tests, the simulator and debug tools call the same
+//! predicates; each gives the rule it found broken. They recompute from the records and cost time in
+//! proportion to the state, so they are not run in production.
+
+use crate::dedup::entry_digest;
+use crate::hash::{RecordKind, StateHash, digest_record};
+use crate::outbox::Inbox;
+use crate::shard::{Core, Index, queue_digest};
+use crate::task::{AttemptOutcome, TaskState};
+use crate::{Fence, Shard};
+
+/// A broken rule, with what was found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {found}")]
+pub struct Violation {
+    /// Name of the rule.
+    pub name: &'static str,
+    /// What was found.
+    pub found: String,
+}
+
+fn expect(
+    holds: bool,
+    name: &'static str,
+    found: impl FnOnce() -> String,
+) -> Result<(), Violation> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Violation {
+            name,
+            found: found(),
+        })
+    }
+}
+
+/// A named rule.
+pub type Rule = fn(&Shard) -> Result<(), Violation>;
+
+/// All rules by name.
+pub const ALL: [(&str, Rule); 7] = [
+    ("accounting", accounting),
+    ("one_live_claim", one_live_claim),
+    ("fence_bounds", fence_bounds),
+    ("attempts_bounded", attempts_bounded),
+    ("bounded", bounded),
+    ("indexes_match", indexes_match),
+    ("hash_matches", hash_matches),
+];
+
+/// Checks all rules.
+pub fn all(shard: &Shard) -> Result<(), Violation> {
+    ALL.iter().try_for_each(|(_, rule)| rule(shard))
+}
+
+/// Q1: every task ever created is in exactly one place.
+pub fn accounting(shard: &Shard) -> Result<(), Violation> {
+    let core = &shard.core;
+    let mut counts = vec![[0u64; TaskState::ALL.len()]; core.queues.len()];
+    for (_, task) in core.tasks.iter() {
+        counts[task.queue as usize][task.state as usize] += 1;
+    }
+    for (record, count) in core.queues.iter().zip(counts) {
+        let total = record.counters;
+        let ended = total.done + total.dead + total.cancelled;
+        let open = count[0] + count[1] + count[2];
+        let kept = count[3] + count[4] + count[5];
+        let found = || format!("queue {}: {total:?}, records {count:?}", record.name);
+        expect(total.submitted == open + ended, "accounting", found)?;
+        expect(ended == kept + total.removed, "accounting", found)?;
+    }
+    Ok(())
+}
+
+/// Q5: a task has at most one live claim, and it is the newest one.
+pub fn one_live_claim(shard: &Shard) -> Result<(), Violation> {
+    for (_, task) in shard.core.tasks.iter() {
+        let attempts = task
+            .history
+            .iter()
+            .flat_map(|history| history.earlier.iter().chain([&history.newest]));
+        let running = attempts.filter(|attempt| attempt.outcome == AttemptOutcome::Running);
+        let live: Vec<Fence> = running.map(|attempt| attempt.fence).collect();
+        let holds = match task.state {
+            TaskState::Claimed => live == [task.fence],
+            _ => live.is_empty(),
+        };
+        let found = || {
+            format!(
+                "task {} is {:?} with live fences {live:?}",
+                task.id, task.state
+            )
+        };
+        expect(holds, "one_live_claim", found)?;
+    }
+    Ok(())
+}
+
+/// Q3: fences of a task rise with each attempt, and none exceeds what was granted.
+pub fn fence_bounds(shard: &Shard) -> Result<(), Violation> {
+    let highest = Fence::new(shard.core.epoch, shard.core.grants);
+    for (_, task) in shard.core.tasks.iter() {
+        let Some(history) = &task.history else {
+            continue;
+        };
+        let attempts = history.earlier.iter().chain([&history.newest]);
+        let fences: Vec<Fence> = attempts.map(|attempt| attempt.fence).collect();
+        let rising = fences.windows(2).all(|pair| pair[0] < pair[1]);
+        let found = || format!("task {}: {fences:?}, highest granted {highest:?}", task.id);
+        expect(rising, "fence_bounds", found)?;
+        expect(task.fence == history.newest.fence, "fence_bounds", found)?;
+        expect(task.fence <= highest, "fence_bounds", found)?;
+    }
+    Ok(())
+}
+
+/// Q7: claims that count never exceed the limit, and are at least those that are kept.
+pub fn attempts_bounded(shard: &Shard) -> Result<(), Violation> {
+    let kept_max = shard.core.limits.attempts_kept_max.max(1) as usize;
+    for (_, task) in shard.core.tasks.iter() {
+        let attempts = task
+            .history
+            .iter()
+            .flat_map(|history| history.earlier.iter().chain([&history.newest]));
+        let kept: Vec<AttemptOutcome> = attempts.map(|attempt| attempt.outcome).collect();
+        let uncounted = |outcome: &&AttemptOutcome| **outcome != AttemptOutcome::Unclaimed;
+        let counted = kept.iter().filter(uncounted).count();
+        let found = || {
+            format!(
+                "task {}: attempt {} of {}, kept {kept:?}",
+                task.id, task.attempt, task.max_attempts
+            )
+        };
+        expect(task.attempt <= task.max_attempts, "attempts_bounded", found)?;
+        expect(kept.len() <= kept_max, "attempts_bounded", found)?;
+        expect(
+            usize::from(task.attempt) >= counted,
+            "attempts_bounded",
+            found,
+        )?;
+        let complete = kept.len() < kept_max;
+        let exact = usize::from(task.attempt) == counted;
+        expect(!complete || exact, "attempts_bounded", found)?;
+    }
+    Ok(())
+}
+
+/// Q13: every size is within its bound.
+pub fn bounded(shard: &Shard) -> Result<(), Violation> {
+    let (sizes, limits) = (shard.sizes(), &shard.core.limits);
+    let pending = sizes.scheduled + sizes.ready + sizes.claimed;
+    // Results are checked one by one and only finished tasks carry them.
+    let pairs = [
+        ("pending tasks", pending, limits.pending_tasks_max),
+        (
+            "pending bytes",
+            sizes.pending_bytes,
+            limits.pending_bytes_max,
+        ),
+        ("finished tasks", sizes.finished, limits.finished_tasks_max),
+        (
+            "finished bytes",
+            sizes.finished_bytes,
+            limits.finished_bytes_max,
+        ),
+        ("queues", sizes.queues, 2 * u64::from(limits.queues_max)),
+        (
+            "submit window",
+            sizes.submits,
+            u64::from(limits.submit_window_max),
+        ),
+        (
+            "claim window",
+            sizes.claims,
+            u64::from(limits.claim_window_max),
+        ),
+        (
+            "remembered grants",
+            shard.index.claim_weight,
+            limits.claim_marks_max,
+        ),
+        ("outbox", sizes.outbox, u64::from(limits.outbox_max)),
+    ];
+    for (what, size, size_max) in pairs {
+        expect(size <= size_max, "bounded", || {
+            format!("{what}: {size} exceeds {size_max}")
+        })?;
+    }
+    Ok(())
+}
+
+/// The indexes kept along the way equal those derived from the records.
+pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
+    let (kept, derived) = (&shard.index, Index::derive(&shard.core));
+    let same = |holds: bool, what: &'static str| {
+        expect(holds, "indexes_match", || {
+            format!("{what} differs from the records")
+        })
+    };
+    same(kept.lines == derived.lines, "a queue's line")?;
+    same(kept.scheduled == derived.scheduled, "the scheduled line")?;
+    same(kept.finished == derived.finished, "the finished line")?;
+    same(
+        kept.claimed.iter().eq(derived.claimed.iter()),
+        "the set of live claims",
+    )?;
+    same(
+        kept.free.first() == derived.free.first(),
+        "the lowest free slot",
+    )?;
+    same(
+        kept.free.len() == derived.free.len(),
+        "the set of free slots",
+    )?;
+    same(
+        kept.pending_bytes == derived.pending_bytes,
+        "the sum of pending bytes",
+    )?;
+    same(
+        kept.finished_bytes == derived.finished_bytes,
+        "the sum of finished bytes",
+    )?;
+    same(
+        kept.claim_weight == derived.claim_weight,
+        "the number of remembered grants",
+    )?;
+    same(
+        kept.task_names.len() == shard.core.tasks.len(),
+        "the number of task names",
+    )?;
+    same(
+        kept.submits.len() == shard.core.submits.len(),
+        "the number of request keys",
+    )?;
+    same(
+        kept.claims.len() == shard.core.claims.len(),
+        "the number of claim keys",
+    )?;
+    for (slot, task) in shard.core.tasks.iter() {
+        let namespace = &shard.core.queues[task.queue as usize].namespace;
+        same(
+            shard.find_task(namespace, &task.id) == Some(slot),
+            "the table of task names",
+        )?;
+    }
+    for (queue, record) in shard.core.queues.iter().enumerate() {
+        let found = shard.find_queue(&record.namespace, &record.name);
+        same(found == Some(queue as u32), "the table of queue names")?;
+    }
+    Ok(())
+}
+
+/// The state hash kept along the way equals a recomputation from the records.
+pub fn hash_matches(shard: &Shard) -> Result<(), Violation> {
+    let (kept, computed) = (shard.core.hash, recompute(&shard.core));
+    expect(kept == computed, "hash_matches", || {
+        format!("kept {kept:?}, computed {computed:?}")
+    })
+}
+
+fn recompute(core: &Core) -> StateHash {
+    let (mut hash, mut scratch) = (StateHash::default(), Vec::new());
+    for (queue, record) in core.queues.iter().enumerate() {
+        hash.add(queue_digest(queue as u32, record));
+    }
+    for (slot, task) in core.tasks.iter() {
+        hash.add(task.compute_digest(slot, &mut scratch));
+    }
+    for (number, entry) in core.submits.iter() {
+        hash.add(entry_digest(RecordKind::Submit, number, entry));
+    }
+    for (number, entry) in core.claims.iter() {
+        hash.add(entry_digest(RecordKind::Claim, number, entry));
+    }
+    for line in core.outbox.line_records() {
+        hash.add(digest_record(RecordKind::OutboxLine, &line));
+    }
+    for item in core.outbox.items() {
+        hash.add(digest_record(RecordKind::OutboxItem, item));
+    }
+    for (source, applied) in &core.inbox {
+        let inbox = Inbox {
+            source: *source,
+            applied: *applied,
+        };
+        hash.add(digest_record(RecordKind::Inbox, &inbox));
+    }
+    for member in &core.members {
+        hash.add(digest_record(RecordKind::Member, member));
+    }
+    if let Some(map) = &core.slot_map {
+        hash.add(digest_record(RecordKind::SlotMap, map));
+    }
+    hash
+}

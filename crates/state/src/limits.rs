@@ -1,0 +1,134 @@
+//! Every bound of the state machine, with its reason. The values are part of the state (stored in the
+//! snapshot), so that replicas agree; they are fixed when a shard is created.
+
+use minicbor::{Decode, Encode};
+
+/// Most orders in one batch: far above what one loop turn gathers, low enough to bound one apply.
+pub const BATCH_ORDERS_MAX: usize = 65_536;
+
+/// Lowest task priority is 0; this is the highest, claimed first.
+pub const PRIORITY_MAX: u8 = 9;
+
+/// Priority of a task that names none: the middle.
+pub const PRIORITY_DEFAULT: u8 = 5;
+
+/// Bounds of one shard (Q13). At a bound the shard refuses; it never drops what it acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Limits {
+    /// Largest payload; bigger data belongs into the object store.
+    #[n(0)]
+    pub payload_bytes_max: u32,
+    /// Largest result kept in the state.
+    #[n(1)]
+    pub result_bytes_max: u32,
+    /// Errors are cut to this length: enough for a message, too little for a log.
+    #[n(2)]
+    pub error_bytes_max: u32,
+    /// Newest attempts kept per task; older ones are forgotten first.
+    #[n(3)]
+    pub attempts_kept_max: u32,
+    /// Highest attempt limit a task may ask for.
+    #[n(4)]
+    pub attempts_max: u16,
+    /// Most tasks granted by one claim.
+    #[n(5)]
+    pub claim_tasks_max: u32,
+    /// Most queues named by one claim.
+    #[n(6)]
+    pub claim_queues_max: u32,
+    /// A claim stops granting once its payloads reach this size, so that replies stay bounded.
+    #[n(7)]
+    pub claim_bytes_max: u64,
+    /// Most unfinished tasks (about 2 GiB of small ones).
+    #[n(8)]
+    pub pending_tasks_max: u64,
+    /// Most payload bytes of unfinished tasks.
+    #[n(9)]
+    pub pending_bytes_max: u64,
+    /// Most finished tasks kept over all queues, since each queue's own count adds up.
+    #[n(10)]
+    pub finished_tasks_max: u64,
+    /// Most payload and result bytes of finished tasks; the oldest go first.
+    #[n(11)]
+    pub finished_bytes_max: u64,
+    /// Most queues; a queue is small but never removed.
+    #[n(12)]
+    pub queues_max: u32,
+    /// How long a request id is remembered, in log time.
+    #[n(13)]
+    pub submit_window_ms: u64,
+    /// Most request ids remembered (about 50 MiB).
+    #[n(14)]
+    pub submit_window_max: u32,
+    /// How long a claim's request id is remembered, in log time.
+    #[n(15)]
+    pub claim_window_ms: u64,
+    /// Most claim request ids remembered.
+    #[n(16)]
+    pub claim_window_max: u32,
+    /// Most messages waiting for other shards.
+    #[n(17)]
+    pub outbox_max: u32,
+    /// Most members of the cluster.
+    #[n(18)]
+    pub members_max: u32,
+    /// Most due tasks made ready per entry; the rest follow with the next entries.
+    #[n(19)]
+    pub promote_per_entry_max: u32,
+    /// Most finished tasks removed by age per entry.
+    #[n(20)]
+    pub retain_per_entry_max: u32,
+    /// Most queues looked at for aged tasks per entry.
+    #[n(21)]
+    pub retain_queues_per_entry_max: u32,
+    /// Most request ids forgotten by age per entry.
+    #[n(22)]
+    pub forget_per_entry_max: u32,
+    /// Shortest claim lifetime; below it renewals cannot keep up.
+    #[n(23)]
+    pub ttl_ms_min: u32,
+    /// Longest claim lifetime.
+    #[n(24)]
+    pub ttl_ms_max: u32,
+    /// Furthest a task may be scheduled ahead.
+    #[n(25)]
+    pub delay_ms_max: u64,
+    /// Most grants held by all remembered claims (16 MiB), since one claim may hold many.
+    #[n(26)]
+    pub claim_marks_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+        Self {
+            payload_bytes_max: 1 << 20,
+            result_bytes_max: 64 << 10,
+            error_bytes_max: 1 << 10,
+            attempts_kept_max: 32,
+            attempts_max: 1000,
+            claim_tasks_max: 1024,
+            claim_queues_max: 64,
+            claim_bytes_max: 8 << 20,
+            pending_tasks_max: 5_000_000,
+            pending_bytes_max: 4 << 30,
+            finished_tasks_max: 1_000_000,
+            finished_bytes_max: 512 << 20,
+            queues_max: 10_000,
+            submit_window_ms: DAY_MS,
+            submit_window_max: 1_000_000,
+            claim_window_ms: DAY_MS,
+            claim_window_max: 65_536,
+            outbox_max: 65_536,
+            members_max: 64,
+            promote_per_entry_max: 4096,
+            retain_per_entry_max: 1024,
+            retain_queues_per_entry_max: 16,
+            forget_per_entry_max: 4096,
+            ttl_ms_min: 100,
+            ttl_ms_max: DAY_MS as u32,
+            delay_ms_max: 10 * 366 * DAY_MS,
+            claim_marks_max: 1 << 20,
+        }
+    }
+}

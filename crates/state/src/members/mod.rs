@@ -1,0 +1,29 @@
+//! Cluster-wide records of shard 0: the members, and the restore epoch of each shard.
+
+mod raise_epoch;
+mod set;
+
+pub use raise_epoch::RaiseEpoch;
+pub use set::SetMembers;
+
+use minicbor::{Decode, Encode};
+
+/// Longest address kept.
+pub(crate) const ADDRESS_BYTES_MAX: usize = 256;
+
+/// One node of the cluster as recorded in the log.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct Member {
+    /// Id of the node; never reused after its disk was lost.
+    #[n(0)]
+    pub node: u64,
+    /// Which life of the node this is.
+    #[n(1)]
+    pub incarnation: u64,
+    /// Where peers reach it.
+    #[n(2)]
+    pub peer_addr: String,
+    /// Where clients reach it.
+    #[n(3)]
+    pub client_addr: String,
+}

@@ -1,0 +1,77 @@
+//! `Deliver`: applies a message of another shard, each number once and in order.
+
+use minicbor::{Decode, Encode};
+
+use super::{Inbox, Message};
+use crate::hash::{RecordKind, digest_record};
+use crate::planted::{self, Bug};
+use crate::shard::{Batch, Shard};
+use crate::{RefusalCode, Reply, ShardId};
+
+/// One message on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Deliver {
+    /// Shard that sent it.
+    #[n(0)]
+    pub source: ShardId,
+    /// Its number in the line from there.
+    #[n(1)]
+    pub sequence: u64,
+    /// What it says.
+    #[n(2)]
+    pub message: Message,
+}
+
+impl Shard {
+    pub(crate) fn apply_deliver(&mut self, batch: &mut Batch, order: &Deliver) -> Reply {
+        if order.source >= self.core.shards || order.source == self.core.shard {
+            return Reply::refused(RefusalCode::WrongShard);
+        }
+        let applied = self.core.inbox.get(&order.source).copied().unwrap_or(0);
+        if order.sequence <= applied {
+            if planted::active(Bug::OutboxAppliedTwice) {
+                let _ = self.take_message(batch, &order.message);
+            }
+            return Reply::Delivered { fresh: false };
+        }
+        if order.sequence != applied + 1 {
+            return Reply::refused(RefusalCode::OutboxGap);
+        }
+        if let Err(code) = self.take_message(batch, &order.message) {
+            return Reply::refused(code);
+        }
+        let source = order.source;
+        if applied > 0 {
+            let before = Inbox { source, applied };
+            self.core
+                .hash
+                .remove(digest_record(RecordKind::Inbox, &before));
+        }
+        let after = Inbox {
+            source,
+            applied: order.sequence,
+        };
+        self.core.hash.add(digest_record(RecordKind::Inbox, &after));
+        self.core.inbox.insert(source, order.sequence);
+        Reply::Delivered { fresh: true }
+    }
+
+    fn take_message(&mut self, batch: &mut Batch, message: &Message) -> Result<(), RefusalCode> {
+        let Message::QueueSettings {
+            namespace,
+            queue,
+            settings,
+        } = message;
+        if !settings.is_valid(&self.core.limits) {
+            return Err(RefusalCode::BadValue);
+        }
+        // Shard 0 bounds the queues that have settings, so this shard's own bound does not apply: a
+        // message that could not be taken would block its line for ever.
+        let queue = self.open_queue_unbounded(namespace, queue);
+        let current = self.core.queues[queue as usize].settings.version;
+        if settings.version > current || planted::active(Bug::OutboxAppliedTwice) {
+            self.store_settings(batch, queue, settings.clone());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Planted defects: small, named faults the simulator must be able to find (S-4).
+//!
+//! With the feature `planted` off, [`active`] is a constant `false` and costs nothing. With it on, the
+//! defect chosen by [`set`] is active on this thread alone, so that runs do not disturb each other.
+
+/// One deliberate fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// `Expire` ends a claim whatever fence it names.
+    ExpireUnfenced,
+    /// `Complete` with an older fence is accepted while the task is claimed.
+    CompleteStaleFence,
+    /// Snapshots leave out the submit dedup window.
+    DedupNotInSnapshot,
+    /// A completion that comes after an accepted cancel overwrites it.
+    CancelLosesToCompletion,
+    /// Claims do not raise the attempt count.
+    AttemptsNotCounted,
+    /// Snapshots leave out the grant counter, so fences go back after a restore.
+    GrantCounterNotInSnapshot,
+    /// Retry delays depend on how many entries this instance applied since it was built.
+    InstanceCounter,
+    /// Retention removes a live task instead of the finished one.
+    RetentionRemovesLive,
+    /// A message delivered twice is applied twice.
+    OutboxAppliedTwice,
+    /// An enqueue into a paused queue is acknowledged but dropped.
+    PausedEnqueueDropped,
+}
+
+impl Bug {
+    /// All planted defects of this crate.
+    pub const ALL: [Bug; 10] = [
+        Bug::ExpireUnfenced,
+        Bug::CompleteStaleFence,
+        Bug::DedupNotInSnapshot,
+        Bug::CancelLosesToCompletion,
+        Bug::AttemptsNotCounted,
+        Bug::GrantCounterNotInSnapshot,
+        Bug::InstanceCounter,
+        Bug::RetentionRemovesLive,
+        Bug::OutboxAppliedTwice,
+        Bug::PausedEnqueueDropped,
+    ];
+}
+
+#[cfg(not(feature = "planted"))]
+mod switch {
+    use super::Bug;
+
+    /// Whether the defect is active: never, in this build.
+    pub const fn active(_bug: Bug) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "planted")]
+mod switch {
+    use super::Bug;
+    use std::cell::Cell;
+
+    std::thread_local! {
+        static CHOSEN: Cell<Option<Bug>> = const { Cell::new(None) };
+    }
+
+    /// Whether the defect is active on this thread.
+    pub fn active(bug: Bug) -> bool {
+        CHOSEN.with(|chosen| chosen.get() == Some(bug))
+    }
+
+    /// Chooses the defect of this thread, or none.
+    pub fn set(bug: Option<Bug>) {
+        CHOSEN.with(|chosen| chosen.set(bug));
+    }
+}
+
+pub use switch::*;

@@ -1,0 +1,12 @@
+//! Queues: named lines of tasks with their own settings. Shard 0 owns the settings; every other shard
+//! holds a versioned copy, delivered through the outbox. A queue appears with its first task or
+//! setting and is never removed.
+
+mod record;
+mod set;
+mod view;
+
+pub(crate) use record::QueueRecord;
+pub use record::{Backoff, QueueCounters, QueueSettings};
+pub use set::{QueueChange, SetQueue};
+pub use view::QueueView;

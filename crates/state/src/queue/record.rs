@@ -1,0 +1,163 @@
+//! What is stored about one queue, and how a queue is found or created.
+
+use minicbor::{Decode, Encode};
+
+use crate::ids::task_hash;
+use crate::limits::Limits;
+use crate::shard::Shard;
+use crate::{Namespace, QueueHandle, QueueName, RefusalCode};
+
+/// Delay before a failed task is ready again: `base_ms` doubled per attempt, at most `cap_ms`. A base
+/// of 0 retries at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Backoff {
+    /// Delay after the first failure.
+    #[n(0)]
+    pub base_ms: u32,
+    /// Longest delay.
+    #[n(1)]
+    pub cap_ms: u32,
+}
+
+/// Settings of a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct QueueSettings {
+    /// Rises with each change; 0 means the defaults.
+    #[n(0)]
+    pub version: u64,
+    /// A paused queue takes tasks but grants none.
+    #[n(1)]
+    pub paused: bool,
+    /// Attempt limit of tasks that name none.
+    #[n(2)]
+    pub max_attempts: u16,
+    /// Claim lifetime of tasks that name none.
+    #[n(3)]
+    pub ttl_ms: u32,
+    /// Retry delay of tasks that name none.
+    #[n(4)]
+    pub backoff: Backoff,
+    /// Finished tasks kept, per shard.
+    #[n(5)]
+    pub retention_count: u32,
+    /// How long a finished task is kept.
+    #[n(6)]
+    pub retention_ms: u64,
+    /// Most unfinished tasks, per shard; 0 means only the shard's own bound.
+    #[n(7)]
+    pub pending_max: u64,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        Self {
+            version: 0,
+            paused: false,
+            max_attempts: 5,
+            ttl_ms: 30_000,
+            backoff: Backoff {
+                base_ms: 1_000,
+                cap_ms: 60_000,
+            },
+            retention_count: 10_000,
+            retention_ms: 24 * 60 * 60 * 1000,
+            pending_max: 0,
+        }
+    }
+}
+
+impl QueueSettings {
+    /// Whether every value is inside its bounds.
+    pub(crate) fn is_valid(&self, limits: &Limits) -> bool {
+        (1..=limits.attempts_max).contains(&self.max_attempts)
+            && (limits.ttl_ms_min..=limits.ttl_ms_max).contains(&self.ttl_ms)
+            && self.backoff.base_ms <= self.backoff.cap_ms
+    }
+}
+
+/// Totals of a queue in one shard, kept for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct QueueCounters {
+    /// Tasks created.
+    #[n(0)]
+    pub submitted: u64,
+    /// Tasks completed.
+    #[n(1)]
+    pub done: u64,
+    /// Tasks that ran out of attempts.
+    #[n(2)]
+    pub dead: u64,
+    /// Tasks cancelled.
+    #[n(3)]
+    pub cancelled: u64,
+    /// Finished tasks removed by retention.
+    #[n(4)]
+    pub removed: u64,
+}
+
+/// One queue as stored.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct QueueRecord {
+    #[n(0)]
+    pub(crate) namespace: Namespace,
+    #[n(1)]
+    pub(crate) name: QueueName,
+    #[n(2)]
+    pub(crate) settings: QueueSettings,
+    #[n(3)]
+    pub(crate) counters: QueueCounters,
+}
+
+impl Shard {
+    /// Finds a queue.
+    pub(crate) fn find_queue(&self, namespace: &Namespace, name: &QueueName) -> Option<u32> {
+        let hash = task_hash(namespace.as_str(), name.as_str());
+        self.index.queue_names.find(hash, |queue| {
+            let record = &self.core.queues[queue as usize];
+            record.name == *name && record.namespace == *namespace
+        })
+    }
+
+    /// Finds a queue or creates it with default settings.
+    pub(crate) fn open_queue(
+        &mut self,
+        namespace: &Namespace,
+        name: &QueueName,
+    ) -> Result<u32, RefusalCode> {
+        if let Some(queue) = self.find_queue(namespace, name) {
+            return Ok(queue);
+        }
+        if self.core.queues.len() >= self.core.limits.queues_max as usize {
+            return Err(RefusalCode::TooManyQueues);
+        }
+        Ok(self.open_queue_unbounded(namespace, name))
+    }
+
+    /// Finds a queue or creates it, whatever their number.
+    pub(crate) fn open_queue_unbounded(&mut self, namespace: &Namespace, name: &QueueName) -> u32 {
+        if let Some(queue) = self.find_queue(namespace, name) {
+            return queue;
+        }
+        let queue = self.core.queues.len() as u32;
+        self.core.queues.push(QueueRecord {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            settings: QueueSettings::default(),
+            counters: QueueCounters::default(),
+        });
+        self.index.add_queue(namespace, name, queue);
+        self.mark_queue(queue);
+        queue
+    }
+
+    /// Name of a queue by handle; none if the handle is not of this shard.
+    pub fn queue_at(&self, handle: QueueHandle) -> Option<(&Namespace, &QueueName)> {
+        let record = self.core.queues.get(handle.0 as usize)?;
+        Some((&record.namespace, &record.name))
+    }
+
+    /// Handle of a queue, if it exists in this shard.
+    pub fn queue_handle(&self, namespace: &Namespace, name: &QueueName) -> Option<QueueHandle> {
+        self.find_queue(namespace, name).map(QueueHandle)
+    }
+}

@@ -1,0 +1,137 @@
+//! `SetQueue`: changes settings in shard 0 and sends the full new settings to every other shard.
+
+use minicbor::{Decode, Encode};
+
+use super::{Backoff, QueueSettings};
+use crate::outbox::Message;
+use crate::shard::{Batch, Shard};
+use crate::{Effect, Namespace, QueueHandle, QueueName, RefusalCode, Reply};
+
+/// New values; an absent one stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct QueueChange {
+    /// See [`QueueSettings::paused`].
+    #[n(0)]
+    pub paused: Option<bool>,
+    /// See [`QueueSettings::max_attempts`].
+    #[n(1)]
+    pub max_attempts: Option<u16>,
+    /// See [`QueueSettings::ttl_ms`].
+    #[n(2)]
+    pub ttl_ms: Option<u32>,
+    /// See [`QueueSettings::backoff`].
+    #[n(3)]
+    pub backoff: Option<Backoff>,
+    /// See [`QueueSettings::retention_count`].
+    #[n(4)]
+    pub retention_count: Option<u32>,
+    /// See [`QueueSettings::retention_ms`].
+    #[n(5)]
+    pub retention_ms: Option<u64>,
+    /// See [`QueueSettings::pending_max`].
+    #[n(6)]
+    pub pending_max: Option<u64>,
+}
+
+impl QueueChange {
+    fn merge(&self, mut settings: QueueSettings) -> QueueSettings {
+        settings.paused = self.paused.unwrap_or(settings.paused);
+        settings.max_attempts = self.max_attempts.unwrap_or(settings.max_attempts);
+        settings.ttl_ms = self.ttl_ms.unwrap_or(settings.ttl_ms);
+        settings.backoff = self.backoff.unwrap_or(settings.backoff);
+        settings.retention_count = self.retention_count.unwrap_or(settings.retention_count);
+        settings.retention_ms = self.retention_ms.unwrap_or(settings.retention_ms);
+        settings.pending_max = self.pending_max.unwrap_or(settings.pending_max);
+        settings
+    }
+}
+
+/// Changes a queue's settings, creating the queue if need be.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SetQueue {
+    /// The queue.
+    #[n(0)]
+    pub queue: QueueName,
+    /// What changes.
+    #[n(1)]
+    pub change: QueueChange,
+    /// Refuse unless the settings still have this version.
+    #[n(2)]
+    pub expected_version: Option<u64>,
+}
+
+impl Shard {
+    pub(crate) fn apply_set_queue(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        order: &SetQueue,
+    ) -> Reply {
+        match self.set_queue(batch, namespace, order) {
+            Ok(version) => Reply::QueueSet { version },
+            Err(code) => Reply::refused(code),
+        }
+    }
+
+    fn set_queue(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        order: &SetQueue,
+    ) -> Result<u64, RefusalCode> {
+        if self.core.shard != 0 {
+            return Err(RefusalCode::WrongShard);
+        }
+        let found = self.find_queue(namespace, &order.queue);
+        let current = match found {
+            Some(queue) => self.core.queues[queue as usize].settings.clone(),
+            None => QueueSettings::default(),
+        };
+        if order
+            .expected_version
+            .is_some_and(|expected| expected != current.version)
+        {
+            return Err(RefusalCode::VersionConflict);
+        }
+        let mut settings = order.change.merge(current);
+        settings.version = settings.version.saturating_add(1);
+        if !settings.is_valid(&self.core.limits) {
+            return Err(RefusalCode::BadValue);
+        }
+        let targets = 1..self.core.shards;
+        if self.core.outbox.len() + targets.len() > self.core.limits.outbox_max as usize {
+            return Err(RefusalCode::OutboxFull);
+        }
+        let queue = self.open_queue(namespace, &order.queue)?;
+        let version = settings.version;
+        for target in targets {
+            let message = Message::QueueSettings {
+                namespace: namespace.clone(),
+                queue: order.queue.clone(),
+                settings: settings.clone(),
+            };
+            self.put_message(batch, target, message);
+        }
+        self.store_settings(batch, queue, settings);
+        Ok(version)
+    }
+
+    /// Puts settings in place and wakes claims if that made tasks claimable.
+    pub(crate) fn store_settings(
+        &mut self,
+        batch: &mut Batch,
+        queue: u32,
+        settings: QueueSettings,
+    ) {
+        let record = &mut self.core.queues[queue as usize];
+        let resumed = record.settings.paused && !settings.paused;
+        record.settings = settings;
+        self.mark_queue(queue);
+        batch.effects.push(Effect::QueueChanged {
+            queue: QueueHandle(queue),
+        });
+        if resumed && !self.index.lines[queue as usize].ready.is_empty() {
+            self.wake(batch, queue);
+        }
+    }
+}

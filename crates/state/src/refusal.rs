@@ -1,0 +1,91 @@
+//! Why an order was refused. A refusal is deterministic, part of the reply, and changes no state
+//! beyond its own dedup entry. Numbers are stable: they are stored in dedup windows.
+
+use minicbor::{Decode, Encode};
+
+macro_rules! refusal_codes {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
+        /// Stable code of a refusal.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+        #[cbor(index_only)]
+        pub enum RefusalCode {
+            $($(#[$doc])* #[n($number)] $name = $number,)*
+        }
+
+        impl RefusalCode {
+            /// All codes.
+            pub const ALL: &[RefusalCode] = &[$(RefusalCode::$name),*];
+
+            /// The code as public text.
+            pub fn as_str(self) -> &'static str {
+                match self { $(RefusalCode::$name => $text,)* }
+            }
+
+            /// The code of a stored number.
+            pub fn from_number(number: u8) -> Option<RefusalCode> {
+                match number { $($number => Some(RefusalCode::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+refusal_codes! {
+    /// The order's bytes do not decode, or its kind is not known.
+    BadCommand = 1, "bad_command";
+    /// A field is outside its bounds.
+    BadValue = 2, "bad_value";
+    /// The payload, result or list is too large.
+    TooLarge = 3, "too_large";
+    /// The task id exists with another body.
+    Conflict = 4, "conflict";
+    /// The request id was used with another body.
+    IdempotencyConflict = 5, "idempotency_conflict";
+    /// The task does not exist, or retention removed it.
+    TaskNotFound = 6, "task_not_found";
+    /// The task is in a terminal state.
+    TaskFinished = 7, "task_finished";
+    /// The fence is not that of the live claim.
+    StaleFence = 8, "stale_fence";
+    /// The claim belongs to another worker.
+    NotOwner = 9, "not_owner";
+    /// The shard or queue holds as many unfinished tasks as it may.
+    QueueFull = 10, "queue_full";
+    /// The shard holds as many queues as it may.
+    TooManyQueues = 11, "too_many_queues";
+    /// A message arrived before its predecessor.
+    OutboxGap = 12, "outbox_gap";
+    /// Too many messages wait for other shards.
+    OutboxFull = 13, "outbox_full";
+    /// The order belongs to another shard.
+    WrongShard = 14, "wrong_shard";
+    /// The settings changed since the version the caller named.
+    VersionConflict = 15, "version_conflict";
+    /// The grant counter is used up; a restore epoch must be raised first.
+    FenceExhausted = 16, "fence_exhausted";
+}
+
+impl RefusalCode {
+    /// Whether the same order may succeed later without any change by its sender. Such refusals are
+    /// not remembered, so that a retry under the same request id is judged afresh.
+    pub fn is_transient(self) -> bool {
+        matches!(
+            self,
+            Self::QueueFull | Self::TooManyQueues | Self::OutboxFull | Self::OutboxGap
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_numbers_return() {
+        for (position, code) in RefusalCode::ALL.iter().enumerate() {
+            assert_eq!(RefusalCode::from_number(*code as u8), Some(*code));
+            let others = &RefusalCode::ALL[position + 1..];
+            assert!(others.iter().all(|other| other.as_str() != code.as_str()));
+        }
+        assert_eq!(RefusalCode::from_number(0), None);
+    }
+}

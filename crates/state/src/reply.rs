@@ -1,0 +1,131 @@
+//! What an order's sender learns.
+
+use minicbor::{Decode, Encode};
+
+use crate::{Fence, QueueName, RefusalCode, SharedBytes, TaskId};
+
+/// One task handed to a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Grant {
+    /// The task.
+    #[n(0)]
+    pub id: TaskId,
+    /// Its queue.
+    #[n(1)]
+    pub queue: QueueName,
+    /// Token that must come back with the completion.
+    #[n(2)]
+    pub fence: Fence,
+    /// Which try this is, from 1.
+    #[n(3)]
+    pub attempt: u16,
+    /// Most tries.
+    #[n(4)]
+    pub max_attempts: u16,
+    /// Lifetime of the claim unless renewed.
+    #[n(5)]
+    pub ttl_ms: u32,
+    /// What to do.
+    #[n(6)]
+    pub payload: SharedBytes,
+}
+
+/// What becomes of a task whose attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum FailNext {
+    /// Ready again at once.
+    #[n(0)]
+    Ready,
+    /// Ready again at this log time.
+    #[n(1)]
+    Scheduled {
+        /// Log time in ms.
+        #[n(0)]
+        at_ms: u64,
+    },
+    /// No attempt is left, or none was wanted.
+    #[n(2)]
+    Dead,
+}
+
+/// Answer to one order, in the order of the batch.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Reply {
+    /// The task exists.
+    #[n(0)]
+    Enqueued {
+        /// The task.
+        #[n(0)]
+        id: TaskId,
+        /// False if it existed with the same body.
+        #[n(1)]
+        created: bool,
+    },
+    /// The tasks granted; may be empty.
+    #[n(1)]
+    Claimed {
+        /// One grant per task.
+        #[n(0)]
+        tasks: Vec<Grant>,
+    },
+    /// The task is done by this fence.
+    #[n(2)]
+    Completed,
+    /// The attempt has failed.
+    #[n(3)]
+    Failed {
+        /// What follows.
+        #[n(0)]
+        next: FailNext,
+    },
+    /// The claim has expired.
+    #[n(4)]
+    Expired {
+        /// What follows.
+        #[n(0)]
+        next: FailNext,
+    },
+    /// The claim was returned and not counted.
+    #[n(5)]
+    Unclaimed,
+    /// The task is cancelled.
+    #[n(6)]
+    Cancelled,
+    /// The queue's settings are stored in this shard and on their way to the others.
+    #[n(7)]
+    QueueSet {
+        /// Version of the settings.
+        #[n(0)]
+        version: u64,
+    },
+    /// The message is applied.
+    #[n(8)]
+    Delivered {
+        /// False if it had been applied before.
+        #[n(0)]
+        fresh: bool,
+    },
+    /// Delivered messages are removed from the outbox.
+    #[n(9)]
+    Acked,
+    /// The members are recorded.
+    #[n(10)]
+    MembersSet,
+    /// The restore epoch is raised.
+    #[n(11)]
+    EpochRaised,
+    /// Nothing was done.
+    #[n(12)]
+    Refused {
+        /// Why.
+        #[n(0)]
+        code: RefusalCode,
+    },
+}
+
+impl Reply {
+    /// A refusal.
+    pub fn refused(code: RefusalCode) -> Reply {
+        Reply::Refused { code }
+    }
+}

@@ -1,0 +1,136 @@
+//! Applies one log entry. Only routes: every verb's rule lives in its own file.
+//!
+//! Order within an entry: log time moves on (never back, TQ-14), due tasks become ready, aged records
+//! go, then the orders one by one, each seeing what the ones before it did.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{Batch, Shard};
+use crate::batch::{decode_order, read_frame};
+use crate::dedup::Outcome;
+use crate::hash::encode_into;
+use crate::ids::request_hash;
+use crate::task::BodyHashes;
+use crate::{Applied, Command, Lsn, Order, RefusalCode, Reply, SetQueue, TaskId};
+
+impl Shard {
+    /// Applies the entry at a log position. Total over the entry's bytes: an empty entry only moves the
+    /// position, a broken one is counted and changes nothing else. Positions must rise.
+    pub fn apply(&mut self, lsn: Lsn, entry: &[u8]) -> Applied {
+        assert!(
+            lsn > self.core.applied,
+            "entries must be applied in rising order"
+        );
+        self.core.applied = lsn;
+        self.instance_applies += 1;
+        if entry.is_empty() {
+            return Applied::default();
+        }
+        let frame = match read_frame(entry) {
+            Ok(frame) => frame,
+            Err(_) => {
+                self.core.entries_refused += 1;
+                return Applied::default();
+            }
+        };
+        let mut batch = Batch::default();
+        batch.effects.reserve(frame.len() * 4);
+        self.core.time_ms = self.core.time_ms.max(frame.time_ms);
+        self.promote_due(&mut batch);
+        self.retain_by_age(&mut batch);
+        self.forget_requests();
+        let mut replies = Vec::with_capacity(frame.len());
+        for bytes in frame.orders() {
+            replies.push(match decode_order(bytes) {
+                Some(order) => self.apply_order(&mut batch, order),
+                None => Reply::refused(RefusalCode::BadCommand),
+            });
+        }
+        let change = self.index.flush_queues(&self.core.queues);
+        self.core.hash.add(change);
+        Applied {
+            replies,
+            effects: batch.effects,
+        }
+    }
+
+    fn apply_order(&mut self, batch: &mut Batch, order: Order) -> Reply {
+        let namespace = order.namespace;
+        let request = order.request.map(|key| request_hash(&namespace, &key));
+        match order.command {
+            Command::Enqueue(verb) => {
+                let hashes = BodyHashes::of(&verb);
+                let id = verb.id.clone();
+                self.once(batch, request, hashes.body, Some(&id), |shard, batch| {
+                    shard.apply_enqueue(batch, &namespace, verb, hashes)
+                })
+            }
+            Command::Cancel(verb) => {
+                self.once(batch, request, verb.body_hash(), None, |shard, batch| {
+                    shard.apply_cancel(batch, &namespace, &verb)
+                })
+            }
+            Command::SetQueue(verb) => self.once(
+                batch,
+                request,
+                settings_hash(&verb),
+                None,
+                |shard, batch| shard.apply_set_queue(batch, &namespace, &verb),
+            ),
+            Command::Claim(verb) => self.apply_claim(batch, &namespace, request, &verb),
+            Command::Complete(verb) => self.apply_complete(batch, &namespace, verb),
+            Command::Fail(verb) => self.apply_fail(batch, &namespace, verb),
+            Command::Expire(verb) => self.apply_expire(batch, &namespace, &verb),
+            Command::Unclaim(verb) => self.apply_unclaim(batch, &namespace, &verb),
+            Command::Deliver(verb) => self.apply_deliver(batch, &verb),
+            Command::Acked(verb) => self.apply_acked(&verb),
+            Command::SetMembers(verb) => self.apply_set_members(batch, verb),
+            Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
+        }
+    }
+
+    /// Runs a verb unless its request is remembered; then answers as the first time.
+    fn once(
+        &mut self,
+        batch: &mut Batch,
+        request: Option<[u64; 2]>,
+        body_hash: u64,
+        id: Option<&TaskId>,
+        verb: impl FnOnce(&mut Shard, &mut Batch) -> Reply,
+    ) -> Reply {
+        let Some(key) = request else {
+            return verb(self, batch);
+        };
+        match self.recall_submit(key, body_hash) {
+            Some(Ok(outcome)) => return rebuild_reply(outcome, id),
+            Some(Err(code)) => return Reply::refused(code),
+            None => {}
+        }
+        let reply = verb(self, batch);
+        if let Some(outcome) = Outcome::of(&reply) {
+            self.remember_submit(key, body_hash, outcome);
+        }
+        reply
+    }
+}
+
+/// The first reply, from what is remembered and the resent order.
+fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
+    match (outcome, id) {
+        (Outcome::Enqueued { created }, Some(id)) => Reply::Enqueued {
+            id: id.clone(),
+            created,
+        },
+        (Outcome::Enqueued { .. }, None) => Reply::refused(RefusalCode::IdempotencyConflict),
+        (Outcome::Cancelled, _) => Reply::Cancelled,
+        (Outcome::QueueSet { version }, _) => Reply::QueueSet { version },
+        (Outcome::Refused { code }, _) => Reply::refused(code),
+    }
+}
+
+/// Hash of a settings order as given.
+fn settings_hash(order: &SetQueue) -> u64 {
+    let mut bytes = Vec::with_capacity(64);
+    encode_into(order, &mut bytes);
+    xxh3_64_with_seed(&bytes, 8)
+}

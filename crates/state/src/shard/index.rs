@@ -1,0 +1,201 @@
+//! What is derived from the stored state: name tables, lines of ready, scheduled and finished tasks,
+//! sums. Never in a snapshot; rebuilt from the records in exactly the same order, since every record
+//! carries its place in line.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Core;
+use crate::hash::{BitSet, Lookup, RecordKind, digest_bytes, encode_into};
+use crate::ids::task_hash;
+use crate::queue::QueueRecord;
+use crate::task::{Task, TaskState};
+use crate::{Namespace, QueueName};
+
+/// The lines of one queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// Slots by ready key: priority, then place in line.
+    pub(crate) ready: BTreeMap<u64, u32>,
+    /// Slots of finished tasks, oldest first.
+    pub(crate) finished: VecDeque<u32>,
+    counts: [u64; TaskState::ALL.len()],
+}
+
+impl Line {
+    /// Number of tasks in a state.
+    pub(crate) fn count(&self, state: TaskState) -> u64 {
+        self.counts[state as usize]
+    }
+
+    /// Number of unfinished tasks.
+    pub(crate) fn pending(&self) -> u64 {
+        self.count(TaskState::Scheduled)
+            + self.count(TaskState::Ready)
+            + self.count(TaskState::Claimed)
+    }
+
+    /// The task to be claimed next.
+    pub(crate) fn first_ready(&self) -> Option<u32> {
+        self.ready.first_key_value().map(|(_, slot)| *slot)
+    }
+}
+
+/// All derived data of a shard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    pub(crate) task_names: Lookup,
+    pub(crate) queue_names: Lookup,
+    pub(crate) submits: Lookup,
+    pub(crate) claims: Lookup,
+    /// Always 0: remembered submissions are bounded by number alone.
+    pub(crate) submit_weight: u64,
+    /// Grants held by remembered claims.
+    pub(crate) claim_weight: u64,
+    pub(crate) free: BitSet,
+    /// Slots with a live claim.
+    pub(crate) claimed: BitSet,
+    /// Slots by due time and place in line.
+    pub(crate) scheduled: BTreeMap<(u64, u64), u32>,
+    /// Slots of all finished tasks by place in line.
+    pub(crate) finished: BTreeMap<u64, u32>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) pending_bytes: u64,
+    pub(crate) finished_bytes: u64,
+    /// Digest of each queue as it stands in the state hash; none until the first flush.
+    queue_digests: Vec<Option<u64>>,
+    /// Queues whose record changed during this entry.
+    marked: BitSet,
+}
+
+impl Index {
+    /// Derives everything from the records.
+    pub(crate) fn derive(core: &Core) -> Index {
+        let mut index = Index {
+            free: core.tasks.free_slots(),
+            ..Index::default()
+        };
+        for (queue, record) in core.queues.iter().enumerate() {
+            index.add_queue(&record.namespace, &record.name, queue as u32);
+            index.queue_digests[queue] = Some(queue_digest(queue as u32, record));
+        }
+        for (slot, task) in core.tasks.iter() {
+            let namespace = &core.queues[task.queue as usize].namespace;
+            index
+                .task_names
+                .insert(task_hash(namespace.as_str(), task.id.as_str()), slot);
+            if !task.state.is_terminal() {
+                index.pending_bytes += task.weight();
+                index.link(slot, task);
+            }
+        }
+        // Finished lines are queues, so their tasks must come in order.
+        let mut finished: Vec<(u64, u32)> = core
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.state.is_terminal())
+            .map(|(slot, task)| (task.sequence, slot))
+            .collect();
+        finished.sort_unstable();
+        for (_, slot) in finished {
+            if let Some(task) = core.tasks.get(slot) {
+                index.finished_bytes += task.weight();
+                index.link(slot, task);
+            }
+        }
+        for (number, entry) in core.submits.iter() {
+            index.submits.insert(entry.key[0], number as u32);
+        }
+        for (number, entry) in core.claims.iter() {
+            index.claims.insert(entry.key[0], number as u32);
+            index.claim_weight += entry.grants.len() as u64;
+        }
+        index
+    }
+
+    /// Makes room for a new queue.
+    pub(crate) fn add_queue(&mut self, namespace: &Namespace, name: &QueueName, queue: u32) {
+        self.queue_names
+            .insert(task_hash(namespace.as_str(), name.as_str()), queue);
+        self.lines.push(Line::default());
+        self.queue_digests.push(None);
+    }
+
+    /// Puts a task into the line of its state.
+    pub(crate) fn link(&mut self, slot: u32, task: &Task) {
+        let line = &mut self.lines[task.queue as usize];
+        line.counts[task.state as usize] += 1;
+        match task.state {
+            TaskState::Scheduled => {
+                self.scheduled.insert((task.moment_ms, task.sequence), slot);
+            }
+            TaskState::Ready => {
+                line.ready.insert(task.ready_key(), slot);
+            }
+            TaskState::Claimed => {
+                self.claimed.insert(slot);
+            }
+            TaskState::Done | TaskState::Dead | TaskState::Cancelled => {
+                line.finished.push_back(slot);
+                self.finished.insert(task.sequence, slot);
+            }
+        }
+    }
+
+    /// Takes a task out of the line of its state.
+    pub(crate) fn unlink(&mut self, slot: u32, task: &Task) {
+        let line = &mut self.lines[task.queue as usize];
+        line.counts[task.state as usize] -= 1;
+        match task.state {
+            TaskState::Scheduled => {
+                self.scheduled.remove(&(task.moment_ms, task.sequence));
+            }
+            TaskState::Ready => {
+                line.ready.remove(&task.ready_key());
+            }
+            TaskState::Claimed => {
+                self.claimed.remove(slot);
+            }
+            TaskState::Done | TaskState::Dead | TaskState::Cancelled => {
+                // The oldest goes first, so this is the front but for planted defects.
+                if let Some(place) = line.finished.iter().position(|held| *held == slot) {
+                    line.finished.remove(place);
+                }
+                self.finished.remove(&task.sequence);
+            }
+        }
+    }
+
+    /// Due time and slot of the earliest scheduled task.
+    pub(crate) fn first_scheduled(&self) -> Option<(u64, u32)> {
+        self.scheduled
+            .first_key_value()
+            .map(|((due_ms, _), slot)| (*due_ms, *slot))
+    }
+
+    /// Notes that a queue's record changed.
+    pub(crate) fn mark_queue(&mut self, queue: u32) {
+        self.marked.insert(queue);
+    }
+
+    /// Brings the digests of changed queues up to date; tells the sum of the changes.
+    pub(crate) fn flush_queues(&mut self, queues: &[QueueRecord]) -> u64 {
+        let mut change = 0u64;
+        while let Some(queue) = self.marked.first() {
+            self.marked.remove(queue);
+            let digest = queue_digest(queue, &queues[queue as usize]);
+            let before = self.queue_digests[queue as usize]
+                .replace(digest)
+                .unwrap_or(0);
+            change = change.wrapping_add(digest).wrapping_sub(before);
+        }
+        change
+    }
+}
+
+/// A queue's share of the state hash.
+pub(crate) fn queue_digest(queue: u32, record: &QueueRecord) -> u64 {
+    let mut bytes = Vec::with_capacity(128);
+    bytes.extend_from_slice(&queue.to_le_bytes());
+    encode_into(record, &mut bytes);
+    digest_bytes(RecordKind::Queue, &bytes)
+}

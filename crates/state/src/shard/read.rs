@@ -1,0 +1,113 @@
+//! Reading a shard as a whole.
+
+use super::Shard;
+use crate::snapshot::Frozen;
+use crate::task::TaskState;
+use crate::{Limits, Lsn, Member, ShardId, SlotMap};
+
+/// Sizes of a shard, for metrics and for the check of its bounds (Q13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Tasks waiting for their time.
+    pub scheduled: u64,
+    /// Tasks that may be claimed.
+    pub ready: u64,
+    /// Tasks held by workers.
+    pub claimed: u64,
+    /// Finished tasks still kept.
+    pub finished: u64,
+    /// Bytes of unfinished tasks.
+    pub pending_bytes: u64,
+    /// Bytes of finished tasks still kept.
+    pub finished_bytes: u64,
+    /// Queues.
+    pub queues: u64,
+    /// Request ids remembered.
+    pub submits: u64,
+    /// Claim request ids remembered.
+    pub claims: u64,
+    /// Messages waiting for other shards.
+    pub outbox: u64,
+    /// Entries refused as a whole.
+    pub entries_refused: u64,
+}
+
+impl Shard {
+    /// Number of this shard.
+    pub fn shard(&self) -> ShardId {
+        self.core.shard
+    }
+
+    /// Number of shards.
+    pub fn shards(&self) -> u16 {
+        self.core.shards
+    }
+
+    /// Log time: that of the newest entry, never decreasing.
+    pub fn time_ms(&self) -> u64 {
+        self.core.time_ms
+    }
+
+    /// Position of the newest applied entry.
+    pub fn applied(&self) -> Lsn {
+        self.core.applied
+    }
+
+    /// Hash of the whole state; equal on all replicas at equal positions.
+    pub fn hash(&self) -> u64 {
+        self.core.state_hash()
+    }
+
+    /// The bounds of this shard.
+    pub fn limits(&self) -> &Limits {
+        &self.core.limits
+    }
+
+    /// The restore epoch: upper bits of every new fence.
+    pub fn epoch(&self) -> u16 {
+        self.core.epoch
+    }
+
+    /// Fences granted so far.
+    pub fn grants(&self) -> u64 {
+        self.core.grants
+    }
+
+    /// Where keys live; only in shard 0.
+    pub fn slot_map(&self) -> Option<&SlotMap> {
+        self.core.slot_map.as_ref()
+    }
+
+    /// Recorded members by node id; empty outside shard 0.
+    pub fn members(&self) -> &[Member] {
+        &self.core.members
+    }
+
+    /// Highest message number applied from a source shard; 0 if none.
+    pub fn inbox_applied(&self, source: ShardId) -> u64 {
+        self.core.inbox.get(&source).copied().unwrap_or(0)
+    }
+
+    /// A copy that later entries do not change; costs one pointer per page.
+    pub fn freeze(&self) -> Frozen {
+        Frozen::new(self.core.clone())
+    }
+
+    /// Current sizes.
+    pub fn sizes(&self) -> Sizes {
+        let count = |state| self.index.lines.iter().map(|line| line.count(state)).sum();
+        Sizes {
+            scheduled: count(TaskState::Scheduled),
+            ready: count(TaskState::Ready),
+            claimed: count(TaskState::Claimed),
+            finished: self.index.finished.len() as u64,
+            pending_bytes: self.index.pending_bytes,
+            finished_bytes: self.index.finished_bytes,
+            queues: self.core.queues.len() as u64,
+            submits: self.core.submits.len() as u64,
+            claims: self.core.claims.len() as u64,
+            outbox: self.core.outbox.len() as u64,
+            entries_refused: self.core.entries_refused,
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Restores a state from a snapshot stream. Everything is checked: any bytes give a state that obeys
+//! all rules and has the stored hash, or an error.
+
+use minicbor::Decode;
+
+use super::{RECORD_BYTES_MAX, StoredTask, Trailer, VERSION};
+use crate::dedup::{ClaimEntry, SubmitEntry, entry_digest};
+use crate::hash::{RecordKind, digest_record};
+use crate::limits::BATCH_ORDERS_MAX;
+use crate::members::Member;
+use crate::outbox::{Inbox, OutboxItem, OutboxLine};
+use crate::planted::{self, Bug};
+use crate::queue::QueueRecord;
+use crate::shard::{Core, Header, Shard, queue_digest};
+use crate::{Fence, SlotMap};
+
+/// Why a snapshot cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// The stream ends before its trailer.
+    #[error("snapshot ends early")]
+    Truncated,
+    /// Bytes follow the trailer.
+    #[error("snapshot has bytes after its trailer")]
+    Trailing,
+    /// The format is of another version.
+    #[error("snapshot version {0} is not known")]
+    Version(u32),
+    /// A record is of an unknown kind, or not in its place.
+    #[error("snapshot record {record} has kind {kind}, which does not belong there")]
+    Kind {
+        /// Number of the record.
+        record: u64,
+        /// Its kind.
+        kind: u8,
+    },
+    /// A record does not decode or is too large.
+    #[error("snapshot record {record} does not decode")]
+    Malformed {
+        /// Number of the record.
+        record: u64,
+    },
+    /// A record breaks a rule of the state.
+    #[error("snapshot record {record} breaks a rule: {rule}")]
+    Invalid {
+        /// Number of the record.
+        record: u64,
+        /// The rule.
+        rule: &'static str,
+    },
+    /// The number of records is not that of the trailer.
+    #[error("snapshot holds {found} records, its trailer says {stored}")]
+    Count {
+        /// Records read.
+        found: u64,
+        /// Records announced.
+        stored: u64,
+    },
+    /// The restored state is not the one that was frozen.
+    #[error("snapshot hash is {found:016x}, its trailer says {stored:016x}")]
+    Hash {
+        /// Hash of what was read.
+        found: u64,
+        /// Hash announced.
+        stored: u64,
+    },
+}
+
+impl Shard {
+    /// Rebuilds a shard from the chunks of a snapshot, in order.
+    pub fn restore(chunks: impl Iterator<Item = Vec<u8>>) -> Result<Shard, RestoreError> {
+        let mut reader = Reader::default();
+        let mut buffer: Vec<u8> = Vec::new();
+        for chunk in chunks {
+            buffer.extend_from_slice(&chunk);
+            let mut used = 0;
+            while let Some((kind, length)) = next_record(&buffer[used..], reader.records)? {
+                let start = used + RECORD_HEAD_BYTES;
+                reader.take(kind, &buffer[start..start + length])?;
+                used = start + length;
+            }
+            buffer.drain(..used);
+        }
+        if !buffer.is_empty() {
+            return Err(match reader.trailer {
+                Some(_) => RestoreError::Trailing,
+                None => RestoreError::Truncated,
+            });
+        }
+        reader.finish()
+    }
+}
+
+/// Kind and length in front of every record.
+const RECORD_HEAD_BYTES: usize = 1 + 4;
+
+/// Kind and length of the record at the start of the bytes, once it is there in full.
+fn next_record(bytes: &[u8], record: u64) -> Result<Option<(u8, usize)>, RestoreError> {
+    let Some((kind, rest)) = bytes.split_first() else {
+        return Ok(None);
+    };
+    let Some((length, rest)) = rest.split_first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let length = u32::from_le_bytes(*length) as usize;
+    if length > RECORD_BYTES_MAX {
+        return Err(RestoreError::Malformed { record });
+    }
+    Ok((rest.len() >= length).then_some((*kind, length)))
+}
+
+#[derive(Default)]
+struct Reader {
+    core: Option<Core>,
+    trailer: Option<Trailer>,
+    last_kind: u8,
+    records: u64,
+    scratch: Vec<u8>,
+}
+
+impl Reader {
+    fn decode<'b, T: Decode<'b, ()>>(&self, bytes: &'b [u8]) -> Result<T, RestoreError> {
+        let mut decoder = minicbor::Decoder::new(bytes);
+        match decoder.decode::<T>() {
+            Ok(value) if decoder.position() == bytes.len() => Ok(value),
+            _ => Err(RestoreError::Malformed {
+                record: self.records,
+            }),
+        }
+    }
+
+    fn invalid(&self, rule: &'static str) -> RestoreError {
+        RestoreError::Invalid {
+            record: self.records,
+            rule,
+        }
+    }
+
+    fn take(&mut self, kind: u8, bytes: &[u8]) -> Result<(), RestoreError> {
+        if self.trailer.is_some() {
+            return Err(RestoreError::Trailing);
+        }
+        let misplaced = RestoreError::Kind {
+            record: self.records,
+            kind,
+        };
+        if kind < self.last_kind {
+            return Err(misplaced);
+        }
+        self.last_kind = kind;
+        if kind == RecordKind::Header as u8 {
+            return self.take_header(bytes);
+        }
+        let Some(mut core) = self.core.take() else {
+            return Err(misplaced);
+        };
+        let outcome = match kind {
+            kind if kind == RecordKind::Queue as u8 => self.take_queue(&mut core, bytes),
+            kind if kind == RecordKind::Task as u8 => self.take_task(&mut core, bytes),
+            kind if kind == RecordKind::Submit as u8 => self.take_submit(&mut core, bytes),
+            kind if kind == RecordKind::Claim as u8 => self.take_claim(&mut core, bytes),
+            kind if kind == RecordKind::OutboxLine as u8 => self.take_line(&mut core, bytes),
+            kind if kind == RecordKind::OutboxItem as u8 => self.take_item(&mut core, bytes),
+            kind if kind == RecordKind::Inbox as u8 => self.take_inbox(&mut core, bytes),
+            kind if kind == RecordKind::Member as u8 => self.take_member(&mut core, bytes),
+            kind if kind == RecordKind::SlotMap as u8 => self.take_slot_map(&mut core, bytes),
+            kind if kind == RecordKind::Trailer as u8 => {
+                self.trailer = Some(self.decode(bytes)?);
+                Ok(())
+            }
+            _ => Err(misplaced),
+        };
+        self.core = Some(core);
+        if self.trailer.is_none() {
+            self.records += 1;
+        }
+        outcome
+    }
+
+    fn take_header(&mut self, bytes: &[u8]) -> Result<(), RestoreError> {
+        if self.core.is_some() {
+            return Err(RestoreError::Kind {
+                record: self.records,
+                kind: RecordKind::Header as u8,
+            });
+        }
+        let header: Header = self.decode(bytes)?;
+        if header.version != VERSION {
+            return Err(RestoreError::Version(header.version));
+        }
+        if header.shard >= header.shards || header.shards > crate::slots::SLOTS {
+            return Err(self.invalid("shard lies inside the cluster"));
+        }
+        if header.grants > Fence::COUNTER_MAX {
+            return Err(self.invalid("grant counter fits 48 bits"));
+        }
+        let far = u64::MAX / 2;
+        if header.sequence > far || header.submits_head > far || header.claims_head > far {
+            return Err(self.invalid("counters have room"));
+        }
+        self.core = Some(Core::from_header(header));
+        self.records += 1;
+        Ok(())
+    }
+
+    fn take_queue(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let record: QueueRecord = self.decode(bytes)?;
+        let counters = &record.counters;
+        let totals = [
+            counters.submitted,
+            counters.done,
+            counters.dead,
+            counters.cancelled,
+        ];
+        if totals
+            .iter()
+            .chain([&counters.removed])
+            .any(|total| *total > u64::MAX / 8)
+        {
+            return Err(self.invalid("counters have room"));
+        }
+        // Settings add at most as many queues again as tasks do.
+        if core.queues.len() >= 2 * core.limits.queues_max as usize {
+            return Err(self.invalid("queues are bounded"));
+        }
+        core.hash
+            .add(queue_digest(core.queues.len() as u32, &record));
+        core.queues.push(record);
+        Ok(())
+    }
+
+    fn take_task(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let stored: StoredTask = self.decode(bytes)?;
+        let slot = stored.slot;
+        let task = stored.into_task(&mut self.scratch);
+        let highest = Fence::new(core.epoch, core.grants);
+        let unchecked = planted::active(Bug::GrantCounterNotInSnapshot);
+        if !unchecked && !task.is_valid(core.queues.len(), &core.limits, highest) {
+            return Err(self.invalid("task obeys its bounds"));
+        }
+        if task.sequence > core.sequence {
+            return Err(self.invalid("place in line was given out"));
+        }
+        // Slots are filled from below, so none lies beyond what the bounds can fill.
+        let limits = &core.limits;
+        let slots_max = limits
+            .pending_tasks_max
+            .saturating_add(limits.finished_tasks_max);
+        if u64::from(slot) > slots_max.saturating_add(BATCH_ORDERS_MAX as u64) {
+            return Err(self.invalid("slots are bounded"));
+        }
+        core.tasks.reserve_slots(slot.saturating_add(1));
+        core.hash.add(task.digest);
+        if !core.tasks.put(slot, task) {
+            return Err(self.invalid("a slot holds one task"));
+        }
+        Ok(())
+    }
+
+    fn take_submit(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let entry: SubmitEntry = self.decode(bytes)?;
+        let number = core.submits.head() + core.submits.len() as u64;
+        core.hash
+            .add(entry_digest(RecordKind::Submit, number, &entry));
+        core.submits.push(entry);
+        match core.submits.len() > core.limits.submit_window_max as usize {
+            true => Err(self.invalid("submit window is bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_claim(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let entry: ClaimEntry = self.decode(bytes)?;
+        let number = core.claims.head() + core.claims.len() as u64;
+        core.hash
+            .add(entry_digest(RecordKind::Claim, number, &entry));
+        core.claims.push(entry);
+        match core.claims.len() > core.limits.claim_window_max as usize {
+            true => Err(self.invalid("claim window is bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_line(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let line: OutboxLine = self.decode(bytes)?;
+        core.hash.add(digest_record(RecordKind::OutboxLine, &line));
+        let fits = line.last > 0 && line.last < u64::MAX / 2;
+        match fits && core.outbox.restore_line(&line) {
+            true => Ok(()),
+            false => Err(self.invalid("a target has one line")),
+        }
+    }
+
+    fn take_item(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let item: OutboxItem = self.decode(bytes)?;
+        core.hash.add(digest_record(RecordKind::OutboxItem, &item));
+        match core.outbox.restore_item(item) {
+            true => Ok(()),
+            false => Err(self.invalid("messages have no gaps")),
+        }
+    }
+
+    fn take_inbox(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let inbox: Inbox = self.decode(bytes)?;
+        core.hash.add(digest_record(RecordKind::Inbox, &inbox));
+        let fits = inbox.source < core.shards && inbox.applied < u64::MAX / 2;
+        match fits && core.inbox.insert(inbox.source, inbox.applied).is_none() {
+            true => Ok(()),
+            false => Err(self.invalid("a source has one record")),
+        }
+    }
+
+    fn take_member(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let member: Member = self.decode(bytes)?;
+        core.hash.add(digest_record(RecordKind::Member, &member));
+        if core
+            .members
+            .last()
+            .is_some_and(|before| before.node >= member.node)
+        {
+            return Err(self.invalid("members are sorted, each once"));
+        }
+        core.members.push(member);
+        Ok(())
+    }
+
+    fn take_slot_map(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let map: SlotMap = self.decode(bytes)?;
+        if core.slot_map.is_some() || !map.is_valid(core.shards) {
+            return Err(self.invalid("slot map covers all slots once"));
+        }
+        core.hash.add(digest_record(RecordKind::SlotMap, &map));
+        core.slot_map = Some(map);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Shard, RestoreError> {
+        let (Some(core), Some(trailer)) = (self.core, self.trailer) else {
+            return Err(RestoreError::Truncated);
+        };
+        if trailer.records != self.records {
+            return Err(RestoreError::Count {
+                found: self.records,
+                stored: trailer.records,
+            });
+        }
+        if !core.outbox.is_whole() {
+            return Err(RestoreError::Invalid {
+                record: self.records,
+                rule: "messages end with their line",
+            });
+        }
+        let found = core.state_hash();
+        let unchecked = planted::active(Bug::GrantCounterNotInSnapshot)
+            || planted::active(Bug::DedupNotInSnapshot);
+        if found != trailer.hash && !unchecked {
+            return Err(RestoreError::Hash {
+                found,
+                stored: trailer.hash,
+            });
+        }
+        Ok(Shard::from_core(core))
+    }
+}

@@ -1,0 +1,181 @@
+//! Writes a frozen state chunk by chunk, so that no second copy of the whole is ever in memory.
+
+use std::sync::Arc;
+
+use minicbor::Encode;
+
+use super::{CHUNK_BYTES_MAX, StoredTask, Trailer};
+use crate::Lsn;
+use crate::hash::{RecordKind, encode_into};
+use crate::outbox::Inbox;
+use crate::planted::{self, Bug};
+use crate::shard::Core;
+
+/// A state that no longer changes. Cheap to make and to move to another thread.
+#[derive(Clone, Debug)]
+pub struct Frozen {
+    core: Arc<Core>,
+    hash: u64,
+}
+
+impl Frozen {
+    pub(crate) fn new(core: Core) -> Frozen {
+        let hash = core.state_hash();
+        Frozen {
+            core: Arc::new(core),
+            hash,
+        }
+    }
+
+    /// Position of the newest entry in it.
+    pub fn applied(&self) -> Lsn {
+        self.core.applied
+    }
+
+    /// Hash of the state.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The snapshot stream in chunks of at most [`CHUNK_BYTES_MAX`] bytes, made on demand.
+    pub fn chunks(&self) -> Chunks {
+        Chunks {
+            core: self.core.clone(),
+            hash: self.hash,
+            stage: Stage::Head,
+            buffer: Vec::with_capacity(CHUNK_BYTES_MAX * 2),
+            records: 0,
+        }
+    }
+}
+
+/// Which part of the state comes next.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Head,
+    Queues(usize),
+    Tasks(u32),
+    Submits(u64),
+    Claims(u64),
+    Tail,
+    End,
+}
+
+/// The chunks of a frozen state.
+#[derive(Debug)]
+pub struct Chunks {
+    core: Arc<Core>,
+    hash: u64,
+    stage: Stage,
+    buffer: Vec<u8>,
+    records: u64,
+}
+
+impl Iterator for Chunks {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        while self.buffer.len() < CHUNK_BYTES_MAX && !matches!(self.stage, Stage::End) {
+            self.stage = self.write_some();
+        }
+        if self.buffer.is_empty() {
+            return None;
+        }
+        let rest = self
+            .buffer
+            .split_off(self.buffer.len().min(CHUNK_BYTES_MAX));
+        Some(std::mem::replace(&mut self.buffer, rest))
+    }
+}
+
+impl Chunks {
+    fn put<T: Encode<()>>(&mut self, kind: RecordKind, record: &T) {
+        self.buffer.push(kind as u8);
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&[0; 4]);
+        encode_into(record, &mut self.buffer);
+        let length = (self.buffer.len() - start - 4) as u32;
+        self.buffer[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        self.records += 1;
+    }
+
+    /// Writes the next record, or moves to the next stage.
+    fn write_some(&mut self) -> Stage {
+        let core = self.core.clone();
+        match self.stage {
+            Stage::Head => {
+                let mut header = core.header();
+                if planted::active(Bug::GrantCounterNotInSnapshot) {
+                    header.grants = 0;
+                }
+                self.put(RecordKind::Header, &header);
+                Stage::Queues(0)
+            }
+            Stage::Queues(queue) => match core.queues.get(queue) {
+                Some(record) => {
+                    self.put(RecordKind::Queue, record);
+                    Stage::Queues(queue + 1)
+                }
+                None => Stage::Tasks(0),
+            },
+            Stage::Tasks(from) => match core.tasks.iter_from(from).next() {
+                Some((slot, task)) => {
+                    self.put(RecordKind::Task, &StoredTask::of(slot, task));
+                    Stage::Tasks(slot + 1)
+                }
+                None if planted::active(Bug::DedupNotInSnapshot) => {
+                    Stage::Claims(core.claims.head())
+                }
+                None => Stage::Submits(core.submits.head()),
+            },
+            Stage::Submits(number) => match core.submits.get(number) {
+                Some(entry) => {
+                    self.put(RecordKind::Submit, entry);
+                    Stage::Submits(number + 1)
+                }
+                None => Stage::Claims(core.claims.head()),
+            },
+            Stage::Claims(number) => match core.claims.get(number) {
+                Some(entry) => {
+                    self.put(RecordKind::Claim, entry);
+                    Stage::Claims(number + 1)
+                }
+                None => Stage::Tail,
+            },
+            Stage::Tail | Stage::End => {
+                self.write_tail(&core);
+                Stage::End
+            }
+        }
+    }
+
+    /// Writes what is small, and the trailer.
+    fn write_tail(&mut self, core: &Core) {
+        for line in core.outbox.line_records() {
+            self.put(RecordKind::OutboxLine, &line);
+        }
+        for item in core.outbox.items() {
+            self.put(RecordKind::OutboxItem, item);
+        }
+        for (source, applied) in &core.inbox {
+            self.put(
+                RecordKind::Inbox,
+                &Inbox {
+                    source: *source,
+                    applied: *applied,
+                },
+            );
+        }
+        for member in &core.members {
+            self.put(RecordKind::Member, member);
+        }
+        if let Some(map) = &core.slot_map {
+            self.put(RecordKind::SlotMap, map);
+        }
+        let trailer = Trailer {
+            records: self.records,
+            hash: self.hash,
+        };
+        self.put(RecordKind::Trailer, &trailer);
+    }
+}

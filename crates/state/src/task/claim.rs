@@ -1,0 +1,210 @@
+//! `Claim`: hands the next ready tasks to a worker in one command; never read-then-claim (TQ-16).
+//!
+//! Within a queue: higher priority first, then first come first served (Q11). Over several queues: one
+//! task from each in turn, beginning at another queue each time. Every grant raises the grant counter,
+//! so that its fence exceeds all before it (Q3). Attempts are counted here, not at failure (F-22).
+
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{Attempt, AttemptOutcome, History, Task, TaskState};
+use crate::dedup::GrantMark;
+use crate::planted::{self, Bug};
+use crate::shard::{Batch, Shard};
+use crate::{Fence, Grant, Namespace, QueueName, RefusalCode, Reply, SessionId, WorkerId};
+
+/// Asks for ready tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Claim {
+    /// Who will run them.
+    #[n(0)]
+    pub worker: WorkerId,
+    /// Which run of that worker.
+    #[n(1)]
+    pub session: SessionId,
+    /// Where to look; at least one.
+    #[n(2)]
+    pub queues: Vec<QueueName>,
+    /// Most tasks wanted, from 1.
+    #[n(3)]
+    pub max: u32,
+}
+
+impl Claim {
+    /// Hash of the order as given.
+    pub(crate) fn body_hash(&self) -> u64 {
+        let mut hasher = Xxh3::with_seed(u64::from(self.max));
+        hasher.update(&self.session.0.to_le_bytes());
+        for name in [self.worker.as_str()]
+            .into_iter()
+            .chain(self.queues.iter().map(|q| q.as_str()))
+        {
+            hasher.update(name.as_bytes());
+            hasher.update(b"/");
+        }
+        hasher.digest()
+    }
+}
+
+impl Shard {
+    pub(crate) fn apply_claim(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        request: Option<[u64; 2]>,
+        order: &Claim,
+    ) -> Reply {
+        let body_hash = order.body_hash();
+        match request.and_then(|key| self.recall_claim(key, body_hash)) {
+            Some(Ok(grants)) => return self.repeat_grants(&grants),
+            Some(Err(code)) => return Reply::refused(code),
+            None => {}
+        }
+        match self.claim(batch, namespace, order) {
+            Err(code) => Reply::refused(code),
+            Ok(slots) => {
+                let marks = self.grant_marks(&slots);
+                let reply = self.repeat_grants(&marks);
+                // An empty answer is not remembered: the same request may wait for work and ask again.
+                if let (Some(key), false) = (request, marks.is_empty()) {
+                    self.remember_claim(key, body_hash, marks);
+                }
+                reply
+            }
+        }
+    }
+
+    fn claim(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        order: &Claim,
+    ) -> Result<Vec<u32>, RefusalCode> {
+        let limits = &self.core.limits;
+        if order.queues.is_empty() || order.max == 0 || order.max > limits.claim_tasks_max {
+            return Err(RefusalCode::BadValue);
+        }
+        if order.queues.len() > limits.claim_queues_max as usize {
+            return Err(RefusalCode::TooLarge);
+        }
+        let bytes_max = limits.claim_bytes_max;
+        let mut queues: Vec<u32> = Vec::with_capacity(order.queues.len());
+        for name in &order.queues {
+            let found = self.find_queue(namespace, name);
+            queues.extend(found.filter(|queue| {
+                !self.core.queues[*queue as usize].settings.paused && !queues.contains(queue)
+            }));
+        }
+        let mut slots = Vec::new();
+        if queues.is_empty() {
+            return Ok(slots);
+        }
+        let mut bytes = 0;
+        let mut turn = (self.core.grants % queues.len() as u64) as usize;
+        while !queues.is_empty() && slots.len() < order.max as usize && bytes < bytes_max {
+            turn %= queues.len();
+            let Some(slot) = self.index.lines[queues[turn] as usize].first_ready() else {
+                queues.remove(turn);
+                continue;
+            };
+            let Some(fence) = self.next_fence() else {
+                if slots.is_empty() {
+                    return Err(RefusalCode::FenceExhausted);
+                }
+                break;
+            };
+            bytes += self.grant(batch, slot, fence, order);
+            slots.push(slot);
+            turn += 1;
+        }
+        Ok(slots)
+    }
+
+    /// Grants one ready task; tells the size of its payload.
+    fn grant(&mut self, batch: &mut Batch, slot: u32, fence: Fence, order: &Claim) -> u64 {
+        let attempt = Attempt {
+            fence,
+            worker: order.worker.clone(),
+            session: order.session,
+            started_ms: self.core.time_ms,
+            ended_ms: 0,
+            outcome: AttemptOutcome::Running,
+            error: None,
+        };
+        let kept_max = self.core.limits.attempts_kept_max as usize;
+        self.change_task(batch, slot, |task| start_attempt(task, attempt, kept_max));
+        self.core
+            .tasks
+            .get(slot)
+            .map_or(0, |task| task.payload.len() as u64)
+    }
+
+    /// The next fence, or none if the counter is used up.
+    fn next_fence(&mut self) -> Option<Fence> {
+        if self.core.grants >= Fence::COUNTER_MAX {
+            return None;
+        }
+        self.core.grants += 1;
+        Some(Fence::new(self.core.epoch, self.core.grants))
+    }
+
+    fn grant_marks(&self, slots: &[u32]) -> Vec<GrantMark> {
+        let mark = |slot: &u32| {
+            let task = self.core.tasks.get(*slot)?;
+            Some(GrantMark {
+                slot: *slot,
+                fence: task.fence,
+            })
+        };
+        slots.iter().filter_map(mark).collect()
+    }
+
+    /// The grants that are still live, as first answered.
+    fn repeat_grants(&self, marks: &[GrantMark]) -> Reply {
+        let live = marks.iter().filter_map(|mark| {
+            let task = self.core.tasks.get(mark.slot)?;
+            (task.state == TaskState::Claimed && task.fence == mark.fence).then_some(task)
+        });
+        Reply::Claimed {
+            tasks: live.map(|task| self.grant_of(task)).collect(),
+        }
+    }
+
+    fn grant_of(&self, task: &Task) -> Grant {
+        Grant {
+            id: task.id.clone(),
+            queue: self.core.queues[task.queue as usize].name.clone(),
+            fence: task.fence,
+            attempt: task.attempt,
+            max_attempts: task.max_attempts,
+            ttl_ms: task.ttl_ms,
+            payload: task.payload.clone(),
+        }
+    }
+}
+
+fn start_attempt(task: &mut Task, attempt: Attempt, kept_max: usize) {
+    task.state = TaskState::Claimed;
+    task.fence = attempt.fence;
+    if !planted::active(Bug::AttemptsNotCounted) {
+        task.attempt = task.attempt.saturating_add(1);
+    }
+    match &mut task.history {
+        None => {
+            task.history = Some(Arc::new(History {
+                newest: attempt,
+                earlier: Vec::new(),
+                result: None,
+            }));
+        }
+        Some(history) => {
+            let history = Arc::make_mut(history);
+            let before = std::mem::replace(&mut history.newest, attempt);
+            history.earlier.push(before);
+            let excess = (history.earlier.len() + 1).saturating_sub(kept_max.max(1));
+            history.earlier.drain(..excess);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! `Enqueue`: adds a task. An id that exists with the same body is answered as the first time; with
+//! another body it is refused (TQ-4, Q8).
+
+use minicbor::{Decode, Encode};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Task, TaskState};
+use crate::ids::task_hash;
+use crate::limits::{Limits, PRIORITY_DEFAULT, PRIORITY_MAX};
+use crate::planted::{self, Bug};
+use crate::shard::{Batch, Shard};
+use crate::{
+    Backoff, Fence, Namespace, QueueName, QueueSettings, RefusalCode, Reply, SharedBytes, TaskId,
+};
+
+/// Adds one task. Absent settings come from the queue at the time of application.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Enqueue {
+    /// Name of the task; see `derive_task_id` for a submitter that gave none.
+    #[n(0)]
+    pub id: TaskId,
+    /// Its queue, created if need be.
+    #[n(1)]
+    pub queue: QueueName,
+    /// What to do; opaque.
+    #[n(2)]
+    pub payload: SharedBytes,
+    /// 0 to 9, 9 first; 5 if absent.
+    #[n(3)]
+    pub priority: Option<u8>,
+    /// Log time before which it is not ready; excludes `delay_ms`.
+    #[n(4)]
+    pub run_at_ms: Option<u64>,
+    /// Delay from the log time of application.
+    #[n(5)]
+    pub delay_ms: Option<u64>,
+    /// Most claims that count.
+    #[n(6)]
+    pub max_attempts: Option<u16>,
+    /// Claim lifetime.
+    #[n(7)]
+    pub ttl_ms: Option<u32>,
+    /// Delay between attempts.
+    #[n(8)]
+    pub backoff: Option<Backoff>,
+}
+
+impl Enqueue {
+    /// A task with the queue's settings.
+    pub fn new(id: TaskId, queue: QueueName, payload: impl Into<SharedBytes>) -> Enqueue {
+        Enqueue {
+            id,
+            queue,
+            payload: payload.into(),
+            priority: None,
+            run_at_ms: None,
+            delay_ms: None,
+            max_attempts: None,
+            ttl_ms: None,
+            backoff: None,
+        }
+    }
+
+    /// Hash of the order as given: equal for a resend, different for another task.
+    pub(crate) fn body_hash(&self, payload_hash: u64) -> u64 {
+        // Absent values are told apart from every present one by a leading mark.
+        let given = |value: Option<u64>| value.map_or([0, 0], |value| [1, value]);
+        let backoff = self
+            .backoff
+            .map(|backoff| u64::from(backoff.base_ms) << 32 | u64::from(backoff.cap_ms));
+        let options = [
+            given(self.priority.map(u64::from)),
+            given(self.run_at_ms),
+            given(self.delay_ms),
+            given(self.max_attempts.map(u64::from)),
+            given(self.ttl_ms.map(u64::from)),
+            given(backoff),
+        ];
+        let (id, queue) = (self.id.as_str().as_bytes(), self.queue.as_str().as_bytes());
+        let mut words = [0u8; 8 * 15];
+        let all = options.iter().flatten().chain([&payload_hash]);
+        for (place, word) in words.chunks_exact_mut(8).zip(all) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        words[104..112].copy_from_slice(&xxh3_64(id).to_le_bytes());
+        words[112..120].copy_from_slice(&xxh3_64(queue).to_le_bytes());
+        xxh3_64(&words)
+    }
+
+    fn check(&self, limits: &Limits) -> Result<(), RefusalCode> {
+        if self.payload.len() > limits.payload_bytes_max as usize {
+            return Err(RefusalCode::TooLarge);
+        }
+        let attempts = 1..=limits.attempts_max;
+        let lifetimes = limits.ttl_ms_min..=limits.ttl_ms_max;
+        let fits = self
+            .priority
+            .is_none_or(|priority| priority <= PRIORITY_MAX)
+            && self
+                .max_attempts
+                .is_none_or(|count| attempts.contains(&count))
+            && self.ttl_ms.is_none_or(|ttl_ms| lifetimes.contains(&ttl_ms))
+            && self
+                .delay_ms
+                .is_none_or(|delay_ms| delay_ms <= limits.delay_ms_max)
+            && self
+                .backoff
+                .is_none_or(|backoff| backoff.base_ms <= backoff.cap_ms)
+            && !(self.run_at_ms.is_some() && self.delay_ms.is_some());
+        if fits {
+            Ok(())
+        } else {
+            Err(RefusalCode::BadValue)
+        }
+    }
+}
+
+impl Shard {
+    pub(crate) fn apply_enqueue(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        order: Enqueue,
+        hashes: BodyHashes,
+    ) -> Reply {
+        match self.enqueue(batch, namespace, order, hashes) {
+            Ok((id, created)) => Reply::Enqueued { id, created },
+            Err(code) => Reply::refused(code),
+        }
+    }
+
+    fn enqueue(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        order: Enqueue,
+        hashes: BodyHashes,
+    ) -> Result<(TaskId, bool), RefusalCode> {
+        let name_hash = task_hash(namespace.as_str(), order.id.as_str());
+        if let Some(slot) = self.find_task_hashed(namespace, &order.id, name_hash) {
+            let known = self.core.tasks.get(slot).map(|task| task.body_hash);
+            return match known == Some(hashes.body) {
+                true => Ok((order.id, false)),
+                false => Err(RefusalCode::Conflict),
+            };
+        }
+        order.check(&self.core.limits)?;
+        self.check_room(order.payload.len() as u64)?;
+        let queue = self.open_queue(namespace, &order.queue)?;
+        let settings = &self.core.queues[queue as usize].settings;
+        let line = &self.index.lines[queue as usize];
+        if settings.pending_max > 0 && line.pending() >= settings.pending_max {
+            return Err(RefusalCode::QueueFull);
+        }
+        if settings.paused && planted::active(Bug::PausedEnqueueDropped) {
+            return Ok((order.id, true));
+        }
+        let settings = settings.clone();
+        let sequence = self.next_sequence();
+        let task = new_task(order, hashes, queue, &settings, self.core.time_ms, sequence);
+        let id = task.id.clone();
+        self.insert_task(batch, task, name_hash);
+        Ok((id, true))
+    }
+
+    fn check_room(&self, payload_bytes: u64) -> Result<(), RefusalCode> {
+        let limits = &self.core.limits;
+        let bytes = self.index.pending_bytes.saturating_add(payload_bytes);
+        if self.pending_tasks() >= limits.pending_tasks_max || bytes > limits.pending_bytes_max {
+            return Err(RefusalCode::QueueFull);
+        }
+        Ok(())
+    }
+}
+
+/// Hashes of an enqueue order, taken once and used for both kinds of dedup.
+#[derive(Clone, Copy)]
+pub(crate) struct BodyHashes {
+    pub(crate) payload: u64,
+    pub(crate) body: u64,
+}
+
+impl BodyHashes {
+    pub(crate) fn of(order: &Enqueue) -> BodyHashes {
+        let payload = xxh3_64(&order.payload);
+        BodyHashes {
+            payload,
+            body: order.body_hash(payload),
+        }
+    }
+}
+
+fn new_task(
+    order: Enqueue,
+    hashes: BodyHashes,
+    queue: u32,
+    settings: &QueueSettings,
+    now_ms: u64,
+    sequence: u64,
+) -> Task {
+    let delayed_ms = order
+        .delay_ms
+        .map(|delay_ms| now_ms.saturating_add(delay_ms));
+    let due_ms = order.run_at_ms.or(delayed_ms).unwrap_or(now_ms);
+    let waits = due_ms > now_ms;
+    Task {
+        id: order.id,
+        payload: order.payload,
+        history: None,
+        body_hash: hashes.body,
+        payload_hash: hashes.payload,
+        digest: 0,
+        fence: Fence::default(),
+        enqueued_ms: now_ms,
+        moment_ms: if waits { due_ms } else { now_ms },
+        sequence,
+        queue,
+        ttl_ms: order.ttl_ms.unwrap_or(settings.ttl_ms),
+        backoff: order.backoff.unwrap_or(settings.backoff),
+        attempt: 0,
+        max_attempts: order.max_attempts.unwrap_or(settings.max_attempts),
+        priority: order.priority.unwrap_or(PRIORITY_DEFAULT),
+        state: if waits {
+            TaskState::Scheduled
+        } else {
+            TaskState::Ready
+        },
+        dead_reason: None,
+    }
+}

@@ -1,0 +1,188 @@
+//! `Fail`: ends an attempt as failed. With attempts left the task waits out its backoff and is ready
+//! again; else it is dead, with the reason (TQ-7, TQ-9, Q7).
+
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+
+use super::{AttemptOutcome, DeadReason, Task, TaskState};
+use crate::planted::{self, Bug};
+use crate::shard::{Batch, Shard};
+use crate::{
+    Backoff, FailNext, Fence, Namespace, RefusalCode, Reply, SharedBytes, TaskId, WorkerId,
+};
+
+/// Widest jitter either way: half the delay.
+pub(crate) const JITTER_PERMILLE_MAX: i16 = 500;
+
+/// Reports failure.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Fail {
+    /// The task.
+    #[n(0)]
+    pub id: TaskId,
+    /// Token of the claim.
+    #[n(1)]
+    pub fence: Fence,
+    /// Who ran it.
+    #[n(2)]
+    pub worker: WorkerId,
+    /// What went wrong; cut to a bounded length.
+    #[n(3)]
+    pub error: SharedBytes,
+    /// False if another attempt is of no use.
+    #[n(4)]
+    pub retry: bool,
+    /// Delay before the next attempt; the backoff if absent.
+    #[n(5)]
+    pub delay_ms: Option<u64>,
+    /// Jitter on the backoff, drawn by the leader: -500 to 500 thousandths.
+    #[n(6)]
+    pub jitter_permille: i16,
+}
+
+/// Delay after the given number of attempts: doubled each time, capped, then spread by the jitter.
+pub(crate) fn backoff_ms(backoff: Backoff, attempt: u16, jitter_permille: i16) -> u64 {
+    const DOUBLINGS_MAX: u32 = 32;
+    let doublings = u32::from(attempt.saturating_sub(1)).min(DOUBLINGS_MAX);
+    let delay_ms = (u64::from(backoff.base_ms) << doublings).min(u64::from(backoff.cap_ms));
+    let jitter = jitter_permille.clamp(-JITTER_PERMILLE_MAX, JITTER_PERMILLE_MAX);
+    delay_ms * (1000 + i64::from(jitter)) as u64 / 1000
+}
+
+impl Shard {
+    pub(crate) fn apply_fail(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        order: Fail,
+    ) -> Reply {
+        match self.fail(batch, namespace, order) {
+            Ok(next) => Reply::Failed { next },
+            Err(code) => Reply::refused(code),
+        }
+    }
+
+    fn fail(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        order: Fail,
+    ) -> Result<FailNext, RefusalCode> {
+        match self.past_outcome(namespace, &order.id, order.fence, &order.worker)? {
+            Some(AttemptOutcome::FailedDead) => return Ok(FailNext::Dead),
+            Some(AttemptOutcome::Failed { ready_ms: 0 }) => return Ok(FailNext::Ready),
+            Some(AttemptOutcome::Failed { ready_ms }) => {
+                return Ok(FailNext::Scheduled { at_ms: ready_ms });
+            }
+            _ => {}
+        }
+        let slot = self.live_claim(namespace, &order.id, order.fence, Some(&order.worker))?;
+        let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
+        let next = self.next_after_fail(task, &order);
+        let cut = order
+            .error
+            .len()
+            .min(self.core.limits.error_bytes_max as usize);
+        let error = match cut == order.error.len() {
+            true => order.error,
+            false => SharedBytes::from(&order.error[..cut]),
+        };
+        let reason = match order.retry {
+            true => DeadReason::AttemptsExhausted,
+            false => DeadReason::NotRetryable,
+        };
+        let outcome = match next {
+            FailNext::Ready => AttemptOutcome::Failed { ready_ms: 0 },
+            FailNext::Scheduled { at_ms } => AttemptOutcome::Failed { ready_ms: at_ms },
+            FailNext::Dead => AttemptOutcome::FailedDead,
+        };
+        self.end_attempt(batch, slot, outcome, Some(error), next, reason);
+        Ok(next)
+    }
+
+    fn next_after_fail(&self, task: &Task, order: &Fail) -> FailNext {
+        if !order.retry || task.attempt >= task.max_attempts {
+            return FailNext::Dead;
+        }
+        let backoff_ms = backoff_ms(task.backoff, task.attempt, order.jitter_permille);
+        let mut delay_ms = order.delay_ms.unwrap_or(backoff_ms);
+        if planted::active(Bug::InstanceCounter) {
+            delay_ms += self.instance_applies % 7;
+        }
+        let delay_ms = delay_ms.min(self.core.limits.delay_ms_max);
+        match delay_ms {
+            0 => FailNext::Ready,
+            _ => FailNext::Scheduled {
+                at_ms: self.core.time_ms.saturating_add(delay_ms),
+            },
+        }
+    }
+
+    /// Ends the live attempt of a task and moves the task on.
+    pub(crate) fn end_attempt(
+        &mut self,
+        batch: &mut Batch,
+        slot: u32,
+        outcome: AttemptOutcome,
+        error: Option<SharedBytes>,
+        next: FailNext,
+        reason: DeadReason,
+    ) {
+        let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);
+        self.change_task(batch, slot, |task| {
+            task.sequence = sequence;
+            task.moment_ms = now_ms;
+            match next {
+                FailNext::Ready => task.state = TaskState::Ready,
+                FailNext::Scheduled { at_ms } => {
+                    task.state = TaskState::Scheduled;
+                    task.moment_ms = at_ms;
+                }
+                FailNext::Dead => {
+                    task.state = TaskState::Dead;
+                    task.dead_reason = Some(reason);
+                }
+            }
+            if let Some(history) = &mut task.history {
+                let history = Arc::make_mut(history);
+                history.newest.outcome = outcome;
+                history.newest.ended_ms = now_ms;
+                history.newest.error = error;
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_and_is_capped() {
+        let backoff = Backoff {
+            base_ms: 1000,
+            cap_ms: 60_000,
+        };
+        let delays: Vec<u64> = (1..=8)
+            .map(|attempt| backoff_ms(backoff, attempt, 0))
+            .collect();
+        assert_eq!(
+            delays,
+            [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]
+        );
+        assert_eq!(backoff_ms(backoff, u16::MAX, 0), 60_000);
+        assert_eq!(backoff_ms(backoff, 1, 500), 1500);
+        assert_eq!(backoff_ms(backoff, 1, i16::MIN), 500);
+        let none = Backoff {
+            base_ms: 0,
+            cap_ms: 0,
+        };
+        assert_eq!(backoff_ms(none, 5, 500), 0);
+        let widest = Backoff {
+            base_ms: u32::MAX,
+            cap_ms: u32::MAX,
+        };
+        assert!(backoff_ms(widest, u16::MAX, 500) > u64::from(u32::MAX));
+    }
+}

@@ -1,0 +1,31 @@
+//! Tasks: `scheduled -> ready -> claimed -> done | dead | cancelled`, and back from claimed when an
+//! attempt ends and another is left. One file per verb holds its struct, rule, refusals and tests.
+//! Every change of state goes through `transition.rs`, which keeps records, indexes, counters, hash
+//! and effects together.
+
+mod cancel;
+mod claim;
+mod complete;
+mod enqueue;
+mod expire;
+mod fail;
+mod promote;
+mod record;
+mod retain;
+mod slab;
+mod transition;
+mod unclaim;
+mod view;
+
+pub use cancel::Cancel;
+pub use claim::Claim;
+pub use complete::Complete;
+pub(crate) use enqueue::BodyHashes;
+pub use enqueue::Enqueue;
+pub use expire::Expire;
+pub use fail::Fail;
+pub(crate) use record::{Attempt, History, Task};
+pub use record::{AttemptOutcome, DeadReason, TaskState};
+pub(crate) use slab::Slab;
+pub use unclaim::Unclaim;
+pub use view::{AttemptView, ClaimView, TaskFilter, TaskList, TaskView};

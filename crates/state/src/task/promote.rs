@@ -1,0 +1,30 @@
+//! Makes due tasks ready at the start of each entry, earliest first, in bounded steps. Log time decides
+//! what is due, so every replica promotes the same tasks at the same entry.
+
+use super::TaskState;
+use crate::shard::{Batch, Shard};
+
+impl Shard {
+    pub(crate) fn promote_due(&mut self, batch: &mut Batch) {
+        let now_ms = self.core.time_ms;
+        for _ in 0..self.core.limits.promote_per_entry_max {
+            let Some((due_ms, slot)) = self.index.first_scheduled() else {
+                return;
+            };
+            if due_ms > now_ms {
+                return;
+            }
+            let sequence = self.next_sequence();
+            self.change_task(batch, slot, |task| {
+                task.state = TaskState::Ready;
+                task.sequence = sequence;
+                task.moment_ms = now_ms;
+            });
+        }
+    }
+
+    /// Log time at which the next scheduled task is due: a leader proposes a batch then.
+    pub fn next_scheduled_ms(&self) -> Option<u64> {
+        self.index.first_scheduled().map(|(due_ms, _)| due_ms)
+    }
+}

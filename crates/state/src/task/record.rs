@@ -1,0 +1,305 @@
+//! What is stored about one task, and its digest.
+//!
+//! Records are compact (about 120 bytes plus id and payload) because millions wait at once; what only
+//! claimed and finished tasks need sits behind one pointer (`History`).
+
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+
+use crate::hash::{RecordKind, digest_bytes};
+use crate::limits::{Limits, PRIORITY_MAX};
+use crate::{Backoff, Fence, SessionId, SharedBytes, TaskId, WorkerId};
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
+pub enum TaskState {
+    /// Waits for its time.
+    #[n(0)]
+    Scheduled = 0,
+    /// May be claimed.
+    #[n(1)]
+    Ready = 1,
+    /// Held by one worker.
+    #[n(2)]
+    Claimed = 2,
+    /// Completed. Terminal.
+    #[n(3)]
+    Done = 3,
+    /// Out of attempts, or not to be retried. Terminal.
+    #[n(4)]
+    Dead = 4,
+    /// Cancelled. Terminal.
+    #[n(5)]
+    Cancelled = 5,
+}
+
+impl TaskState {
+    /// All states.
+    pub const ALL: [TaskState; 6] = [
+        TaskState::Scheduled,
+        TaskState::Ready,
+        TaskState::Claimed,
+        TaskState::Done,
+        TaskState::Dead,
+        TaskState::Cancelled,
+    ];
+
+    /// Whether the state never changes again.
+    pub fn is_terminal(self) -> bool {
+        matches!(
+            self,
+            TaskState::Done | TaskState::Dead | TaskState::Cancelled
+        )
+    }
+
+    /// The state as public text.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaskState::Scheduled => "scheduled",
+            TaskState::Ready => "ready",
+            TaskState::Claimed => "claimed",
+            TaskState::Done => "done",
+            TaskState::Dead => "dead",
+            TaskState::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Why a task is dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum DeadReason {
+    /// The last allowed attempt failed.
+    #[n(0)]
+    AttemptsExhausted = 0,
+    /// The worker said that a retry is of no use.
+    #[n(1)]
+    NotRetryable = 1,
+    /// The claim of the last allowed attempt expired.
+    #[n(2)]
+    ClaimExpired = 2,
+}
+
+impl DeadReason {
+    /// The reason as public text.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DeadReason::AttemptsExhausted => "attempts_exhausted",
+            DeadReason::NotRetryable => "not_retryable",
+            DeadReason::ClaimExpired => "claim_expired",
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum AttemptOutcome {
+    /// It has not ended.
+    #[n(0)]
+    Running,
+    /// The task was completed.
+    #[n(1)]
+    Completed,
+    /// It failed; the task was ready again at this log time.
+    #[n(2)]
+    Failed {
+        /// Log time in ms.
+        #[n(0)]
+        ready_ms: u64,
+    },
+    /// It failed and the task died.
+    #[n(3)]
+    FailedDead,
+    /// Its claim expired.
+    #[n(4)]
+    Expired,
+    /// It was returned and not counted.
+    #[n(5)]
+    Unclaimed,
+    /// The task was cancelled meanwhile.
+    #[n(6)]
+    Cancelled,
+}
+
+/// One try at a task.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct Attempt {
+    #[n(0)]
+    pub(crate) fence: Fence,
+    #[n(1)]
+    pub(crate) worker: WorkerId,
+    #[n(2)]
+    pub(crate) session: SessionId,
+    #[n(3)]
+    pub(crate) started_ms: u64,
+    /// 0 while it runs.
+    #[n(4)]
+    pub(crate) ended_ms: u64,
+    #[n(5)]
+    pub(crate) outcome: AttemptOutcome,
+    #[n(6)]
+    pub(crate) error: Option<SharedBytes>,
+}
+
+/// Attempts and result of a task that was claimed at least once.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct History {
+    /// The newest attempt.
+    #[n(0)]
+    pub(crate) newest: Attempt,
+    /// Earlier attempts, oldest first, bounded.
+    #[n(1)]
+    pub(crate) earlier: Vec<Attempt>,
+    #[n(2)]
+    pub(crate) result: Option<SharedBytes>,
+}
+
+impl History {
+    /// The attempt of a fence, if it is still kept.
+    pub(crate) fn attempt(&self, fence: Fence) -> Option<&Attempt> {
+        if self.newest.fence == fence {
+            return Some(&self.newest);
+        }
+        self.earlier.iter().find(|attempt| attempt.fence == fence)
+    }
+}
+
+/// One task as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    pub(crate) payload: SharedBytes,
+    /// None until the first claim.
+    pub(crate) history: Option<Arc<History>>,
+    /// Hash of the enqueue order as given, to tell a resend from a conflict.
+    pub(crate) body_hash: u64,
+    /// Hash of the payload, so that digests need not read it again.
+    pub(crate) payload_hash: u64,
+    /// This record's share of the state hash.
+    pub(crate) digest: u64,
+    /// Token of the newest claim; 0 if never claimed.
+    pub(crate) fence: Fence,
+    pub(crate) enqueued_ms: u64,
+    /// Scheduled: when it becomes ready. Finished: when it finished. Else when it became ready.
+    pub(crate) moment_ms: u64,
+    /// Place in line among ready, scheduled or finished tasks.
+    pub(crate) sequence: u64,
+    pub(crate) queue: u32,
+    pub(crate) ttl_ms: u32,
+    pub(crate) backoff: Backoff,
+    /// Claims that count so far.
+    pub(crate) attempt: u16,
+    pub(crate) max_attempts: u16,
+    pub(crate) priority: u8,
+    pub(crate) state: TaskState,
+    pub(crate) dead_reason: Option<DeadReason>,
+}
+
+impl Task {
+    /// Order among ready tasks of a queue: priority first, then place in line.
+    pub(crate) fn ready_key(&self) -> u64 {
+        const PRIORITY_SHIFT: u32 = 60;
+        let rank = u64::from(PRIORITY_MAX.saturating_sub(self.priority));
+        rank << PRIORITY_SHIFT | self.sequence & ((1 << PRIORITY_SHIFT) - 1)
+    }
+
+    /// Bytes that count against the shard's byte bounds.
+    pub(crate) fn weight(&self) -> u64 {
+        let result = self
+            .history
+            .as_ref()
+            .and_then(|history| history.result.as_ref());
+        self.payload.len() as u64 + result.map_or(0, |result| result.len() as u64)
+    }
+
+    /// The record's share of the state hash, from every field and its place.
+    pub(crate) fn compute_digest(&self, slot: u32, scratch: &mut Vec<u8>) -> u64 {
+        scratch.clear();
+        let words = [
+            u64::from(slot) << 32 | u64::from(self.queue),
+            self.body_hash,
+            self.payload_hash,
+            self.fence.0,
+            self.enqueued_ms,
+            self.moment_ms,
+            self.sequence,
+            u64::from(self.ttl_ms) << 32 | u64::from(self.backoff.base_ms),
+            u64::from(self.backoff.cap_ms) << 32
+                | u64::from(self.attempt) << 16
+                | u64::from(self.max_attempts),
+            u64::from(self.priority) << 16
+                | (self.state as u64) << 8
+                | self.dead_reason.map_or(0, |reason| 1 + reason as u64),
+        ];
+        let mut fixed = [0u8; 80];
+        for (place, word) in fixed.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        scratch.extend_from_slice(&fixed);
+        scratch.extend_from_slice(self.id.as_str().as_bytes());
+        if let Some(history) = &self.history {
+            digest_history(history, scratch);
+        }
+        digest_bytes(RecordKind::Task, scratch)
+    }
+
+    /// Whether a decoded record obeys every rule that the verbs rely on.
+    pub(crate) fn is_valid(&self, queues: usize, limits: &Limits, highest_fence: Fence) -> bool {
+        let claimed = self.state == TaskState::Claimed;
+        let running = self
+            .history
+            .as_ref()
+            .is_some_and(|history| history.newest.outcome == AttemptOutcome::Running);
+        let newest = self.history.as_ref().map(|history| history.newest.fence);
+        let kept = self
+            .history
+            .as_ref()
+            .map_or(0, |history| history.earlier.len());
+        (self.queue as usize) < queues
+            && self.priority <= PRIORITY_MAX
+            && self.payload.len() <= limits.payload_bytes_max as usize
+            && (1..=limits.attempts_max).contains(&self.max_attempts)
+            && self.attempt <= self.max_attempts
+            && claimed == running
+            && self.fence == newest.unwrap_or_default()
+            && self.fence <= highest_fence
+            && kept < limits.attempts_kept_max.max(1) as usize
+            && (self.state == TaskState::Dead) == self.dead_reason.is_some()
+    }
+}
+
+fn digest_history(history: &History, scratch: &mut Vec<u8>) {
+    for attempt in history.earlier.iter().chain([&history.newest]) {
+        let (kind, detail) = match attempt.outcome {
+            AttemptOutcome::Running => (0u64, 0),
+            AttemptOutcome::Completed => (1, 0),
+            AttemptOutcome::Failed { ready_ms } => (2, ready_ms),
+            AttemptOutcome::FailedDead => (3, 0),
+            AttemptOutcome::Expired => (4, 0),
+            AttemptOutcome::Unclaimed => (5, 0),
+            AttemptOutcome::Cancelled => (6, 0),
+        };
+        let error = attempt.error.as_deref().unwrap_or(&[]);
+        let lengths = (attempt.worker.as_str().len() as u64) << 32 | error.len() as u64;
+        let words = [
+            attempt.fence.0,
+            attempt.session.0,
+            attempt.started_ms,
+            attempt.ended_ms,
+            kind,
+            detail,
+            lengths,
+        ];
+        for word in words {
+            scratch.extend_from_slice(&word.to_le_bytes());
+        }
+        scratch.extend_from_slice(attempt.worker.as_str().as_bytes());
+        scratch.extend_from_slice(error);
+    }
+    if let Some(result) = &history.result {
+        scratch.extend_from_slice(&(result.len() as u64 + 1).to_le_bytes());
+        scratch.extend_from_slice(result);
+    }
+}

@@ -1,0 +1,75 @@
+//! Removes finished tasks: by count when another one finishes, by age a few queues per entry, and by
+//! the shard's own bounds on number and bytes, oldest first. Counters outlive the records (TQ-25).
+
+use crate::planted::{self, Bug};
+use crate::shard::{Batch, Shard};
+
+/// Removals by count per finished task: more than one, so that a lowered setting is caught up with.
+const REMOVALS_PER_FINISH: u32 = 4;
+
+impl Shard {
+    /// Keeps a queue's count and the shard's bounds after a task finished.
+    pub(crate) fn retain_after_finish(&mut self, batch: &mut Batch, queue: u32) {
+        let kept_max = self.core.queues[queue as usize].settings.retention_count as usize;
+        for _ in 0..REMOVALS_PER_FINISH {
+            if self.index.lines[queue as usize].finished.len() <= kept_max {
+                break;
+            }
+            self.remove_oldest_of(batch, queue);
+        }
+        let limits = &self.core.limits;
+        let (tasks_max, bytes_max) = (limits.finished_tasks_max, limits.finished_bytes_max);
+        while self.index.finished.len() as u64 > tasks_max || self.index.finished_bytes > bytes_max
+        {
+            let Some((_, slot)) = self.index.finished.first_key_value() else {
+                return;
+            };
+            self.remove_task(batch, *slot);
+        }
+    }
+
+    /// Removes aged tasks of a few queues; the next entry goes on with the next queues.
+    pub(crate) fn retain_by_age(&mut self, batch: &mut Batch) {
+        let queues = self.core.queues.len() as u32;
+        let limits = &self.core.limits;
+        let mut left = limits.retain_per_entry_max;
+        for _ in 0..limits.retain_queues_per_entry_max.min(queues) {
+            let queue = self.core.retain_cursor % queues;
+            while left > 0 && self.has_aged(queue) {
+                self.remove_oldest_of(batch, queue);
+                left -= 1;
+            }
+            if left == 0 {
+                return;
+            }
+            self.core.retain_cursor = (queue + 1) % queues;
+        }
+    }
+
+    fn has_aged(&self, queue: u32) -> bool {
+        let settings = &self.core.queues[queue as usize].settings;
+        let line = &self.index.lines[queue as usize];
+        let too_many = line.finished.len() > settings.retention_count as usize;
+        let oldest = line
+            .finished
+            .front()
+            .and_then(|slot| self.core.tasks.get(*slot));
+        oldest.is_some_and(|task| {
+            let kept_until_ms = task.moment_ms.saturating_add(settings.retention_ms);
+            too_many || kept_until_ms <= self.core.time_ms
+        })
+    }
+
+    fn remove_oldest_of(&mut self, batch: &mut Batch, queue: u32) {
+        let line = &self.index.lines[queue as usize];
+        if planted::active(Bug::RetentionRemovesLive)
+            && let Some(slot) = line.first_ready()
+        {
+            self.remove_task(batch, slot);
+            return;
+        }
+        if let Some(slot) = line.finished.front().copied() {
+            self.remove_task(batch, slot);
+        }
+    }
+}

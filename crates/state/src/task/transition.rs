@@ -1,0 +1,145 @@
+//! The one way a task changes state. Records, derived indexes, counters, hash and effects move
+//! together here, so that no verb can forget one of them.
+
+use super::{Task, TaskState};
+use crate::shard::{Batch, Shard};
+use crate::{Effect, QueueHandle};
+
+impl Shard {
+    /// Adds a new task and links it.
+    pub(crate) fn insert_task(&mut self, batch: &mut Batch, mut task: Task, name_hash: u64) -> u32 {
+        task.digest = 0;
+        let slot = self.core.tasks.insert(&mut self.index.free, task);
+        self.index.task_names.insert(name_hash, slot);
+        let Some(task) = self.core.tasks.get_mut(slot) else {
+            return slot;
+        };
+        task.digest = task.compute_digest(slot, &mut self.scratch);
+        self.core.hash.add(task.digest);
+        let (queue, to) = (task.queue, task.state);
+        self.index.pending_bytes += task.weight();
+        self.index.link(slot, task);
+        batch.effects.push(Effect::Moved {
+            queue: QueueHandle(queue),
+            id: task.id.clone(),
+            from: None,
+            to: Some(to),
+            fence: task.fence,
+        });
+        self.announce(batch, slot, to);
+        self.core.queues[queue as usize].counters.submitted += 1;
+        self.mark_queue(queue);
+        slot
+    }
+
+    /// Changes a task and relinks it. `change` sets the new state and everything that goes with it.
+    pub(crate) fn change_task(
+        &mut self,
+        batch: &mut Batch,
+        slot: u32,
+        change: impl FnOnce(&mut Task),
+    ) {
+        let Some(task) = self.core.tasks.get_mut(slot) else {
+            return;
+        };
+        let (from, fence_before) = (task.state, task.fence);
+        self.index.unlink(slot, task);
+        let weight_before = task.weight();
+        self.core.hash.remove(task.digest);
+        change(task);
+        task.digest = task.compute_digest(slot, &mut self.scratch);
+        self.core.hash.add(task.digest);
+        self.index.link(slot, task);
+        let (queue, to, weight) = (task.queue, task.state, task.weight());
+        batch.effects.push(Effect::Moved {
+            queue: QueueHandle(queue),
+            id: task.id.clone(),
+            from: Some(from),
+            to: Some(to),
+            fence: task.fence,
+        });
+        match from.is_terminal() {
+            true => self.index.finished_bytes -= weight_before,
+            false => self.index.pending_bytes -= weight_before,
+        }
+        if from == TaskState::Claimed {
+            batch.effects.push(Effect::Released {
+                slot,
+                fence: fence_before,
+            });
+        }
+        if to.is_terminal() {
+            self.index.finished_bytes += weight;
+            let counters = &mut self.core.queues[queue as usize].counters;
+            match to {
+                TaskState::Done => counters.done += 1,
+                TaskState::Dead => counters.dead += 1,
+                _ => counters.cancelled += 1,
+            }
+            self.mark_queue(queue);
+            self.retain_after_finish(batch, queue);
+        } else {
+            self.index.pending_bytes += weight;
+            self.announce(batch, slot, to);
+        }
+    }
+
+    /// Removes a finished task for good.
+    pub(crate) fn remove_task(&mut self, batch: &mut Batch, slot: u32) {
+        let Some(task) = self.core.tasks.remove(&mut self.index.free, slot) else {
+            return;
+        };
+        self.index.unlink(slot, &task);
+        let namespace = &self.core.queues[task.queue as usize].namespace;
+        let name_hash = crate::ids::task_hash(namespace.as_str(), task.id.as_str());
+        self.index.task_names.remove(name_hash, slot);
+        self.core.hash.remove(task.digest);
+        if task.state.is_terminal() {
+            self.index.finished_bytes -= task.weight();
+        } else {
+            self.index.pending_bytes -= task.weight();
+        }
+        self.core.queues[task.queue as usize].counters.removed += 1;
+        self.mark_queue(task.queue);
+        batch.effects.push(Effect::Moved {
+            queue: QueueHandle(task.queue),
+            id: task.id.clone(),
+            from: Some(task.state),
+            to: None,
+            fence: task.fence,
+        });
+    }
+
+    /// Tells the leader what a task in its new state asks for.
+    fn announce(&self, batch: &mut Batch, slot: u32, state: TaskState) {
+        let Some(task) = self.core.tasks.get(slot) else {
+            return;
+        };
+        match state {
+            TaskState::Ready => self.wake(batch, task.queue),
+            TaskState::Scheduled => {
+                batch.effects.push(Effect::Scheduled {
+                    at_ms: task.moment_ms,
+                });
+            }
+            TaskState::Claimed => batch.effects.push(Effect::Claimed {
+                slot,
+                fence: task.fence,
+                ttl_ms: task.ttl_ms,
+            }),
+            _ => {}
+        }
+    }
+
+    /// Wakes parked claims of a queue, once per entry, unless it is paused.
+    pub(crate) fn wake(&self, batch: &mut Batch, queue: u32) {
+        if self.core.queues[queue as usize].settings.paused {
+            return;
+        }
+        if batch.woken.insert(queue) {
+            batch.effects.push(Effect::Ready {
+                queue: QueueHandle(queue),
+            });
+        }
+    }
+}
