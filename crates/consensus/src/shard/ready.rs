@@ -57,21 +57,12 @@ impl Shard {
         let must_sync = ready.must_sync();
         self.raw.advance_append_async(ready);
 
-        let held = self.sort_messages(messages, out);
-        if must_sync && !planted::active(Bug::AnswersBeforeFsync) {
+        let mut held = self.sort_messages(messages, out);
+        if planted::active(Bug::AnswersBeforeFsync) {
+            self.released.append(&mut held);
+        }
+        if must_sync {
             io.must_sync = true;
-            let pending = Pending {
-                seq: io.seq,
-                is_durable: false,
-                number,
-                snapshot,
-                held,
-            };
-            self.pending.push_back(pending);
-        } else if must_sync {
-            io.must_sync = true;
-            self.released.extend(held);
-            let held = Vec::new();
             let pending = Pending {
                 seq: io.seq,
                 is_durable: false,
@@ -155,9 +146,13 @@ impl Shard {
         let is_repairing = self.is_repairing();
         let mut held = Vec::new();
         for inner in all {
-            let Some(message) = Message::from_engine(self.id, is_repairing, inner) else {
+            let Some(mut message) = Message::from_engine(self.id, is_repairing, inner) else {
                 continue;
             };
+            if is_repairing && message.kind == MessageKind::HeartbeatAnswer {
+                // Tells the leader how far the damaged log reaches; the engine leaves this field alone.
+                message.inner.index = self.raw.raft.raft_log.persisted;
+            }
             if self.is_leader() && message.kind.is_from_leader() {
                 self.send(message, out);
             } else {

@@ -33,7 +33,7 @@ impl Shard {
         let is_repairing = message.is_repairing;
         let mut inner = message.inner;
         self.soften(kind, &mut inner);
-        if kind == MessageKind::AppendAnswer && is_repairing {
+        if kind == MessageKind::HeartbeatAnswer && is_repairing {
             self.forget_progress(&inner);
         }
         // The engine refuses answers of nodes that are no members: nothing to do about it.
@@ -108,28 +108,36 @@ impl Shard {
 
     /// Bends fields that are true for the sender but would break the engine here.
     fn soften(&self, kind: MessageKind, inner: &mut eraftpb::Message) {
-        let last = self.raw.raft.raft_log.last_index();
+        let log = &self.raw.raft.raft_log;
         match kind {
             // A leader may count entries that this node lost with its disk.
-            MessageKind::Heartbeat => inner.commit = inner.commit.min(last),
-            // Priority decides ordinary elections; a transfer is an order (MQ-29).
-            MessageKind::Vote if inner.context == TRANSFER => inner.priority = i64::MAX,
+            MessageKind::Heartbeat => inner.commit = inner.commit.min(log.last_index()),
+            MessageKind::Vote | MessageKind::PreVote => {
+                // Priority decides between equals. A transfer is an order (MQ-29), a newer log must win or
+                // nobody could, and a node that cannot lead has no say.
+                let is_order = inner.context == TRANSFER;
+                let is_newer = inner.log_term > log.last_term();
+                let cannot_lead = self.installing.is_some() || !self.raw.raft.promotable();
+                if is_order || is_newer || cannot_lead {
+                    inner.priority = i64::MAX;
+                }
+            }
             _ => {}
         }
     }
 
-    /// A peer with a damaged log refuses an append: what it acknowledged before no longer counts.
+    /// A peer with a damaged log says how far it reaches: what it acknowledged beyond that no longer counts.
+    ///
+    /// Without this a leader of an unchanged term would never send those entries again.
     fn forget_progress(&mut self, inner: &eraftpb::Message) {
-        if !self.is_leader() || inner.term != self.raw.raft.term || !inner.reject {
+        if !self.is_leader() || inner.term != self.raw.raft.term {
             return;
         }
         if let Some(progress) = self.raw.raft.mut_prs().get_mut(inner.from)
-            && inner.reject_hint < progress.matched
+            && inner.index < progress.matched
         {
-            progress.matched = inner.reject_hint;
+            progress.matched = inner.index;
             progress.become_probe();
-            // The engine takes the refusal for stale unless it names what was sent last.
-            progress.next_idx = inner.index + 1;
         }
     }
 

@@ -1,0 +1,342 @@
+//! Elections: who leads after starts, deaths, cuts and orders.
+
+mod net;
+
+use bytes::Bytes;
+use ikada_consensus::{Config, Entry, EntryKind, NodeId, Reason, Role};
+use net::{Net, SHARD};
+
+fn leadership_changes(net: &Net) -> usize {
+    net.leaders.len()
+}
+
+#[test]
+fn three_and_five_nodes_elect_one_leader() {
+    for voters in [&[1, 2, 3][..], &[1, 2, 3, 4, 5][..]] {
+        let mut net = Net::new(1, voters);
+        let leader = net.settle();
+        let term = net.see(leader).term(SHARD);
+        for node in voters {
+            assert_eq!(net.see(*node).leader(SHARD), Some(leader));
+            assert_eq!(net.see(*node).term(SHARD), term);
+            assert_eq!(net.nodes[node].roles[0].reason, Reason::Started);
+        }
+        net.run(5_000);
+        assert_eq!(net.leader(), Some(leader));
+        assert_eq!(net.see(leader).term(SHARD), term);
+    }
+}
+
+#[test]
+fn every_cold_start_settles_within_five_seconds() {
+    // B4-44
+    for seed in 0..200 {
+        let mut net = Net::new(seed, &[1, 2, 3]);
+        for node in [1, 2, 3] {
+            assert_eq!(net.see(node).role(SHARD), Some(Role::Follower));
+            assert_eq!(net.see(node).leader(SHARD), None);
+        }
+        let settled = net.run_until(5_000, |net| {
+            net.leader()
+                .is_some_and(|leader| net.see(leader).is_settled(SHARD))
+        });
+        assert!(settled, "seed {seed} did not settle");
+    }
+}
+
+#[test]
+fn a_single_node_leads_at_once() {
+    // B4-51, MQ-28
+    let mut net = Net::new(1, &[7]);
+    net.run(20);
+    assert_eq!(net.leader(), Some(7));
+    let index = net.commit("alone");
+    net.kill(7);
+    net.start(7);
+    net.run(20);
+    assert_eq!(net.leader(), Some(7));
+    net.agree(index);
+}
+
+#[test]
+fn a_majority_counts_the_node_itself() {
+    // B4-43, MQ-1: two of four are no majority, three are.
+    let mut net = Net::new(3, &[1, 2, 3, 4]);
+    net.kill(3);
+    net.kill(4);
+    net.run(10_000);
+    assert_eq!(net.leader(), None);
+    assert!(net.leaders.is_empty());
+    net.start(3);
+    net.settle();
+}
+
+#[test]
+fn a_dead_leader_is_replaced_and_follows_when_it_returns() {
+    // B4-49, MQ-14
+    let mut net = Net::new(5, &[1, 2, 3]);
+    let first = net.settle();
+    let term = net.see(first).term(SHARD);
+    net.kill(first);
+    let second = net.settle();
+    assert_ne!(first, second);
+    assert!(net.see(second).term(SHARD) > term);
+    net.start(first);
+    net.run(3_000);
+    assert_eq!(net.leader(), Some(second));
+    assert_eq!(net.see(first).leader(SHARD), Some(second));
+}
+
+#[test]
+fn a_refused_connection_starts_the_next_election_within_a_second() {
+    let mut gaps = Vec::new();
+    for seed in 0..50 {
+        let mut net = Net::new(seed, &[1, 2, 3]);
+        let first = net.settle();
+        let died_ms = net.now_ms;
+        net.kill_loudly(first);
+        for node in net.running() {
+            assert_eq!(
+                net.see(node).leader(SHARD),
+                None,
+                "the leader is forgotten at once"
+            );
+        }
+        net.settle();
+        gaps.push(net.now_ms - died_ms);
+        let survivor = net.leader().expect("settled");
+        let reasons: Vec<Reason> = net.nodes[&survivor]
+            .roles
+            .iter()
+            .map(|role| role.reason)
+            .collect();
+        assert!(
+            reasons.contains(&Reason::LeaderConnectionLost),
+            "{reasons:?}"
+        );
+    }
+    gaps.sort_unstable();
+    assert!(
+        gaps[gaps.len() / 2] < 300,
+        "median gap {} ms",
+        gaps[gaps.len() / 2]
+    );
+    assert!(
+        gaps[gaps.len() - 1] < 3_000,
+        "worst gap {} ms",
+        gaps[gaps.len() - 1]
+    );
+}
+
+#[test]
+fn a_successful_reconnect_changes_nothing() {
+    let mut net = Net::new(4, &[1, 2, 3]);
+    let leader = net.settle();
+    let follower = if leader == 1 { 2 } else { 1 };
+    net.at(leader).peer_unreachable(follower);
+    net.work(leader);
+    net.run(3_000);
+    assert_eq!(leadership_changes(&net), 1);
+}
+
+#[test]
+fn an_isolated_node_returns_without_disturbing() {
+    // MQ-17, MQ-19, MQ-20: the term does not move.
+    let mut net = Net::new(6, &[1, 2, 3, 4]);
+    let leader = net.settle();
+    let term = net.see(leader).term(SHARD);
+    let lonely = (1..=4).find(|node| *node != leader).expect("four nodes");
+    net.isolate(lonely);
+    net.run(180_000);
+    assert_eq!(net.see(lonely).leader(SHARD), None);
+    net.heal();
+    net.run(5_000);
+    assert_eq!(net.leader(), Some(leader));
+    assert_eq!(net.see(leader).term(SHARD), term);
+    assert_eq!(net.see(lonely).leader(SHARD), Some(leader));
+}
+
+#[test]
+fn one_cut_link_changes_no_leader() {
+    // MQ-18: only the link between the leader and one follower is cut.
+    for seed in 0..20 {
+        let mut net = Net::new(seed, &[1, 2, 3, 4]);
+        let leader = net.settle();
+        let other = (1..=4).find(|node| *node != leader).expect("four nodes");
+        net.cut(leader, other);
+        net.run(60_000);
+        assert_eq!(leadership_changes(&net), 1, "seed {seed}");
+        net.heal();
+        net.run(3_000);
+        assert_eq!(net.leader(), Some(leader));
+    }
+}
+
+#[test]
+fn a_leader_without_a_majority_steps_down() {
+    // MQ-26
+    let mut net = Net::new(8, &[1, 2, 3]);
+    let leader = net.settle();
+    net.isolate(leader);
+    net.run(3_000);
+    assert_ne!(net.see(leader).role(SHARD), Some(Role::Leader));
+    let reasons: Vec<Reason> = net.nodes[&leader]
+        .roles
+        .iter()
+        .map(|role| role.reason)
+        .collect();
+    assert!(reasons.contains(&Reason::QuorumLost), "{reasons:?}");
+    let next = net.settle();
+    assert_ne!(next, leader);
+}
+
+#[test]
+fn a_bridge_partition_finds_a_leader() {
+    // Five nodes in two pairs; only one node sees both: it, or one that it follows, must lead.
+    for seed in 0..20 {
+        let mut net = Net::new(seed, &[1, 2, 3, 4, 5]);
+        net.settle();
+        for one in [1, 2] {
+            for other in [4, 5] {
+                net.cut(one, other);
+            }
+        }
+        net.run(5_000);
+        let bridged = net.run_until(10_000, |net| {
+            net.leader()
+                .is_some_and(|leader| net.see(leader).is_settled(SHARD))
+        });
+        assert!(bridged, "seed {seed}");
+        let before = leadership_changes(&net);
+        net.run(20_000);
+        assert!(
+            leadership_changes(&net) <= before + 1,
+            "seed {seed}: leaders {:?}",
+            net.leaders
+        );
+        net.heal();
+        net.commit("after");
+    }
+}
+
+#[test]
+fn a_vote_survives_a_restart() {
+    // B4-50: no second vote in a term, whatever was killed when. Disks are slow, so that kills hit votes.
+    for seed in 0..40 {
+        let mut net = Net::new(seed, &[1, 2, 3]);
+        for node in [1, 2, 3] {
+            net.nodes.get_mut(&node).expect("known").sync_ms = 5;
+        }
+        for _ in 0..12 {
+            let victim: NodeId = net.rng.u64(1..=3);
+            let wait = net.rng.u64(1..=1_500);
+            net.run(wait);
+            net.kill(victim);
+            let pause = net.rng.u64(1..=30);
+            net.run(pause);
+            net.start(victim);
+        }
+        net.settle();
+    }
+}
+
+#[test]
+fn leadership_moves_to_a_chosen_node() {
+    // MQ-29
+    let mut net = Net::new(9, &[1, 2, 3]);
+    let leader = net.settle();
+    let chosen = (1..=3).find(|node| *node != leader).expect("three nodes");
+    assert!(net.at(leader).transfer(SHARD, leader).is_err());
+    assert!(net.at(leader).transfer(SHARD, 99).is_err());
+    assert!(net.at(chosen).transfer(SHARD, leader).is_err());
+    net.at(leader).transfer(SHARD, chosen).expect("a voter");
+    net.work(leader);
+    assert!(net.propose(leader, "meanwhile").is_err());
+    net.run(200);
+    assert_eq!(net.leader(), Some(chosen));
+    let last = net.nodes[&leader]
+        .roles
+        .iter()
+        .find(|role| role.reason == Reason::Transferred);
+    assert!(
+        last.is_some(),
+        "the old leader knows why: {:?}",
+        net.nodes[&leader].roles
+    );
+    assert!(
+        net.nodes[&chosen]
+            .roles
+            .iter()
+            .any(|role| role.reason == Reason::Transferred)
+    );
+}
+
+fn prefer_one(config: &mut Config) {
+    config.priority = if config.node == 1 { 10 } else { 1 };
+}
+
+#[test]
+fn priority_decides_elections_but_not_transfers() {
+    for seed in 0..20 {
+        let mut net = Net::tuned(seed, &[1, 2], prefer_one);
+        assert_eq!(net.settle(), 1, "seed {seed}");
+        net.at(1).transfer(SHARD, 2).expect("a voter");
+        net.work(1);
+        net.run(300);
+        assert_eq!(net.leader(), Some(2), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_newer_log_beats_priority() {
+    // Node 1 is preferred but misses an entry of a newer term with the same index; it must not block.
+    let mut net = Net::tuned(1, &[1, 2], prefer_one);
+    net.settle();
+    net.commit("first");
+    net.kill(1);
+    net.kill(2);
+    let disks = [(1, 5), (2, 6)];
+    for (node, term) in disks {
+        let disk = &mut net.nodes.get_mut(&node).expect("known").disk;
+        let index = disk.state.last_index() + 1;
+        disk.state.term = 7;
+        disk.state.vote = 0;
+        disk.state.entries.push(Entry {
+            term,
+            index,
+            kind: EntryKind::Normal,
+            data: Bytes::from_static(b"tail"),
+            context: Bytes::new(),
+        });
+    }
+    net.start(1);
+    net.start(2);
+    assert_eq!(net.settle(), 2);
+}
+
+#[test]
+fn a_campaign_can_be_asked_for() {
+    let mut net = Net::new(2, &[1, 2, 3]);
+    net.at(2).campaign(SHARD);
+    net.work(2);
+    net.run(50);
+    assert_eq!(net.leader(), Some(2));
+    assert!(
+        net.nodes[&2]
+            .roles
+            .iter()
+            .any(|role| role.reason == Reason::Requested)
+    );
+}
+
+#[test]
+fn a_long_pause_does_not_burst_into_a_campaign() {
+    let mut net = Net::new(2, &[1, 2, 3]);
+    let leader = net.settle();
+    let follower = (1..=3).find(|node| *node != leader).expect("three nodes");
+    let later_ms = net.now_ms + 60_000;
+    net.at(follower).tick(later_ms);
+    assert_eq!(net.see(follower).role(SHARD), Some(Role::Follower));
+    assert_eq!(net.see(follower).leader(SHARD), Some(leader));
+    assert!(net.see(follower).next_wake_ms() > later_ms);
+}
