@@ -1,1 +1,20 @@
-//! Placeholder until the crate is written.
+//! The public words of Ikada: version 1 of the HTTP/JSON types, their conversion to and from the state's types,
+//! the problem documents, and a client.
+//!
+//! Server and client use the same structs, so that the two cannot drift apart; the OpenAPI schemas are derived from
+//! them as well. Unknown fields are refused by name everywhere a client speaks; answers may gain fields.
+//!
+//! Leaves out: routing and status codes (the node's business), and any decision about tasks (the state's).
+
+pub mod client;
+pub mod convert;
+pub mod openapi;
+pub mod problem;
+pub mod routes;
+pub mod v1;
+
+pub use client::Client;
+pub use problem::Problem;
+
+/// The state's own types, for callers that speak of both worlds.
+pub use ikada_state as state;

@@ -1,0 +1,33 @@
+//! The cluster: status, a node's word about itself, role changes, transfer.
+
+use hyper::Method;
+
+use super::send::Ask;
+use super::url::with_query;
+use super::{Client, Error};
+use crate::v1::{ClusterView, EventPage, NodeSelf, TransferRequest, TransferResult};
+
+impl Client {
+    /// The cluster as the answering node sees it.
+    pub async fn cluster(&self) -> Result<ClusterView, Error> {
+        self.ask(&Ask::get("/v1/cluster".to_owned())).await
+    }
+
+    /// The answering node's word about itself.
+    pub async fn node(&self) -> Result<NodeSelf, Error> {
+        self.ask(&Ask::get("/v1/nodes/self".to_owned())).await
+    }
+
+    /// Role changes of the answering node with a sequence above `after`.
+    pub async fn events(&self, after: u64) -> Result<EventPage, Error> {
+        let path = with_query("/v1/cluster/events", &[("after", after.to_string())]);
+        self.ask(&Ask::get(path)).await
+    }
+
+    /// Moves leadership. Safe to repeat: a transfer to the node that leads already changes nothing.
+    pub async fn transfer(&self, request: &TransferRequest) -> Result<TransferResult, Error> {
+        let path = "/v1/cluster/transfer".to_owned();
+        self.ask(&Ask::json(Method::POST, path, request, None)?)
+            .await
+    }
+}

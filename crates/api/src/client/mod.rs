@@ -1,0 +1,140 @@
+//! A client of any Ikada cluster: knows several nodes, keeps connections, and settles what it can.
+//!
+//! Promises: a write is sent under one request id however often it is resent, through leader changes, refused
+//! connections and lost answers, until it is settled or the time is over. An answer that never came is reported as
+//! [`Error::Unknown`] with the request id, never as a failure. Reads are repeated on other nodes.
+//!
+//! Leaves out: TLS, authentication and automatic batching.
+
+mod backoff;
+mod cluster;
+mod error;
+mod queues;
+mod retry;
+mod send;
+mod tasks;
+mod url;
+mod work;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+pub use error::{BadUrl, Error};
+pub use tasks::{Consistency, TaskQuery};
+pub use url::{BaseUrl, unique_key};
+
+/// How a client behaves; [`ClientOptions::default`] suits most.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// Namespace of everything it asks for; the server's `default` when absent.
+    pub namespace: Option<String>,
+    /// How long one operation may take, resends included.
+    pub timeout: Duration,
+    /// How long one try may take when there are other nodes to ask: a node that hangs must not use up all the time.
+    pub attempt_timeout: Duration,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            namespace: None,
+            timeout: Duration::from_secs(10),
+            attempt_timeout: Duration::from_secs(3),
+        }
+    }
+}
+
+/// A handle to a cluster; clones share connections.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+type HyperClient = hyper_util::client::legacy::Client<HttpConnector, Full<Bytes>>;
+
+struct Inner {
+    urls: Vec<BaseUrl>,
+    /// The node that answered last; the next call starts there.
+    current: AtomicUsize,
+    options: ClientOptions,
+    http: HyperClient,
+}
+
+impl Client {
+    /// A client of the nodes at these base URLs (`http://host:port`), at least one.
+    pub fn new<I>(urls: I) -> Result<Client, BadUrl>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        Client::with(urls, ClientOptions::default())
+    }
+
+    /// A client with other options.
+    pub fn with<I>(urls: I, options: ClientOptions) -> Result<Client, BadUrl>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        let urls: Vec<BaseUrl> = urls
+            .into_iter()
+            .map(|url| BaseUrl::parse(url.as_ref()))
+            .collect::<Result<_, _>>()?;
+        if urls.is_empty() {
+            return Err(BadUrl::none());
+        }
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(options.attempt_timeout.min(options.timeout)));
+        let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+            // Below the server's own idle limit, so that we rarely write into a closing connection.
+            .pool_idle_timeout(Duration::from_secs(5))
+            .pool_timer(hyper_util::rt::TokioTimer::new())
+            .build(connector);
+        let current = AtomicUsize::new(0);
+        Ok(Client {
+            inner: Arc::new(Inner {
+                urls,
+                current,
+                options,
+                http,
+            }),
+        })
+    }
+
+    /// The same connections with another time limit per operation.
+    pub fn with_timeout(&self, timeout: Duration) -> Client {
+        let inner = Inner {
+            urls: self.inner.urls.clone(),
+            current: AtomicUsize::new(self.inner.current.load(Ordering::Relaxed)),
+            options: ClientOptions {
+                timeout,
+                ..self.inner.options.clone()
+            },
+            http: self.inner.http.clone(),
+        };
+        Client {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// The nodes this client knows.
+    pub fn urls(&self) -> &[BaseUrl] {
+        &self.inner.urls
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Client")
+            .field("urls", &self.inner.urls)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,290 @@
+//! Sends one request until it is settled or the time is over.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request};
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use super::retry::{Next, Try, decide};
+use super::url::unique_bits;
+use super::{Client, Error};
+use crate::problem::Problem;
+use crate::v1::{IDEMPOTENCY_KEY, NAMESPACE_HEADER, TIMEOUT_HEADER};
+
+/// Largest answer that is read; a page of tasks with large payloads stays below.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// The server gets a little less time than we wait, so that its own word arrives before we give up.
+const ANSWER_MARGIN: Duration = Duration::from_millis(100);
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    /// Path and query.
+    pub(crate) path: String,
+    pub(crate) body: Option<Bytes>,
+    /// The request id of a write; absent for reads and for what is idempotent by itself.
+    pub(crate) key: Option<String>,
+    /// Extra time that the server may hold the request on purpose (long poll).
+    pub(crate) hold: Duration,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Ask {
+    pub(crate) fn get(path: String) -> Ask {
+        Ask {
+            method: Method::GET,
+            path,
+            body: None,
+            key: None,
+            hold: Duration::ZERO,
+        }
+    }
+
+    /// A request with a JSON body.
+    pub(crate) fn json<T: serde::Serialize>(
+        method: Method,
+        path: String,
+        body: &T,
+        key: Option<String>,
+    ) -> Result<Ask, Error> {
+        let body = serde_json::to_vec(body).map_err(|error| Error::Protocol {
+            detail: format!("request body: {error}"),
+        })?;
+        Ok(Ask {
+            method,
+            path,
+            body: Some(Bytes::from(body)),
+            key,
+            hold: Duration::ZERO,
+        })
+    }
+
+    fn is_write(&self) -> bool {
+        self.method != Method::GET
+    }
+}
+
+impl Client {
+    /// Sends until settled, and reads the answer as JSON.
+    pub(crate) async fn ask<T: serde::de::DeserializeOwned>(&self, ask: &Ask) -> Result<T, Error> {
+        let answer = self.send(ask, self.deadline(ask)).await?;
+        read_json(&answer.body)
+    }
+
+    /// When an operation that begins now must be over.
+    pub(crate) fn deadline(&self, ask: &Ask) -> Instant {
+        Instant::now() + self.inner.options.timeout + ask.hold
+    }
+
+    /// Sends until settled or past the deadline.
+    pub(crate) async fn send(&self, ask: &Ask, deadline: Instant) -> Result<Answer, Error> {
+        let mut backoff = Backoff::new(unique_bits());
+        let mut maybe_done = false;
+        let mut failures = 0usize;
+        loop {
+            let node = self.inner.current.load(Ordering::Relaxed) % self.inner.urls.len();
+            let (outcome, answer) = self.try_once(ask, node, deadline).await;
+            let (after, detail) = match (decide(outcome), answer) {
+                (Next::Accept, Some(answer)) => return Ok(answer),
+                (Next::Accept, None) => (None, "no answer".to_owned()),
+                (Next::Refuse(problem), _) => return Err(Error::Refused(problem)),
+                (
+                    Next::Again {
+                        maybe_done: effect,
+                        after,
+                        detail,
+                    },
+                    _,
+                ) => {
+                    maybe_done |= effect;
+                    (after, detail)
+                }
+            };
+            failures += 1;
+            let next = (node + 1) % self.inner.urls.len();
+            // Another call may have moved on already; never step over a node because of that.
+            let _ = self.inner.current.compare_exchange(
+                node,
+                next,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            // The other nodes are asked at once; a pause comes when all have failed.
+            let round_over = failures.is_multiple_of(self.inner.urls.len());
+            let pause = if round_over {
+                backoff.next(after)
+            } else {
+                Duration::ZERO
+            };
+            if Instant::now() + pause >= deadline {
+                return Err(give_up(ask, maybe_done, detail));
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// One try on one node.
+    async fn try_once(&self, ask: &Ask, node: usize, deadline: Instant) -> (Try, Option<Answer>) {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let limit = if self.inner.urls.len() > 1 {
+            remaining.min(self.inner.options.attempt_timeout + ask.hold)
+        } else {
+            remaining
+        };
+        let request = match self.build(ask, node, limit) {
+            Ok(request) => request,
+            Err(detail) => return (Try::NotSent(detail), None),
+        };
+        let url = &self.inner.urls[node];
+        match tokio::time::timeout(limit, self.exchange(request)).await {
+            Ok(Ok((outcome, answer))) => (outcome, answer),
+            Ok(Err(Failure {
+                sent: false,
+                detail,
+            })) => (Try::NotSent(format!("{url}: {detail}")), None),
+            Ok(Err(Failure { sent: true, detail })) => {
+                (Try::NoAnswer(format!("{url}: {detail}")), None)
+            }
+            Err(_) => {
+                let waited_ms = limit.as_millis();
+                (
+                    Try::NoAnswer(format!("{url}: no answer within {waited_ms} ms")),
+                    None,
+                )
+            }
+        }
+    }
+
+    fn build(
+        &self,
+        ask: &Ask,
+        node: usize,
+        limit: Duration,
+    ) -> Result<Request<Full<Bytes>>, String> {
+        let uri = format!("{}{}", self.inner.urls[node], ask.path);
+        let server_ms = limit
+            .saturating_sub(ANSWER_MARGIN)
+            .as_millis()
+            .clamp(1, 120_000);
+        let mut request = Request::builder()
+            .method(ask.method.clone())
+            .uri(uri)
+            .header(TIMEOUT_HEADER, server_ms.to_string());
+        if let Some(key) = &ask.key {
+            request = request.header(IDEMPOTENCY_KEY, key);
+        }
+        if let Some(namespace) = &self.inner.options.namespace {
+            request = request.header(NAMESPACE_HEADER, namespace);
+        }
+        if ask.body.is_some() {
+            request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        let body = ask.body.clone().unwrap_or_default();
+        request
+            .body(Full::new(body))
+            .map_err(|error| format!("request: {error}"))
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Try, Option<Answer>), Failure> {
+        let response = self
+            .inner
+            .http
+            .request(request)
+            .await
+            .map_err(|error| Failure {
+                sent: !error.is_connect(),
+                detail: innermost(&error),
+            })?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX)
+            .collect()
+            .await
+            .map_err(|error| Failure {
+                sent: true,
+                detail: error.to_string(),
+            })?
+            .to_bytes();
+        let status = parts.status.as_u16();
+        if parts.status.is_success() {
+            let outcome = Try::Answer {
+                status,
+                problem: None,
+                retry_after: None,
+            };
+            return Ok((
+                outcome,
+                Some(Answer {
+                    headers: parts.headers,
+                    body,
+                }),
+            ));
+        }
+        let problem = serde_json::from_slice::<Problem>(&body).ok().map(Box::new);
+        let retry_after = read_retry_after(&parts.headers);
+        Ok((
+            Try::Answer {
+                status,
+                problem,
+                retry_after,
+            },
+            None,
+        ))
+    }
+}
+
+/// A try without an answer.
+struct Failure {
+    sent: bool,
+    detail: String,
+}
+
+fn give_up(ask: &Ask, maybe_done: bool, detail: String) -> Error {
+    match (&ask.key, maybe_done && ask.is_write()) {
+        (Some(request), true) => Error::Unknown {
+            request: request.clone(),
+            detail,
+        },
+        _ => Error::Unavailable { detail },
+    }
+}
+
+/// The wait a server asks for; 0 stands for "soon", which our own backoff covers.
+fn read_retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|seconds| *seconds > 0)
+        .map(Duration::from_secs)
+}
+
+/// The deepest cause says most: "connection refused" rather than "client error".
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// Reads a JSON answer.
+pub(crate) fn read_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|error| Error::Protocol {
+        detail: error.to_string(),
+    })
+}

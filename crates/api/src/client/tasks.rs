@@ -1,0 +1,164 @@
+//! Submitting, showing, listing and cancelling tasks.
+
+use std::time::Duration;
+
+use hyper::Method;
+use tokio::time::Instant;
+
+use super::send::{Ask, read_json};
+use super::url::{escape, unique_key, with_query};
+use super::{Client, Error};
+use crate::v1::{
+    EnqueueAnswer, EnqueueBatch, ItemOutcome, LSN_HEADER, NewTask, RequestInfo, Task, TaskPage,
+    TaskStateName,
+};
+
+/// Pause before unsettled items are sent again; the request as a whole was answered, so one leader is missing.
+const RESEND_PAUSE: Duration = Duration::from_millis(50);
+
+/// How fresh a read must be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Consistency {
+    /// Includes every write acknowledged before the read began.
+    #[default]
+    Linearizable,
+    /// Whatever the asked node has.
+    Stale,
+    /// At least as new as this position list (`Ikada-Lsn` of an earlier write).
+    AtLeast(String),
+}
+
+impl Consistency {
+    pub(crate) fn pairs(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Consistency::Linearizable => Vec::new(),
+            Consistency::Stale => vec![("consistency", "stale".to_owned())],
+            Consistency::AtLeast(positions) => vec![("min_lsn", positions.clone())],
+        }
+    }
+}
+
+/// Which tasks to list.
+#[derive(Debug, Clone, Default)]
+pub struct TaskQuery {
+    /// Only this queue.
+    pub queue: Option<String>,
+    /// Only this state.
+    pub state: Option<TaskStateName>,
+    /// Continue after this id.
+    pub after: Option<String>,
+    /// Most tasks; the server's default when absent.
+    pub limit: Option<u32>,
+    /// How fresh.
+    pub consistency: Consistency,
+}
+
+impl Client {
+    /// Submits tasks under a fresh request id.
+    pub async fn enqueue(&self, tasks: Vec<NewTask>) -> Result<EnqueueAnswer, Error> {
+        self.enqueue_as(&unique_key(), tasks).await
+    }
+
+    /// Submits tasks under a request id of the caller's: the way to resend safely after a restart.
+    pub async fn enqueue_as(&self, key: &str, tasks: Vec<NewTask>) -> Result<EnqueueAnswer, Error> {
+        let body = EnqueueBatch { tasks };
+        let ask = Ask::json(
+            Method::POST,
+            "/v1/tasks".into(),
+            &body,
+            Some(key.to_owned()),
+        )?;
+        self.settle(&ask, |answer: &EnqueueAnswer| &answer.tasks)
+            .await
+    }
+
+    /// Like [`Client::enqueue_as`], also returning the positions written (for `Consistency::AtLeast`).
+    pub async fn enqueue_with_positions(
+        &self,
+        key: &str,
+        tasks: Vec<NewTask>,
+    ) -> Result<(EnqueueAnswer, Option<String>), Error> {
+        let body = EnqueueBatch { tasks };
+        let ask = Ask::json(
+            Method::POST,
+            "/v1/tasks".into(),
+            &body,
+            Some(key.to_owned()),
+        )?;
+        let answer = self.send(&ask, self.deadline(&ask)).await?;
+        let positions = answer
+            .headers
+            .get(LSN_HEADER)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        Ok((read_json(&answer.body)?, positions))
+    }
+
+    /// Sends again, under the same key, while items are unsettled and time is left. Items that were settled the first
+    /// time give the same outcome again, so the whole list is resent.
+    pub(crate) async fn settle<T: serde::de::DeserializeOwned>(
+        &self,
+        ask: &Ask,
+        items: impl Fn(&T) -> &Vec<ItemOutcome>,
+    ) -> Result<T, Error> {
+        let deadline = self.deadline(ask);
+        loop {
+            let answer: T = read_json(&self.send(ask, deadline).await?.body)?;
+            let settled = items(&answer).iter().all(|item| item.outcome.is_settled());
+            if settled || Instant::now() + RESEND_PAUSE * 2 >= deadline {
+                return Ok(answer);
+            }
+            tokio::time::sleep(RESEND_PAUSE).await;
+        }
+    }
+
+    /// One task, with every write acknowledged so far.
+    pub async fn task(&self, id: &str) -> Result<Task, Error> {
+        self.task_at(id, &Consistency::Linearizable).await
+    }
+
+    /// One task, as fresh as asked for.
+    pub async fn task_at(&self, id: &str, consistency: &Consistency) -> Result<Task, Error> {
+        let path = format!("/v1/tasks/{}", escape(id));
+        self.ask(&Ask::get(with_query(&path, &consistency.pairs())))
+            .await
+    }
+
+    /// A page of tasks in id order.
+    pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, Error> {
+        let mut pairs = query.consistency.pairs();
+        if let Some(queue) = &query.queue {
+            pairs.push(("queue", queue.clone()));
+        }
+        if let Some(state) = query.state {
+            pairs.push(("state", state.as_str().to_owned()));
+        }
+        if let Some(after) = &query.after {
+            pairs.push(("after", after.clone()));
+        }
+        if let Some(limit) = query.limit {
+            pairs.push(("limit", limit.to_string()));
+        }
+        self.ask(&Ask::get(with_query("/v1/tasks", &pairs))).await
+    }
+
+    /// Cancels a task.
+    pub async fn cancel(&self, id: &str) -> Result<ItemOutcome, Error> {
+        let path = format!("/v1/tasks/{}/cancel", escape(id));
+        let ask = Ask {
+            method: Method::POST,
+            path,
+            body: None,
+            key: Some(unique_key()),
+            hold: Duration::ZERO,
+        };
+        self.ask(&ask).await
+    }
+
+    /// What became of one item of a request.
+    pub async fn request(&self, key: &str, item: u32) -> Result<RequestInfo, Error> {
+        let path = format!("/v1/requests/{}", escape(key));
+        self.ask(&Ask::get(with_query(&path, &[("item", item.to_string())])))
+            .await
+    }
+}

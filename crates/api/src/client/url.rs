@@ -1,0 +1,137 @@
+//! Base URLs, query text, and request ids that nobody else draws.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::BadUrl;
+
+/// `http://host:port` of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrl(String);
+
+impl BaseUrl {
+    /// Reads a base URL; a bare `host:port` is taken as http.
+    pub fn parse(text: &str) -> Result<BaseUrl, BadUrl> {
+        let refuse = |rule| BadUrl {
+            url: text.chars().take(80).collect(),
+            rule,
+        };
+        let full = if text.contains("://") {
+            text.to_owned()
+        } else {
+            format!("http://{text}")
+        };
+        let uri: hyper::Uri = full
+            .parse()
+            .map_err(|_| refuse("must look like http://host:port"))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(refuse("only http is supported"));
+        }
+        let authority = uri.authority().ok_or_else(|| refuse("must name a host"))?;
+        if uri.path() != "/" || uri.query().is_some() {
+            return Err(refuse("must not have a path or query"));
+        }
+        if authority.as_str().contains('@') {
+            return Err(refuse("must not carry credentials"));
+        }
+        Ok(BaseUrl(format!("http://{authority}")))
+    }
+
+    /// The URL as text, without a slash at the end.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Appends `name=value` pairs to a path, escaped.
+pub(crate) fn with_query(path: &str, pairs: &[(&str, String)]) -> String {
+    let mut full = path.to_owned();
+    for (position, (name, value)) in pairs.iter().enumerate() {
+        full.push(if position == 0 { '?' } else { '&' });
+        full.push_str(name);
+        full.push('=');
+        full.push_str(&escape(value));
+    }
+    full
+}
+
+/// Escapes one path segment or query value.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b'~' => {
+                escaped.push(byte as char);
+            }
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
+/// 64 bits that another process or call does not draw. The standard library seeds its hash keys from the operating
+/// system; a counter keeps calls of one process apart.
+pub(crate) fn unique_bits() -> u64 {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u64(COUNTER.fetch_add(1, Ordering::Relaxed));
+    hasher.write_u32(std::process::id());
+    if let Ok(age) = std::time::SystemTime::UNIX_EPOCH.elapsed() {
+        hasher.write_u128(age.as_nanos());
+    }
+    hasher.finish()
+}
+
+/// A fresh request id.
+pub fn unique_key() -> String {
+    format!("{:016x}{:016x}", unique_bits(), unique_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_urls_are_checked() {
+        assert_eq!(
+            BaseUrl::parse("127.0.0.1:7400").unwrap().as_str(),
+            "http://127.0.0.1:7400"
+        );
+        assert_eq!(
+            BaseUrl::parse("http://a:1/").unwrap().as_str(),
+            "http://a:1"
+        );
+        for bad in [
+            "",
+            "https://a:1",
+            "http://a:1/v1",
+            "http://a:1/?x=1",
+            "http://u:p@a:1",
+            "ht tp",
+        ] {
+            assert!(BaseUrl::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn queries_are_escaped() {
+        let pairs = [("after", "a b&c".to_owned()), ("limit", "5".to_owned())];
+        assert_eq!(
+            with_query("/v1/tasks", &pairs),
+            "/v1/tasks?after=a%20b%26c&limit=5"
+        );
+    }
+
+    #[test]
+    fn keys_differ() {
+        let keys: std::collections::BTreeSet<String> = (0..10_000).map(|_| unique_key()).collect();
+        assert_eq!(keys.len(), 10_000);
+    }
+}

@@ -1,0 +1,49 @@
+//! What a worker needs: claim, complete, fail, renew.
+
+use std::time::Duration;
+
+use hyper::Method;
+
+use super::send::Ask;
+use super::url::unique_key;
+use super::{Client, Error};
+use crate::v1::{
+    ClaimAnswer, ClaimRequest, CompleteRequest, FailRequest, OutcomeList, RenewRequest,
+};
+
+impl Client {
+    /// Takes tasks, waiting for some as long as the request says. A resend within this call returns the same tasks.
+    pub async fn claim(&self, request: &ClaimRequest) -> Result<ClaimAnswer, Error> {
+        let path = "/v1/tasks/claim".to_owned();
+        let mut ask = Ask::json(Method::POST, path, request, Some(unique_key()))?;
+        ask.hold = Duration::from_millis(request.wait_ms);
+        self.ask(&ask).await
+    }
+
+    /// Settles tasks as done. Safe to repeat: the fence makes it idempotent.
+    pub async fn complete(&self, request: &CompleteRequest) -> Result<OutcomeList, Error> {
+        self.report("/v1/tasks/complete", request).await
+    }
+
+    /// Ends attempts as failed. Safe to repeat.
+    pub async fn fail(&self, request: &FailRequest) -> Result<OutcomeList, Error> {
+        self.report("/v1/tasks/fail", request).await
+    }
+
+    /// Keeps claims alive. Unsettled items are left to the caller, who renews again anyway.
+    pub async fn renew(&self, request: &RenewRequest) -> Result<OutcomeList, Error> {
+        let path = "/v1/tasks/renew".to_owned();
+        self.ask(&Ask::json(Method::POST, path, request, None)?)
+            .await
+    }
+
+    async fn report<T: serde::Serialize>(
+        &self,
+        path: &str,
+        request: &T,
+    ) -> Result<OutcomeList, Error> {
+        let ask = Ask::json(Method::POST, path.to_owned(), request, Some(unique_key()))?;
+        self.settle(&ask, |answer: &OutcomeList| &answer.tasks)
+            .await
+    }
+}

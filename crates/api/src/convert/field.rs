@@ -1,0 +1,54 @@
+//! A refused field.
+
+use ikada_state::NameError;
+
+/// A value of the request that cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {detail}")]
+pub struct FieldError {
+    /// Which field, as a path into the request.
+    pub field: String,
+    /// Stable code: `bad_name`, `bad_value` or `too_large`.
+    pub code: &'static str,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// A value outside its bounds.
+    pub fn bad_value(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError {
+            field: field.into(),
+            code: "bad_value",
+            detail: detail.into(),
+        }
+    }
+
+    /// A value that is too large.
+    pub fn too_large(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError {
+            field: field.into(),
+            code: "too_large",
+            detail: detail.into(),
+        }
+    }
+
+    /// The same error, one level further out.
+    pub fn inside(mut self, place: &str) -> FieldError {
+        self.field = format!("{place}.{}", self.field);
+        self
+    }
+}
+
+/// Parses a name and, if it is refused, says of which field.
+pub fn parse_name<T>(
+    field: &str,
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, NameError>,
+) -> Result<T, FieldError> {
+    parse(text).map_err(|error| FieldError {
+        field: field.to_owned(),
+        code: "bad_name",
+        detail: error.to_string(),
+    })
+}

@@ -1,0 +1,147 @@
+//! The state's records as public documents.
+
+use ikada_state::{AttemptOutcome, AttemptView, Grant, QueueView, TaskState, TaskView};
+
+use crate::v1::{
+    AttemptInfo, BackoffBody, Body, ClaimedTask, Number, QueueCounts, QueueInfo, QueueSettingsInfo,
+    Task, TaskStateName,
+};
+
+/// A task.
+pub fn show_task(view: &TaskView) -> Task {
+    let live = (view.state == TaskState::Claimed)
+        .then(|| view.attempts.last())
+        .flatten();
+    let payload = Body::of(&view.payload);
+    let result = view
+        .result
+        .as_ref()
+        .map(|result| Body::of(result))
+        .unwrap_or_default();
+    Task {
+        id: view.id.to_string(),
+        queue: view.queue.to_string(),
+        state: show_state(view.state),
+        priority: view.priority,
+        attempts_begun: view.attempt,
+        max_attempts: view.max_attempts,
+        ttl_ms: view.ttl_ms,
+        created_ms: view.enqueued_ms,
+        ready_at_ms: view.due_ms,
+        finished_ms: view.finished_ms,
+        worker: live.map(|attempt| attempt.worker.to_string()),
+        fence: live.map(|attempt| Number(attempt.fence.0)),
+        payload: payload.json,
+        payload_base64: payload.base64,
+        result: result.json,
+        result_base64: result.base64,
+        dead_reason: view.dead_reason.map(|reason| reason.as_str().to_owned()),
+        attempts: view.attempts.iter().map(show_attempt).collect(),
+    }
+}
+
+fn show_attempt(attempt: &AttemptView) -> AttemptInfo {
+    let outcome = match attempt.outcome {
+        AttemptOutcome::Running => "running",
+        AttemptOutcome::Completed => "completed",
+        AttemptOutcome::Failed { .. } | AttemptOutcome::FailedDead => "failed",
+        AttemptOutcome::Expired => "expired",
+        AttemptOutcome::Unclaimed => "returned",
+        AttemptOutcome::Cancelled => "cancelled",
+    };
+    AttemptInfo {
+        fence: Number(attempt.fence.0),
+        worker: attempt.worker.to_string(),
+        started_ms: attempt.started_ms,
+        ended_ms: attempt.ended_ms,
+        outcome: outcome.to_owned(),
+        error: attempt
+            .error
+            .as_ref()
+            .map(|error| String::from_utf8_lossy(error).into_owned()),
+    }
+}
+
+fn show_state(state: TaskState) -> TaskStateName {
+    match state {
+        TaskState::Scheduled => TaskStateName::Scheduled,
+        TaskState::Ready => TaskStateName::Ready,
+        TaskState::Claimed => TaskStateName::Claimed,
+        TaskState::Done => TaskStateName::Done,
+        TaskState::Dead => TaskStateName::Dead,
+        TaskState::Cancelled => TaskStateName::Cancelled,
+    }
+}
+
+/// The state's word for a public one.
+pub fn task_state(name: TaskStateName) -> TaskState {
+    match name {
+        TaskStateName::Scheduled => TaskState::Scheduled,
+        TaskStateName::Ready => TaskState::Ready,
+        TaskStateName::Claimed => TaskState::Claimed,
+        TaskStateName::Done => TaskState::Done,
+        TaskStateName::Dead => TaskState::Dead,
+        TaskStateName::Cancelled => TaskState::Cancelled,
+    }
+}
+
+/// A task handed to a worker.
+pub fn show_grant(grant: &Grant) -> ClaimedTask {
+    let payload = Body::of(&grant.payload);
+    ClaimedTask {
+        id: grant.id.to_string(),
+        queue: grant.queue.to_string(),
+        fence: Number(grant.fence.0),
+        attempt: grant.attempt,
+        max_attempts: grant.max_attempts,
+        ttl_ms: grant.ttl_ms,
+        payload: payload.json,
+        payload_base64: payload.base64,
+    }
+}
+
+/// A queue.
+pub fn show_queue(view: &QueueView) -> QueueInfo {
+    let settings = &view.settings;
+    let backoff = settings.backoff;
+    QueueInfo {
+        name: view.name.to_string(),
+        settings: QueueSettingsInfo {
+            version: settings.version,
+            paused: settings.paused,
+            max_attempts: settings.max_attempts,
+            ttl_ms: settings.ttl_ms,
+            backoff: BackoffBody {
+                base_ms: backoff.base_ms,
+                cap_ms: backoff.cap_ms,
+            },
+            retention_count: settings.retention_count,
+            retention_ms: settings.retention_ms,
+            pending_max: settings.pending_max,
+        },
+        counts: QueueCounts {
+            scheduled: view.scheduled,
+            ready: view.ready,
+            claimed: view.claimed,
+            finished: view.finished,
+            submitted_total: view.counters.submitted,
+            done_total: view.counters.done,
+            dead_total: view.counters.dead,
+            cancelled_total: view.counters.cancelled,
+            removed_total: view.counters.removed,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_one_word_on_both_sides() {
+        for state in TaskState::ALL {
+            assert_eq!(show_state(state).as_str(), state.as_str());
+            assert_eq!(task_state(show_state(state)), state);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The cluster as one node sees it: members, shards and their leaders, role changes, transfer.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+use crate::v1::Number;
+
+/// The cluster as the answering node sees it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ClusterView {
+    /// The cluster's id.
+    pub cluster: Number,
+    /// The node that answers.
+    pub answered_by: Number,
+    /// `healthy` when every shard has a leader and every member is connected, `degraded` when a member is missing,
+    /// `unavailable` when some shard has no leader.
+    pub status: String,
+    /// All members.
+    pub members: Vec<MemberView>,
+    /// All shards.
+    pub shards: Vec<ShardView>,
+}
+
+/// One member.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct MemberView {
+    /// Its id.
+    pub node: Number,
+    /// Where peers reach it.
+    pub peer_addr: String,
+    /// Where clients reach it.
+    pub client_addr: String,
+    /// Whether the answering node is connected to it (true for itself).
+    pub connected: bool,
+    /// Milliseconds since it was heard; absent if never, or for the answering node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_ms_ago: Option<u64>,
+    /// How many shards it leads.
+    pub leads: u32,
+}
+
+/// One shard.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ShardView {
+    /// Which shard.
+    pub shard: u16,
+    /// The proven leader; absent when none is known (B4-47).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<Number>,
+    /// The current term.
+    pub term: u64,
+    /// Highest committed index known to the answering node.
+    pub commit: u64,
+    /// Voting members.
+    pub voters: Vec<Number>,
+    /// Members that do not vote.
+    pub learners: Vec<Number>,
+    /// Whether a membership change is under way.
+    pub joint: bool,
+    /// Tasks waiting for their time.
+    pub scheduled: u64,
+    /// Tasks waiting for a worker.
+    pub ready: u64,
+    /// Tasks held by workers.
+    pub claimed: u64,
+    /// Finished tasks still listed.
+    pub finished: u64,
+}
+
+/// What a node says about itself (B4-52).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct NodeSelf {
+    /// Its id.
+    pub node: Number,
+    /// Its name.
+    pub name: String,
+    /// The cluster's id.
+    pub cluster: Number,
+    /// The program's version.
+    pub version: String,
+    /// Where clients reach it.
+    pub client_addr: String,
+    /// Where peers reach it.
+    pub peer_addr: String,
+    /// When the process started, ms since 1970.
+    pub started_ms: u64,
+    /// Its wall clock minus the voters' median.
+    pub clock_offset_ms: i64,
+    /// Calls waiting for an answer.
+    pub calls_waiting: u64,
+    /// Claims parked for want of work.
+    pub claims_parked: u64,
+    /// Whether a graceful stop has begun.
+    pub stopping: bool,
+    /// Its part in every shard.
+    pub shards: Vec<ShardSelf>,
+    /// The other members as it sees them.
+    pub peers: Vec<PeerView>,
+}
+
+/// A node's part in one shard.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ShardSelf {
+    /// Which shard.
+    pub shard: u16,
+    /// `follower`, `pre_candidate`, `candidate`, `leader` or `learner`.
+    pub role: String,
+    /// The current term.
+    pub term: u64,
+    /// The proven leader; absent when none is known (B4-47).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<Number>,
+    /// Whom this node voted for in this term.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voted_for: Option<Number>,
+    /// Highest index known to be committed.
+    pub commit: u64,
+    /// Position of the state, `shard:term:index`.
+    pub applied: String,
+    /// Log time of the state.
+    pub log_time_ms: u64,
+    /// Last index in the log.
+    pub last_index: u64,
+    /// The log begins after this index.
+    pub start_index: u64,
+    /// Hash of the state, 16 hex digits.
+    pub hash: String,
+    /// When the role last changed, ms since 1970.
+    pub role_since_ms: u64,
+    /// Whether the log was damaged and is being fetched again.
+    pub repairing: bool,
+}
+
+/// A peer as a node sees it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct PeerView {
+    /// Which node.
+    pub node: Number,
+    /// Whether a connection stands.
+    pub connected: bool,
+    /// Milliseconds since anything was heard from it (the last heartbeat at the latest); absent if never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_ms_ago: Option<u64>,
+    /// Its wall clock minus ours; absent if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_offset_ms: Option<i64>,
+}
+
+/// Role changes of the answering node since its start, oldest first (MQ-27).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct EventPage {
+    /// The node that answers; sequences of different nodes are not comparable.
+    pub node: Number,
+    /// The events.
+    pub events: Vec<EventView>,
+    /// Pass this as `after` to see only newer ones.
+    pub next: u64,
+}
+
+/// One role change.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct EventView {
+    /// Counts up from 1 in the answering process.
+    pub sequence: u64,
+    /// When, ms since 1970 by that node's clock.
+    pub wall_ms: u64,
+    /// Which shard.
+    pub shard: u16,
+    /// In which term.
+    pub term: u64,
+    /// What the node became.
+    pub role: String,
+    /// Whom it follows or is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<Number>,
+    /// Whom it voted for in that term.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vote: Option<Number>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A wish to move leadership (MQ-29).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TransferRequest {
+    /// Which shard; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<u16>,
+    /// The chosen node; the most caught-up other voter when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Number>,
+}
+
+/// What became of each shard.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TransferResult {
+    /// One outcome per shard.
+    pub shards: Vec<TransferOutcome>,
+}
+
+/// What became of one shard's transfer.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TransferOutcome {
+    /// Which shard.
+    pub shard: u16,
+    /// Whether the transfer was begun; the events show its end.
+    pub accepted: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Box<Problem>>,
+}

@@ -1,0 +1,41 @@
+//! Version 1 of the public types. Numbers that may exceed 2^53 travel as decimal text.
+
+mod cluster;
+mod number;
+mod payload;
+mod position;
+mod queue;
+mod request;
+mod task;
+mod work;
+
+pub use cluster::{
+    ClusterView, EventPage, EventView, MemberView, NodeSelf, PeerView, ShardSelf, ShardView,
+    TransferOutcome, TransferRequest, TransferResult,
+};
+pub use number::Number;
+pub use payload::{Body, BodyError, JSON_DEPTH_MAX, json_depth};
+pub use position::{Position, PositionError, parse_positions, print_positions};
+pub use queue::{QueueCounts, QueueInfo, QueuePage, QueueSettingsBody, QueueSettingsInfo};
+pub use request::{RequestInfo, RequestStatus};
+pub use task::{
+    AttemptInfo, BackoffBody, EnqueueAnswer, EnqueueBatch, ItemOutcome, NewTask, OutcomeKind, Task,
+    TaskPage, TaskStateName,
+};
+pub use work::{
+    ClaimAnswer, ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest,
+    OutcomeList, RenewItem, RenewRequest,
+};
+
+/// Header that names a request, so that a resend is recognised.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Header with the positions a write was applied at: `shard:term:index`, separated by commas.
+pub const LSN_HEADER: &str = "ikada-lsn";
+/// Header of a stale answer: how long ago this node last knew to be up to date.
+pub const AGE_HEADER: &str = "ikada-age-ms";
+/// Header by which a caller says how long it waits.
+pub const TIMEOUT_HEADER: &str = "ikada-timeout-ms";
+/// Header by which a caller asks to be redirected (`redirect`) instead of being served by way of another node.
+pub const ROUTING_HEADER: &str = "ikada-routing";
+/// Header that names the namespace.
+pub const NAMESPACE_HEADER: &str = "ikada-namespace";

@@ -1,0 +1,30 @@
+//! What became of a request id.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::v1::ItemOutcome;
+
+/// The recorded fate of one item of a request.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct RequestInfo {
+    /// The request id.
+    pub request: String,
+    /// Which item of it, from 0.
+    pub item: u32,
+    /// Whether it was committed.
+    pub status: RequestStatus,
+    /// The recorded outcome; absent unless committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<ItemOutcome>,
+}
+
+/// Whether a request was committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestStatus {
+    /// It was, with the outcome shown.
+    Committed,
+    /// It was not, as of this read; a resend that is still under way may yet be.
+    NotYet,
+}

@@ -1,0 +1,283 @@
+//! Tasks: how they are submitted, what became of each, and how they look.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::problem::Problem;
+use crate::v1::Number;
+
+/// One task to submit. Everything but the queue has a default; the queue's own is `default`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTask {
+    /// The task's id, unique in the namespace. When absent it is derived from the Idempotency-Key and the place in the
+    /// list, so that a resend finds the same task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The queue; `default` when absent. A queue comes into being with its first task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// What to do, as any JSON value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub payload: Option<Box<RawValue>>,
+    /// What to do, as bytes in base64; instead of `payload`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<String>,
+    /// 0 to 9, 9 first; 5 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// Not before this time (ms since 1970); not together with `delay_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at_ms: Option<u64>,
+    /// Not before this many ms from now; not together with `run_at_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// Most attempts; the queue's setting when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u16>,
+    /// How long a claim lives without renewal; the queue's setting when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u32>,
+    /// Waits between attempts; the queue's setting when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<BackoffBody>,
+}
+
+/// Waits between attempts: `base_ms` doubled for each failure, at most `cap_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackoffBody {
+    /// Wait after the first failure.
+    pub base_ms: u32,
+    /// Longest wait.
+    pub cap_ms: u32,
+}
+
+/// Several tasks to submit at once. Each has an outcome of its own.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnqueueBatch {
+    /// The tasks, at least one.
+    pub tasks: Vec<NewTask>,
+}
+
+/// What became of each submitted task, in the order given.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct EnqueueAnswer {
+    /// The request id; resending under it is safe.
+    pub request: String,
+    /// One outcome per task.
+    pub tasks: Vec<ItemOutcome>,
+}
+
+/// What became of one item of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ItemOutcome {
+    /// The task.
+    pub id: String,
+    /// What happened.
+    pub outcome: OutcomeKind,
+    /// Where it was written, `shard:term:index`; absent when nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lsn: Option<String>,
+    /// New lifetime of a renewed claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// When a failed task becomes ready again, in log time; absent when that is now or never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at_ms: Option<u64>,
+    /// Why it was refused or not decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Box<Problem>>,
+}
+
+/// The kinds of outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeKind {
+    /// The task was created by this request.
+    Created,
+    /// The task existed already with the same body.
+    Existing,
+    /// The task is done.
+    Completed,
+    /// The attempt failed; the task will be tried again.
+    Retrying,
+    /// The attempt failed and was the last one.
+    Dead,
+    /// The task is cancelled.
+    Cancelled,
+    /// The claim lives on.
+    Renewed,
+    /// The queue's settings are stored.
+    Stored,
+    /// Refused for good; `problem` says why.
+    Refused,
+    /// It may or may not have happened: resend with the same key.
+    Unknown,
+    /// It did not happen through this request: try again.
+    Unavailable,
+}
+
+impl OutcomeKind {
+    /// Whether the item is settled, so that a resend cannot change its outcome.
+    pub fn is_settled(self) -> bool {
+        !matches!(self, Self::Unknown | Self::Unavailable)
+    }
+}
+
+/// Where a task stands.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStateName {
+    /// Waits for its time.
+    Scheduled,
+    /// Waits for a worker.
+    Ready,
+    /// Held by a worker.
+    Claimed,
+    /// Completed.
+    Done,
+    /// Gave up after the last attempt.
+    Dead,
+    /// Cancelled.
+    Cancelled,
+}
+
+impl TaskStateName {
+    /// All states, in the order of a task's life.
+    pub const ALL: [TaskStateName; 6] = [
+        Self::Scheduled,
+        Self::Ready,
+        Self::Claimed,
+        Self::Done,
+        Self::Dead,
+        Self::Cancelled,
+    ];
+
+    /// The public word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Ready => "ready",
+            Self::Claimed => "claimed",
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing can happen to it any more.
+    pub fn is_finished(self) -> bool {
+        matches!(self, Self::Done | Self::Dead | Self::Cancelled)
+    }
+}
+
+impl std::str::FromStr for TaskStateName {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| {
+                "must be one of scheduled, ready, claimed, done, dead, cancelled".to_owned()
+            })
+    }
+}
+
+/// A task as it stands.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// Its queue.
+    pub queue: String,
+    /// Where it stands.
+    pub state: TaskStateName,
+    /// 0 to 9, 9 first.
+    pub priority: u8,
+    /// Attempts begun so far; counted when a worker claims.
+    pub attempts_begun: u16,
+    /// Most attempts.
+    pub max_attempts: u16,
+    /// Lifetime of a claim.
+    pub ttl_ms: u32,
+    /// When it was submitted, in log time.
+    pub created_ms: u64,
+    /// When it becomes ready, in log time; absent unless scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_at_ms: Option<u64>,
+    /// When it was finished, in log time; absent before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_ms: Option<u64>,
+    /// The live claim's worker; absent when nobody holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// The live claim's fence; absent when nobody holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Number>,
+    /// What to do, when it is a JSON value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub payload: Option<Box<RawValue>>,
+    /// What to do, when it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<String>,
+    /// The result, when it is a JSON value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub result: Option<Box<RawValue>>,
+    /// The result, when it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_base64: Option<String>,
+    /// Why it is dead; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_reason: Option<String>,
+    /// The newest attempts, oldest first.
+    pub attempts: Vec<AttemptInfo>,
+}
+
+/// One attempt at a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptInfo {
+    /// Its fence.
+    pub fence: Number,
+    /// Who held it.
+    pub worker: String,
+    /// When it began, in log time.
+    pub started_ms: u64,
+    /// When it ended; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
+    /// How it ended: `running`, `completed`, `failed`, `expired`, `returned` (not counted) or `cancelled`.
+    pub outcome: String,
+    /// What the worker said went wrong, cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A page of tasks in id order.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TaskPage {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Pass this as `after` for the next page; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+impl Task {
+    /// The stored payload, byte for byte.
+    pub fn payload_bytes(&self) -> Result<Vec<u8>, crate::v1::BodyError> {
+        crate::v1::Body::bytes(self.payload.as_deref(), self.payload_base64.as_deref())
+    }
+
+    /// The stored result, byte for byte.
+    pub fn result_bytes(&self) -> Result<Vec<u8>, crate::v1::BodyError> {
+        crate::v1::Body::bytes(self.result.as_deref(), self.result_base64.as_deref())
+    }
+}

@@ -1,0 +1,154 @@
+//! What workers say: claim, complete, fail, renew. All take lists; each item has an outcome of its own.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::v1::{Body, BodyError, ItemOutcome, Number};
+
+/// A wish for tasks.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimRequest {
+    /// Who will run them.
+    pub worker: String,
+    /// The worker's process run; 0 when absent. A restarted worker should name another.
+    #[serde(default)]
+    pub session: Number,
+    /// The queues to take from, at least one.
+    pub queues: Vec<String>,
+    /// Most tasks to hand out; 1 when absent.
+    #[serde(default = "one")]
+    pub count_max: u32,
+    /// How long to wait for work before answering with an empty list; 0 when absent.
+    #[serde(default)]
+    pub wait_ms: u64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Tasks handed out.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimAnswer {
+    /// The tasks; empty when the wait ended without any.
+    pub tasks: Vec<ClaimedTask>,
+}
+
+/// One task handed to a worker.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimedTask {
+    /// The task.
+    pub id: String,
+    /// Its queue.
+    pub queue: String,
+    /// The token that must come back with the completion; pass it to outside systems to fence them.
+    pub fence: Number,
+    /// Which try this is, from 1.
+    pub attempt: u16,
+    /// Most tries.
+    pub max_attempts: u16,
+    /// How long the claim lives unless renewed.
+    pub ttl_ms: u32,
+    /// What to do, when it is a JSON value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub payload: Option<Box<RawValue>>,
+    /// What to do, when it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<String>,
+}
+
+impl ClaimedTask {
+    /// The payload, byte for byte.
+    pub fn payload_bytes(&self) -> Result<Vec<u8>, BodyError> {
+        Body::bytes(self.payload.as_deref(), self.payload_base64.as_deref())
+    }
+}
+
+/// Tasks that are done.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteRequest {
+    /// Who ran them.
+    pub worker: String,
+    /// The tasks, at least one.
+    pub tasks: Vec<CompleteItem>,
+}
+
+/// One task that is done.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteItem {
+    /// The task.
+    pub id: String,
+    /// The claim's fence.
+    pub fence: Number,
+    /// The result, as any JSON value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub result: Option<Box<RawValue>>,
+    /// The result, as bytes in base64; instead of `result`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_base64: Option<String>,
+}
+
+/// Attempts that failed.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailRequest {
+    /// Who ran them.
+    pub worker: String,
+    /// The tasks, at least one.
+    pub tasks: Vec<FailItem>,
+}
+
+/// One attempt that failed.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailItem {
+    /// The task.
+    pub id: String,
+    /// The claim's fence.
+    pub fence: Number,
+    /// What went wrong; kept up to 1 KiB.
+    pub error: String,
+    /// False when trying again is pointless; true when absent.
+    #[serde(default = "yes")]
+    pub retry: bool,
+    /// Wait before the next attempt; the task's backoff when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Claims that a worker still holds.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenewRequest {
+    /// Who holds them.
+    pub worker: String,
+    /// The claims, at least one.
+    pub tasks: Vec<RenewItem>,
+}
+
+/// One claim to renew.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenewItem {
+    /// The task.
+    pub id: String,
+    /// The claim's fence.
+    pub fence: Number,
+}
+
+/// One outcome per item, in the order given.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct OutcomeList {
+    /// The outcomes.
+    pub tasks: Vec<ItemOutcome>,
+}
