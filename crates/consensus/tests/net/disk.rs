@@ -71,6 +71,14 @@ impl Disk {
         self.state.entries.truncate(keep);
     }
 
+    /// Whether this entry is durable here, or was before the disk was damaged.
+    pub fn held(&self, entry: &Entry) -> bool {
+        let last = self.state.last_index();
+        let is_lost = last < entry.index && entry.index <= self.floor;
+        let at = |held: &Entry| held.index == entry.index && held.term == entry.term;
+        self.state.start.index >= entry.index || is_lost || self.state.entries.iter().any(at)
+    }
+
     pub fn recover(&self) -> Recovered {
         Recovered {
             floor: self.floor,

@@ -5,6 +5,7 @@
 #![allow(dead_code)]
 
 mod disk;
+mod storm;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,6 +17,7 @@ use ikada_consensus::{
 };
 
 pub use disk::Disk;
+pub use storm::storm;
 
 /// The shard that most tests use.
 pub const SHARD: ShardId = 0;
@@ -56,8 +58,12 @@ pub struct Net {
     pub trace: Vec<String>,
     /// Adjusts settings of new processes.
     pub tune: fn(&mut Config),
-    /// Processes start on every ... starts get a new seed.
+    /// Starts so far: every process draws from its own seed.
     starts: u64,
+    /// Applied anywhere when each read was asked, by its id.
+    asked: BTreeMap<u64, u64>,
+    /// A node whose disk was damaged and that is not repaired yet.
+    pub damaged: Option<NodeId>,
     /// Faults seen are allowed (hostile tests only).
     pub allow_faults: bool,
     pub faults: Vec<String>,
@@ -90,6 +96,8 @@ impl Net {
             trace: Vec::new(),
             tune,
             starts: 0,
+            asked: BTreeMap::new(),
+            damaged: None,
             allow_faults: false,
             faults: Vec::new(),
         };
@@ -301,8 +309,25 @@ impl Net {
             let mut others = net.running().into_iter().filter(reached);
             net.see(leader).is_settled(SHARD) && others.all(follows)
         });
-        assert!(found, "no leader after 10 s (seed {})", self.seed);
+        assert!(
+            found,
+            "no leader after 10 s (seed {}): {}",
+            self.seed,
+            self.describe()
+        );
         self.leader().expect("just seen")
+    }
+
+    /// One line per running node, for failure messages.
+    pub fn describe(&self) -> String {
+        let lines = self.running().into_iter().map(|node| {
+            let see = self.see(node);
+            let (role, term) = (see.role(SHARD), see.term(SHARD));
+            let (commit, last) = (see.commit(SHARD), see.last_index(SHARD));
+            let (conf, is_repairing) = (see.conf(SHARD), see.is_repairing(SHARD));
+            format!("\n{node}: {role:?} term {term} commit {commit} last {last} repairing {is_repairing} {conf:?}")
+        });
+        lines.collect()
     }
 
     /// Proposes at the leader and waits until it is applied there.
@@ -330,6 +355,34 @@ impl Net {
             .propose(SHARD, Bytes::from(payload.to_owned()));
         self.work(node);
         proposed
+    }
+
+    /// Asks for a read with a fresh id, if the node leads.
+    pub fn read(&mut self, node: NodeId) {
+        let id = self.asked.len() as u64;
+        let last = self.history.last_key_value().map_or(0, |(index, _)| *index);
+        self.asked.insert(id, last);
+        let _ = self.at(node).read(SHARD, id);
+        self.work(node);
+    }
+
+    /// Kills a node and damages its disk, unless another one is damaged already.
+    pub fn damage(&mut self, node: NodeId, entries: usize) {
+        let is_repaired = |hurt: NodeId| {
+            self.nodes[&hurt]
+                .running
+                .as_ref()
+                .is_some_and(|node| !node.is_repairing(SHARD))
+        };
+        if self.damaged.is_none_or(is_repaired) {
+            self.kill(node);
+            self.nodes
+                .get_mut(&node)
+                .expect("known node")
+                .disk
+                .damage(entries);
+            self.damaged = Some(node);
+        }
     }
 
     /// Waits until all running nodes have applied the same, at least up to `index`.

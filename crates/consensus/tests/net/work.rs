@@ -103,6 +103,35 @@ impl Net {
         self.at(node).applied(SHARD, applied);
     }
 
+    /// R6: what anybody applies is synced on a majority of every half of the membership.
+    fn check_quorum(&self, node: NodeId, entry: &Entry) {
+        let conf = self
+            .see(node)
+            .conf_at(SHARD, entry.index - 1)
+            .expect("a recent entry");
+        for half in [&conf.voters, &conf.voters_outgoing] {
+            let holds = |voter: &&NodeId| self.nodes[voter].disk.held(entry);
+            let holders = half.iter().filter(holds).count();
+            let seed = self.seed;
+            assert!(
+                half.is_empty() || holders > half.len() / 2,
+                "{entry:?} is applied by {node} but durable on {holders} of {half:?} (seed {seed})"
+            );
+        }
+    }
+
+    /// R10: a read sees everything that was applied anywhere before it was asked.
+    fn check_reads(&self, node: NodeId, out: &Outbox) {
+        for (_, id, index) in &out.reads {
+            let asked = self.asked.get(id).copied().unwrap_or(0);
+            assert!(
+                *index >= asked,
+                "node {node} answers read {id} too early (seed {})",
+                self.seed
+            );
+        }
+    }
+
     /// R1: a term has one leader.
     fn check_roles(&mut self, node: NodeId, roles: &[RoleChange]) {
         for change in roles {
