@@ -302,6 +302,12 @@ impl Shard {
         self.claim_window().forget_aged(claims_before, steps_max);
     }
 
+    /// Whether a claim under this key was granted something and is remembered.
+    pub fn is_claim_remembered(&self, namespace: &Namespace, key: &RequestKey) -> bool {
+        let key = request_hash(namespace, key);
+        find_entry(&self.core.claims, &self.index.claims, key).is_some()
+    }
+
     /// What became of a request of the submit window; none if it is unknown or forgotten.
     pub fn request(&self, namespace: &Namespace, key: &RequestKey) -> Option<RecordedRequest> {
         let key = request_hash(namespace, key);

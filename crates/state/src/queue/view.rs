@@ -28,6 +28,26 @@ pub struct QueueView {
     pub finished: u64,
 }
 
+impl QueueView {
+    /// The same queue in two shards, seen as one: counts add up, the newer settings hold.
+    #[must_use]
+    pub fn merge(mut self, other: QueueView) -> QueueView {
+        if other.settings.version > self.settings.version {
+            self.settings = other.settings;
+        }
+        self.counters.submitted += other.counters.submitted;
+        self.counters.done += other.counters.done;
+        self.counters.dead += other.counters.dead;
+        self.counters.cancelled += other.counters.cancelled;
+        self.counters.removed += other.counters.removed;
+        self.scheduled += other.scheduled;
+        self.ready += other.ready;
+        self.claimed += other.claimed;
+        self.finished += other.finished;
+        self
+    }
+}
+
 impl Shard {
     fn queue_view(&self, queue: usize, record: &QueueRecord) -> QueueView {
         let line = &self.index.lines[queue];

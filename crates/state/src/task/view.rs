@@ -170,6 +170,17 @@ impl Shard {
         self.claim_view(slot).filter(|claim| claim.fence == fence)
     }
 
+    /// The live claim of a task, if it has one.
+    pub fn claim_of(&self, namespace: &Namespace, id: &TaskId) -> Option<ClaimView> {
+        self.claim_view(self.find_task(namespace, id)?)
+    }
+
+    /// Where a task is in its life.
+    pub fn task_state(&self, namespace: &Namespace, id: &TaskId) -> Option<TaskState> {
+        let slot = self.find_task(namespace, id)?;
+        self.core.tasks.get(slot).map(|task| task.state)
+    }
+
     fn claim_view(&self, slot: u32) -> Option<ClaimView> {
         let task = self.core.tasks.get(slot)?;
         if task.state != TaskState::Claimed {

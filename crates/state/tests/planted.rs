@@ -1,0 +1,178 @@
+//! Every planted defect shows itself to an invariant, a reply or a comparison of replicas; and with
+//! none chosen nothing shows. Runs only with the feature `planted`.
+#![cfg(feature = "planted")]
+
+mod common;
+use common::*;
+use ikada_state::planted::{self, Bug};
+use ikada_state::*;
+
+fn with<T>(bug: Bug, work: impl FnOnce() -> T) -> T {
+    planted::set(Some(bug));
+    let outcome = work();
+    planted::set(None);
+    outcome
+}
+
+/// Applies without the invariants of `World`, which some defects break.
+fn apply(shard: &mut Shard, command: Command) -> Reply {
+    let mut builder = BatchBuilder::new();
+    builder.push(&order(command));
+    let index = shard.applied().index + 1;
+    let time_ms = shard.time_ms();
+    shard
+        .apply(Lsn { term: 1, index }, &builder.finish(time_ms))
+        .replies
+        .remove(0)
+}
+
+fn claimed() -> (World, Grant) {
+    let mut world = World::new();
+    world.add("a");
+    let grant = world.take(1).remove(0);
+    (world, grant)
+}
+
+#[test]
+fn fences_can_be_ignored() {
+    let (mut world, grant) = claimed();
+    let expire = Command::Expire(Expire {
+        id: grant.id.clone(),
+        fence: Fence(99),
+    });
+    let reply = with(Bug::ExpireUnfenced, || world.run(expire));
+    assert_eq!(
+        reply,
+        Reply::Expired {
+            next: FailNext::Ready
+        }
+    );
+    world.take(1);
+    let reply = with(Bug::CompleteStaleFence, || world.run(complete(&grant, "w")));
+    assert_eq!(reply, Reply::Completed);
+}
+
+#[test]
+fn a_cancel_can_lose() {
+    let (mut world, grant) = claimed();
+    world.run(Command::Cancel(Cancel {
+        id: grant.id.clone(),
+    }));
+    let reply = with(Bug::CancelLosesToCompletion, || {
+        apply(&mut world.shard, complete(&grant, "w"))
+    });
+    assert_eq!(reply, Reply::Completed);
+    assert!(invariants::accounting(&world.shard).is_err());
+}
+
+#[test]
+fn snapshots_can_forget() {
+    let (mut world, grant) = claimed();
+    world.one(requested("r", Command::Enqueue(enqueue("b", "q"))));
+    let reload = || Shard::restore(world.shard.freeze().chunks()).unwrap();
+    let shard = with(Bug::DedupNotInSnapshot, reload);
+    assert_eq!(shard.request(&Namespace::default(), &key("r")), None);
+    assert_ne!(shard.hash(), world.shard.hash());
+    let mut shard = with(Bug::GrantCounterNotInSnapshot, reload);
+    let Reply::Claimed { tasks } = apply(&mut shard, Command::Claim(claim("w", &["q"], 1))) else {
+        panic!("not claimed")
+    };
+    assert!(tasks[0].fence <= grant.fence);
+}
+
+#[test]
+fn attempts_can_go_uncounted() {
+    let mut world = World::new();
+    world.add("a");
+    with(Bug::AttemptsNotCounted, || {
+        apply(&mut world.shard, Command::Claim(claim("w", &["q"], 1)))
+    });
+    assert!(invariants::attempts_bounded(&world.shard).is_err());
+}
+
+#[test]
+fn instances_can_differ() {
+    let (world, grant) = claimed();
+    let (mut one, mut other) = (world.shard.clone(), world.reload().shard);
+    let order = Command::Fail(fail(&grant, "w"));
+    with(Bug::InstanceCounter, || {
+        apply(&mut one, order.clone());
+        apply(&mut other, order);
+    });
+    assert_ne!(one.hash(), other.hash());
+}
+
+#[test]
+fn retention_can_remove_the_living() {
+    let (mut world, grant) = claimed();
+    world.add("b");
+    let change = QueueChange {
+        retention_count: Some(0),
+        ..QueueChange::default()
+    };
+    let set = SetQueue {
+        queue: queue("q"),
+        change,
+        expected_version: None,
+    };
+    world.run(Command::SetQueue(set));
+    with(Bug::RetentionRemovesLive, || {
+        apply(&mut world.shard, complete(&grant, "w"))
+    });
+    assert!(invariants::accounting(&world.shard).is_err());
+}
+
+#[test]
+fn messages_can_be_applied_twice() {
+    let mut away = World::of(Shard::genesis(1, 2, &[]));
+    let deliver = |sequence, version, paused| {
+        let settings = QueueSettings {
+            version,
+            paused,
+            ..QueueSettings::default()
+        };
+        let (namespace, queue) = (Namespace::default(), queue("q"));
+        let message = Message::QueueSettings {
+            namespace,
+            queue,
+            settings,
+        };
+        Command::Deliver(Deliver {
+            source: 0,
+            sequence,
+            message,
+        })
+    };
+    away.run(deliver(1, 1, true));
+    away.run(deliver(2, 2, false));
+    with(Bug::OutboxAppliedTwice, || away.run(deliver(1, 1, true)));
+    assert!(
+        away.shard
+            .queue(&Namespace::default(), &queue("q"))
+            .unwrap()
+            .settings
+            .paused
+    );
+}
+
+#[test]
+fn a_paused_queue_can_drop_tasks() {
+    let mut world = World::new();
+    let change = QueueChange {
+        paused: Some(true),
+        ..QueueChange::default()
+    };
+    let set = SetQueue {
+        queue: queue("q"),
+        change,
+        expected_version: None,
+    };
+    world.run(Command::SetQueue(set));
+    with(Bug::PausedEnqueueDropped, || world.add("a"));
+    assert!(
+        world
+            .shard
+            .task(&Namespace::default(), &task_id("a"))
+            .is_none()
+    );
+}

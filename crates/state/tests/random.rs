@@ -1,0 +1,283 @@
+//! Random histories and random bytes: invariants hold after every entry, replicas agree also across
+//! snapshots, and nothing panics on any input (Q14, F-23, TQ-26, TQ-27).
+
+mod common;
+use common::*;
+use ikada_state::*;
+use proptest::prelude::*;
+
+/// One random step: numbers that the world turns into an order, so that shrinking stays simple.
+type Step = (u8, u8, u8, u16);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(
+        (any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>()),
+        1..120,
+    )
+}
+
+fn enqueue_of(a: u8, b: u8, c: u16) -> Enqueue {
+    let mut task = enqueue(&format!("t{}", a % 24), ["q", "p"][usize::from(b % 2)]);
+    task.priority = b.is_multiple_of(5).then_some(b % 12);
+    task.delay_ms = c.is_multiple_of(3).then_some(u64::from(c % 500));
+    task.max_attempts = b.is_multiple_of(7).then_some(u16::from(a % 4));
+    task
+}
+
+/// Turns a step into an order; fences and workers are mostly right and sometimes wrong.
+fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
+    let id = task_id(&format!("t{}", a % 24));
+    let view = shard.task(&Namespace::default(), &id);
+    let current = view.map_or(0, |view| view.fence.0);
+    let fence = Fence(if b.is_multiple_of(6) {
+        u64::from(c % 40)
+    } else {
+        current
+    });
+    let name = if b.is_multiple_of(11) { "v" } else { "w" };
+    let command = match kind % 16 {
+        0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
+        5..=7 => Command::Claim(claim(name, &["q", "p", "none"], u32::from(b % 5))),
+        8 | 9 => {
+            let result = Some(vec![a; usize::from(b)].into());
+            Command::Complete(Complete {
+                id,
+                fence,
+                worker: worker(name),
+                result,
+            })
+        }
+        10 | 11 => Command::Fail(Fail {
+            id,
+            fence,
+            worker: worker(name),
+            error: vec![b; usize::from(b)].into(),
+            retry: !a.is_multiple_of(5),
+            delay_ms: c.is_multiple_of(4).then_some(u64::from(c % 300)),
+            jitter_permille: c as i16,
+        }),
+        12 => Command::Expire(Expire { id, fence }),
+        13 => Command::Unclaim(Unclaim { id, fence }),
+        14 => Command::Cancel(Cancel { id }),
+        _ => {
+            let change = QueueChange {
+                paused: c.is_multiple_of(3).then_some(b.is_multiple_of(2)),
+                retention_count: b.is_multiple_of(3).then_some(u32::from(a % 8)),
+                retention_ms: b.is_multiple_of(4).then_some(u64::from(c)),
+                pending_max: Some(u64::from(a % 40)),
+                ..QueueChange::default()
+            };
+            let line = queue(["q", "p"][usize::from(b % 2)]);
+            Command::SetQueue(SetQueue {
+                queue: line,
+                change,
+                expected_version: None,
+            })
+        }
+    };
+    let request = (c % 5 > 2).then(|| key(&format!("r{}", c % 64)));
+    Order {
+        namespace: Namespace::default(),
+        request,
+        command,
+    }
+}
+
+fn small_world() -> World {
+    let limits = Limits {
+        pending_tasks_max: 18,
+        finished_tasks_max: 6,
+        ..limits_small()
+    };
+    World::with(limits)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // Q1, Q3, Q5, Q7, Q13 by `World`; TQ-10, TQ-26 by the second replica, restored again and again.
+    #[test]
+    fn replicas_agree_and_rules_hold(steps in steps(), batch in 1usize..6) {
+        let mut leader = small_world();
+        let mut follower = small_world();
+        for (round, group) in steps.chunks(batch).enumerate() {
+            let mut builder = BatchBuilder::new();
+            for step in group {
+                builder.push(&order_of(&leader.shard, *step));
+            }
+            leader.now_ms += u64::from(group[0].3 % 200);
+            let entry = builder.finish(leader.now_ms);
+            let replies = leader.entry(&entry);
+            prop_assert_eq!(replies.len(), group.len());
+            prop_assert_eq!(&replies, &follower.entry(&entry));
+            prop_assert_eq!(&leader.effects, &follower.effects);
+            prop_assert_eq!(leader.shard.hash(), follower.shard.hash());
+            if round % 3 == 0 {
+                follower = follower.reload();
+            }
+        }
+    }
+
+    // Q2, Q3: effects tell the whole story of every task.
+    #[test]
+    fn effects_tell_every_transition(steps in steps()) {
+        let mut world = small_world();
+        let mut story: std::collections::BTreeMap<TaskId, (TaskState, Fence)> = Default::default();
+        for step in steps {
+            let order = order_of(&world.shard, step);
+            world.now_ms += u64::from(step.3 % 200);
+            world.one(order);
+            for effect in &world.effects {
+                let Effect::Moved { id, from, to, fence, .. } = effect else { continue };
+                let known = story.get(id).copied();
+                prop_assert_eq!(known.map(|(state, _)| state), *from);
+                if let (Some(from), Some(_)) = (from, to) {
+                    prop_assert!(!from.is_terminal());
+                }
+                if *to == Some(TaskState::Claimed) {
+                    prop_assert!(known.is_some_and(|(_, before)| before < *fence));
+                }
+                match to {
+                    Some(state) => story.insert(id.clone(), (*state, *fence)),
+                    None => story.remove(id),
+                };
+            }
+        }
+        prop_assert_eq!(story.len() as u64, {
+            let sizes = world.shard.sizes();
+            sizes.scheduled + sizes.ready + sizes.claimed + sizes.finished
+        });
+    }
+
+    #[test]
+    fn any_bytes_apply(entries in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..20)) {
+        let mut world = small_world();
+        for mut entry in entries {
+            world.entry(&entry);
+            // Also with a valid frame around the noise.
+            let mut framed = vec![1u8];
+            framed.extend_from_slice(&[0; 8]);
+            framed.extend_from_slice(&1u32.to_le_bytes());
+            framed.extend_from_slice(&(entry.len() as u32).to_le_bytes());
+            framed.append(&mut entry);
+            prop_assert_eq!(world.entry(&framed).len(), 1);
+        }
+    }
+}
+
+/// A world with some of everything in it.
+fn full_world() -> World {
+    let mut world = World::of(Shard::genesis_with(
+        0,
+        3,
+        &[Member {
+            node: 1,
+            incarnation: 1,
+            peer_addr: "p".into(),
+            client_addr: "c".into(),
+        }],
+        limits_small(),
+    ));
+    let mut number = 1u32;
+    for _ in 0..400 {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [a, b, c, d] = number.to_be_bytes();
+        let order = order_of(&world.shard, (a, b, c, u16::from_be_bytes([d, a])));
+        world.now_ms += 7;
+        world.one(order);
+    }
+    world
+}
+
+// F-23, F-41
+#[test]
+fn flipped_bytes_in_an_entry_are_refused_alike_everywhere() {
+    let orders: Vec<Order> = (0..16u8)
+        .map(|kind| order_of(&full_world().shard, (kind, kind, 7, 4 + u16::from(kind))))
+        .collect();
+    let mut builder = BatchBuilder::new();
+    orders.iter().for_each(|order| builder.push(order));
+    let entry = builder.finish(9_000);
+    let world = full_world();
+    let restored = world.reload();
+    for place in 0..entry.len() {
+        for flip in [0x01u8, 0x80, 0xff] {
+            let mut broken = entry.clone();
+            broken[place] ^= flip;
+            let (mut one, mut other) = (world.shard.clone(), restored.shard.clone());
+            let lsn = Lsn {
+                term: 9,
+                index: one.applied().index + 1,
+            };
+            let applied = one.apply(lsn, &broken);
+            assert_eq!(applied, other.apply(lsn, &broken));
+            assert_eq!(one.hash(), other.hash());
+            assert!(applied.replies.is_empty() || applied.replies.len() == orders.len());
+        }
+    }
+}
+
+#[test]
+fn one_bad_order_does_not_harm_its_neighbours() {
+    let mut world = World::new();
+    let mut builder = BatchBuilder::new();
+    builder.push(&order(Command::Enqueue(enqueue("a", "q"))));
+    let start = builder.bytes() + 4;
+    builder.push(&order(Command::Enqueue(enqueue("b", "q"))));
+    builder.push(&order(Command::Enqueue(enqueue("c", "q"))));
+    let mut entry = builder.finish(1);
+    entry[start] = 0xff;
+    let replies = world.entry(&entry);
+    assert_eq!(replies[1], refused(RefusalCode::BadCommand));
+    assert_eq!(world.shard.sizes().ready, 2);
+    assert_eq!(world.entry(&entry[..20]), []);
+    assert_eq!(world.shard.sizes().entries_refused, 1);
+    assert_eq!(world.entry(&[]), []);
+}
+
+// F-15, F-41: a broken snapshot is refused, never believed and never a panic.
+#[test]
+fn broken_snapshots_are_refused() {
+    let world = full_world();
+    let stream: Vec<u8> = world.shard.freeze().chunks().flatten().collect();
+    let restore =
+        |bytes: &[u8], size: usize| Shard::restore(bytes.chunks(size).map(<[u8]>::to_vec));
+    // Where chunks are cut does not matter.
+    for size in [1, 7, 1000, stream.len()] {
+        assert_eq!(restore(&stream, size).unwrap().hash(), world.shard.hash());
+    }
+    for length in (0..stream.len()).step_by(13) {
+        assert!(restore(&stream[..length], 4096).is_err());
+    }
+    for place in 0..stream.len() {
+        let mut broken = stream.clone();
+        broken[place] ^= 1 << (place % 8);
+        assert!(
+            restore(&broken, 4096).is_err(),
+            "byte {place} may be flipped unseen"
+        );
+    }
+    let mut longer = stream;
+    longer.push(1);
+    assert_eq!(restore(&longer, 4096).err(), Some(RestoreError::Trailing));
+}
+
+#[test]
+fn a_frozen_state_does_not_change() {
+    let mut world = full_world();
+    let frozen = world.shard.freeze();
+    let (applied, hash) = (frozen.applied(), frozen.hash());
+    for number in 0..100 {
+        let step = (
+            number,
+            number.wrapping_mul(3),
+            number.wrapping_mul(5),
+            3 + u16::from(number),
+        );
+        let order = order_of(&world.shard, step);
+        world.one(order);
+    }
+    let restored = Shard::restore(frozen.chunks()).unwrap();
+    assert_eq!((restored.applied(), restored.hash()), (applied, hash));
+    assert_ne!(world.shard.hash(), hash);
+}
