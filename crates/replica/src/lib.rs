@@ -1,5 +1,42 @@
-//! One node's share of the cluster: requests in, decisions, log work and outputs out, for all shards of the node.
+//! One node's share of the cluster: requests in; decisions, log work and answers out; for all shards of the node.
+//!
+//! Promise: [`Replica`] is a pure step function. It reads no clock, draws no random number, opens no file or socket;
+//! the node's driver and the simulator run the very same code. The contract of a turn stands in [`output`].
+//!
+//! Invariants:
+//! - a caller is told "committed" only after its entry was applied from the committed log;
+//! - a caller whose entry's fate is open is told "unknown", never "failed";
+//! - only a shard's leader acts on effects; a new leader derives what it needs from the state;
+//! - no claim is offered for expiry before a whole ttl has passed on this leader's monotonic clock.
+//!
+//! Leaves out: HTTP and JSON (`api`, `node`), bytes on disk (`store`), who may write (`consensus`), what is true
+//! (`state`). What the node needs of the last two is re-exported here.
 
+pub mod boot;
 pub mod call;
+mod clock;
+mod config;
+mod events;
+pub mod founding;
+mod gate;
+mod hashes;
+mod leg;
+mod liveness;
+mod origin;
+mod outbox;
 pub mod output;
+pub mod peer;
+pub mod planted;
+mod replica;
+mod seat;
+mod snapshot;
 pub mod status;
+mod turn;
+
+pub use clock::CLOCK_ALARM_MS;
+pub use config::ReplicaConfig;
+pub use events::reason_text;
+pub use ikada_consensus as consensus;
+pub use ikada_state as state;
+pub use output::{Halt, Input, Now, Outputs, SnapshotDone, SnapshotWork};
+pub use replica::Replica;

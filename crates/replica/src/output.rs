@@ -231,6 +231,9 @@ pub enum Halt {
         /// Our id.
         node: NodeId,
     },
+    /// The consensus engine found its own state broken.
+    #[error("consensus: {0}")]
+    Engine(ikada_consensus::Fault),
     /// A snapshot that must be installed cannot be read back.
     #[error("shard {shard}: a received snapshot cannot be restored: {why}")]
     BadSnapshot {

@@ -5,6 +5,11 @@
 use ikada_consensus::{NodeId, Role};
 use ikada_state::{Lsn, Member, ShardId};
 
+use crate::origin::OpenKind;
+use crate::output::Now;
+use crate::replica::Replica;
+use crate::seat::Seat;
+
 /// One node's view of itself and its peers.
 #[derive(Debug, Clone)]
 pub struct NodeStatus {
@@ -105,4 +110,82 @@ pub struct RoleEvent {
     pub vote: Option<NodeId>,
     /// Why, in a few stable words.
     pub reason: &'static str,
+}
+
+impl Replica {
+    /// This node's view of itself and its peers.
+    pub fn status(&self, now: Now) -> NodeStatus {
+        let node = self.config.node;
+        let voters = self.consensus.conf(0).voters;
+        let median = self.clocks.median(node, &voters, now) as i64;
+        let parked = self
+            .calls
+            .values()
+            .filter(|open| matches!(open.kind, OpenKind::Claim(_)));
+        let others = self
+            .members()
+            .iter()
+            .map(|member| member.node)
+            .filter(|peer| *peer != node);
+        NodeStatus {
+            node,
+            cluster: self.config.cluster,
+            shards: self
+                .seats
+                .iter()
+                .map(|seat| self.shard_status(seat))
+                .collect(),
+            peers: others.map(|peer| self.peer_status(peer, now)).collect(),
+            members: self.members().to_vec(),
+            clock_offset_ms: now.wall_ms as i64 - median,
+            calls_waiting: self.calls.len(),
+            claims_parked: parked.count(),
+            stopping: self.stopping_since_ms.is_some(),
+        }
+    }
+
+    /// Role changes after the given number, oldest first.
+    pub fn events(&self, after: u64, count_max: usize) -> Vec<RoleEvent> {
+        self.events.after(after, count_max)
+    }
+
+    fn peer_status(&self, peer: NodeId, now: Now) -> PeerStatus {
+        let known = self.peers.get(&peer).copied().unwrap_or_default();
+        PeerStatus {
+            node: peer,
+            connected: known.up,
+            heard_ms_ago: known
+                .heard_ms
+                .map(|heard| now.mono_ms.saturating_sub(heard)),
+            clock_offset_ms: self.clocks.offset(peer, now),
+        }
+    }
+
+    fn shard_status(&self, seat: &Seat) -> ShardStatus {
+        let shard = seat.shard;
+        let conf = self.consensus.conf(shard);
+        let sizes = seat.state.sizes();
+        ShardStatus {
+            shard,
+            role: seat.role,
+            term: self.consensus.term(shard),
+            leader: self.consensus.leader(shard),
+            voted_for: self.consensus.vote(shard),
+            commit: self.consensus.commit(shard),
+            applied: seat.state.applied(),
+            log_time_ms: seat.state.time_ms(),
+            last_index: self.consensus.last_index(shard),
+            start_index: self.consensus.first_index(shard).saturating_sub(1),
+            hash: seat.state.hash(),
+            joint: conf.is_joint(),
+            voters: conf.voters,
+            learners: conf.learners,
+            repairing: self.consensus.is_repairing(shard),
+            role_since_ms: seat.role_since_ms,
+            scheduled: sizes.scheduled,
+            ready: sizes.ready,
+            claimed: sizes.claimed,
+            finished: sizes.finished,
+        }
+    }
 }

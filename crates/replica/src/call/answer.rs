@@ -1,7 +1,9 @@
 //! The answer: outcomes per item, views, or why not now.
 
 use ikada_consensus::NodeId;
-use ikada_state::{Grant, Lsn, Member, QueueView, Refusal, Reply, ShardId, TaskView};
+use ikada_state::{
+    Grant, Lsn, Member, QueueView, RecordedRequest, RefusalCode, Reply, ShardId, TaskView,
+};
 
 /// What a call came to.
 #[derive(Debug, Clone)]
@@ -23,8 +25,13 @@ pub enum Answer {
     },
     /// An administrative order was accepted.
     Accepted,
-    /// An administrative order was refused.
-    Refused(Refusal),
+    /// An administrative order was refused; in words, naming the thing and what to do.
+    Refused {
+        /// Stable code.
+        code: String,
+        /// In words.
+        detail: String,
+    },
     /// Ask this node instead (only for `Routing::Redirect`).
     Redirect(NodeId),
     /// Nothing was decided.
@@ -58,7 +65,7 @@ pub enum RenewOutcome {
         ttl_ms: u64,
     },
     /// The claim is not, or no longer, this worker's.
-    Refused(Refusal),
+    Refused(RefusalCode),
     /// No leader answered in time; the claim may still be good.
     Unknown,
 }
@@ -85,14 +92,19 @@ pub enum Unavailable {
 pub enum View {
     /// A task, if it exists.
     Task(Option<TaskView>),
-    /// A page of tasks, in id order.
-    Tasks(Vec<TaskView>),
+    /// A page of tasks.
+    Tasks {
+        /// The tasks.
+        tasks: Vec<TaskView>,
+        /// Where the next page begins; none at the end.
+        next: Option<(ShardId, u32)>,
+    },
     /// A queue, if it exists.
     Queue(Option<QueueView>),
     /// All queues, in name order.
     Queues(Vec<QueueView>),
-    /// The recorded reply of a request, if committed.
-    Request(Option<Reply>),
+    /// What became of a request, if it was committed and is remembered.
+    Request(Option<RecordedRequest>),
     /// The members.
     Members(Vec<Member>),
 }

@@ -10,6 +10,4 @@ mod answer;
 mod request;
 
 pub use answer::{Answer, Outcome, RenewOutcome, Unavailable, View};
-pub use request::{
-    Call, CallId, ClaimCall, Consistency, Query, Renewal, Request, Routing, TaskFilter,
-};
+pub use request::{Call, CallId, ClaimCall, Consistency, Query, Renewal, Request, Routing};

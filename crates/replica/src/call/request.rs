@@ -2,7 +2,7 @@
 
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
-    Fence, Lsn, Namespace, Order, QueueName, RequestId, SessionId, ShardId, TaskId, TaskState,
+    Fence, Lsn, Namespace, Order, QueueName, RequestId, SessionId, ShardId, TaskFilter, TaskId,
     WorkerId,
 };
 
@@ -104,8 +104,15 @@ pub enum Consistency {
 pub enum Query {
     /// One task.
     Task(Namespace, TaskId),
-    /// A page of tasks.
-    Tasks(TaskFilter),
+    /// A page of tasks, shard by shard.
+    Tasks {
+        /// Which ones.
+        filter: TaskFilter,
+        /// Where the page begins: the `next` of the page before.
+        after: Option<(ShardId, u32)>,
+        /// At most this many.
+        limit: usize,
+    },
     /// Settings and counters of one queue, summed over all shards.
     Queue(Namespace, QueueName),
     /// All queues of a namespace.
@@ -114,19 +121,4 @@ pub enum Query {
     Request(Namespace, RequestId, u32),
     /// The cluster's members and the slot map's shard count.
     Members,
-}
-
-/// Which tasks a listing shows.
-#[derive(Debug, Clone)]
-pub struct TaskFilter {
-    /// Namespace of the tasks.
-    pub namespace: Namespace,
-    /// Only this queue.
-    pub queue: Option<QueueName>,
-    /// Only this state.
-    pub state: Option<TaskState>,
-    /// Continue after this id (ids are listed in order).
-    pub after: Option<TaskId>,
-    /// At most this many.
-    pub limit: usize,
 }

@@ -1,0 +1,114 @@
+//! What nodes say to each other before there is a cluster.
+
+use ikada_consensus::NodeId;
+use minicbor::{Decode, Encode};
+
+/// Longest founding message that is read.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// A node that would be a member.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Candidate {
+    /// Its id.
+    #[n(0)]
+    pub node: NodeId,
+    /// Its disk: drawn once when its data folder was made.
+    #[n(1)]
+    pub incarnation: u64,
+    /// Where peers reach it.
+    #[n(2)]
+    pub peer_addr: String,
+    /// Where clients reach it.
+    #[n(3)]
+    pub client_addr: String,
+}
+
+/// The first configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Plan {
+    /// The new cluster's id, drawn by the proposer.
+    #[n(0)]
+    pub cluster: u64,
+    /// All members, in id order.
+    #[n(1)]
+    pub members: Vec<Candidate>,
+    /// How many shards.
+    #[n(2)]
+    pub shards: u16,
+}
+
+/// A question or its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FoundingMessage {
+    /// "This is me, and whom I have heard of." Also the answer to itself.
+    #[n(0)]
+    Hello {
+        /// The speaker.
+        #[n(0)]
+        me: Candidate,
+        /// How many members the speaker expects.
+        #[n(1)]
+        expect: u16,
+        /// How many shards it would found.
+        #[n(2)]
+        shards: u16,
+        /// Everyone it has heard of.
+        #[n(3)]
+        known: Vec<Candidate>,
+    },
+    /// "Promise me this plan."
+    #[n(1)]
+    Propose(#[n(0)] Plan),
+    /// "I have promised the plan of this cluster, durably."
+    #[n(2)]
+    Promised {
+        /// Who promised.
+        #[n(0)]
+        node: NodeId,
+        /// Which plan.
+        #[n(1)]
+        cluster: u64,
+    },
+    /// "I will not", and why.
+    #[n(3)]
+    Refused {
+        /// Who refused.
+        #[n(0)]
+        node: NodeId,
+        /// The reason in words.
+        #[n(1)]
+        why: String,
+    },
+    /// "The cluster stands": said by every founded node to whoever asks.
+    #[n(4)]
+    Founded(#[n(0)] Plan),
+}
+
+impl FoundingMessage {
+    /// The message as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        // Encoding into a Vec cannot fail.
+        minicbor::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads a message; any other bytes give `None`.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > MESSAGE_BYTES_MAX {
+            return None;
+        }
+        minicbor::decode(bytes).ok()
+    }
+}
+
+impl Plan {
+    /// The plan as bytes, for the identity on disk.
+    pub fn encode(&self) -> Vec<u8> {
+        // Encoding into a Vec cannot fail.
+        minicbor::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads a plan; any other bytes give `None`.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        minicbor::decode(bytes).ok()
+    }
+}

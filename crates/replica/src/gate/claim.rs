@@ -1,0 +1,51 @@
+//! Claims: proposed only when something is ready, so that waiting workers write nothing (TQ-13, TQ-16).
+
+use ikada_state::{Command, Order, Reply, ShardId};
+
+use crate::gate::Decision;
+use crate::peer::Told;
+use crate::replica::Replica;
+use crate::seat::Asker;
+
+impl Replica {
+    pub(crate) fn decide_claim<'a>(
+        &mut self,
+        shard: ShardId,
+        asker: Asker,
+        order: &'a Order,
+    ) -> Decision<'a> {
+        let node = self.config.node;
+        let seat = &mut self.seats[usize::from(shard)];
+        let Command::Claim(claim) = &order.command else {
+            return Decision::Reply(Told::Unknown);
+        };
+        let ready = claim
+            .queues
+            .iter()
+            .any(|queue| seat.state.is_claimable(&order.namespace, queue));
+        // A resend of a granted claim must reach its recorded grant even when nothing else is ready.
+        let granted = order
+            .request
+            .as_ref()
+            .is_some_and(|key| seat.state.is_claim_remembered(&order.namespace, key));
+        if ready || granted {
+            return Decision::Propose(std::slice::from_ref(order));
+        }
+        match asker {
+            Asker::Local(_) => seat
+                .interest
+                .register(&order.namespace, &claim.queues, node),
+            Asker::Remote(peer, _) => {
+                seat.interest
+                    .register(&order.namespace, &claim.queues, peer);
+            }
+            Asker::Nobody => {}
+        }
+        let replies = vec![Reply::Claimed { tasks: Vec::new() }];
+        Decision::Reply(Told::Replies {
+            term: 0,
+            index: 0,
+            replies,
+        })
+    }
+}

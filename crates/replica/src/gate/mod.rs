@@ -1,0 +1,103 @@
+//! The leader's door: each question to a shard's leader becomes a decision.
+//!
+//! Promise: a decision is made from the question and the shard's state alone; a node that does not lead says so and
+//! proposes nothing. Validation that needs no state has happened at the edge; what needs the committed state happens
+//! in apply, which decides.
+
+mod change;
+mod claim;
+mod renew;
+mod transfer;
+mod write;
+
+use ikada_consensus::NotLeader;
+use ikada_state::{Order, ShardId};
+
+use crate::output::Now;
+use crate::peer::{Ask, Told};
+use crate::replica::Replica;
+use crate::seat::Asker;
+
+/// What the leader does with a question.
+pub(crate) enum Decision<'a> {
+    /// Put these orders into the log; the asker hears when they are applied.
+    Propose(&'a [Order]),
+    /// Answer at once.
+    Reply(Told),
+    /// Answer when a quorum has confirmed that this node still leads.
+    Confirm,
+}
+
+impl Replica {
+    /// Decides a question. `None` means the answer comes later.
+    pub(crate) fn gate(
+        &mut self,
+        shard: ShardId,
+        asker: Asker,
+        ask: &Ask,
+        now: Now,
+    ) -> Option<Told> {
+        let Some(seat) = self.seats.get(usize::from(shard)) else {
+            return Some(Told::NotLeader { leader: None });
+        };
+        if !seat.leads() {
+            return Some(Told::NotLeader {
+                leader: self.consensus.leader(shard),
+            });
+        }
+        let decision = match ask {
+            Ask::Write(orders) => self.decide_write(shard, orders),
+            Ask::Claim(order) => self.decide_claim(shard, asker, order),
+            Ask::Renew {
+                namespace,
+                worker,
+                claims,
+            } => self.decide_renew(shard, namespace, worker, claims, now),
+            Ask::ReadIndex => Decision::Confirm,
+            Ask::Transfer { to } => self.decide_transfer(shard, *to),
+            Ask::Change {
+                add_voters,
+                add_learners,
+                remove,
+            } => self.decide_change(shard, add_voters, add_learners, remove),
+        };
+        match decision {
+            Decision::Reply(told) => Some(told),
+            Decision::Propose(orders) => {
+                self.enqueue_orders(shard, asker, orders);
+                None
+            }
+            Decision::Confirm => self.confirm_lead(shard, asker),
+        }
+    }
+
+    /// Gathers orders for the shard's next entry.
+    pub(crate) fn enqueue_orders(&mut self, shard: ShardId, asker: Asker, orders: &[Order]) {
+        let (bytes_max, orders_max) = (self.config.batch_bytes_max, self.config.batch_orders_max);
+        let seat = &mut self.seats[usize::from(shard)];
+        seat.pending.push(asker, orders, bytes_max, orders_max);
+    }
+
+    fn confirm_lead(&mut self, shard: ShardId, asker: Asker) -> Option<Told> {
+        self.read_count += 1;
+        let id = self.read_count;
+        match self.consensus.read(shard, id) {
+            Ok(()) => {
+                self.seats[usize::from(shard)].reads.insert(id, asker);
+                None
+            }
+            Err(NotLeader { leader }) => Some(Told::NotLeader { leader }),
+        }
+    }
+
+    /// Tells an asker, wherever it is.
+    pub(crate) fn tell(&mut self, asker: Asker, told: Told, now: Now) {
+        match asker {
+            Asker::Local(leg) => self.leg_told(leg, told, now),
+            Asker::Remote(node, leg) => {
+                self.send(node, &crate::peer::PeerMessage::Told { leg, told });
+            }
+            Asker::Nobody => {}
+        }
+    }
+}

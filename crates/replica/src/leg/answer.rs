@@ -1,0 +1,105 @@
+//! What a leader told a leg, and what follows from it.
+
+use ikada_state::{Command, Namespace, Order, Reply, Unclaim};
+
+use crate::call::{Answer, CallId, Unavailable};
+use crate::leg::{Leg, LegState, Owner};
+use crate::output::Now;
+use crate::peer::{Ask, Told};
+use crate::replica::Replica;
+
+/// Pause before asking again after a leader said no, so that a wrong hint cannot make two nodes spin.
+const AFTER_NO_MS: u64 = 20;
+/// Pause before asking again a leader that has too much waiting.
+const AFTER_BUSY_MS: u64 = 50;
+/// How long a claim given back is tried.
+pub(crate) const GIVE_BACK_MS: u64 = 5_000;
+
+impl Replica {
+    /// An answer arrived: settle the leg, or have it asked again.
+    pub(crate) fn leg_told(&mut self, id: u64, told: Told, now: Now) {
+        let Some(leg) = self.legs.get_mut(id) else {
+            return;
+        };
+        match told {
+            Told::NotLeader { .. } => {
+                leg.state = LegState::Waiting {
+                    again_ms: now.mono_ms + AFTER_NO_MS,
+                };
+            }
+            Told::Unknown => {
+                leg.state = LegState::Waiting {
+                    again_ms: now.mono_ms + AFTER_NO_MS,
+                };
+            }
+            Told::Busy if matches!(leg.owner, Owner::Call(..)) => self.resolve(id, Told::Busy, now),
+            Told::Busy => {
+                leg.state = LegState::Waiting {
+                    again_ms: now.mono_ms + AFTER_BUSY_MS,
+                };
+            }
+            told => self.resolve(id, told, now),
+        }
+    }
+
+    /// Ends a leg for good.
+    pub(crate) fn resolve(&mut self, id: u64, told: Told, now: Now) {
+        let Some(leg) = self.legs.remove(id) else {
+            return;
+        };
+        match leg.owner {
+            Owner::Call(call, ref items) => self.call_told(call, items, &leg, told, now),
+            Owner::Reads(ref calls) => self.reads_told(leg.shard, calls, &told),
+            Owner::Outbox { source, sequence } => {
+                self.outbox_told(source, leg.shard, sequence, &told);
+            }
+            Owner::GiveBack(ref namespace) => self.give_back(namespace, &told, now),
+            Owner::Nobody => {}
+        }
+    }
+
+    fn call_told(&mut self, call: CallId, items: &[u32], leg: &Leg, told: Told, now: Now) {
+        match &leg.ask {
+            Ask::Write(_) => self.write_told(call, items, leg, told),
+            Ask::Renew { .. } => self.renew_told(call, items, told),
+            Ask::Claim(_) => self.claim_told(call, leg.shard, told, now),
+            Ask::Transfer { .. } | Ask::Change { .. } => {
+                let answer = match told {
+                    Told::Accepted => Answer::Accepted,
+                    Told::Refused { code, detail } => Answer::Refused { code, detail },
+                    _ => Answer::Unavailable(Unavailable::NoLeader { shard: leg.shard }),
+                };
+                self.answer(call, answer);
+            }
+            Ask::ReadIndex => {}
+        }
+    }
+
+    /// Returns the tasks of a grant whose caller has gone; they do not count as attempts.
+    pub(crate) fn give_back(&mut self, namespace: &Namespace, told: &Told, now: Now) {
+        let Told::Replies { replies, .. } = told else {
+            return;
+        };
+        let grants = replies.iter().filter_map(|reply| match reply {
+            Reply::Claimed { tasks } => Some(tasks),
+            _ => None,
+        });
+        for grant in grants.flatten() {
+            let command = Command::Unclaim(Unclaim {
+                id: grant.id.clone(),
+                fence: grant.fence,
+            });
+            let order = Order {
+                namespace: namespace.clone(),
+                request: None,
+                command,
+            };
+            let shard = self.shard_of(&order);
+            let deadline_ms = now.mono_ms + GIVE_BACK_MS;
+            self.open_leg(
+                Leg::new(shard, Owner::Nobody, Ask::Write(vec![order]), deadline_ms),
+                now,
+            );
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Handing a leg to its shard's leader: our own gate, or a peer.
+
+use crate::leg::{Leg, LegState};
+use crate::output::Now;
+use crate::peer::{Ask, PeerMessage, Told};
+use crate::replica::Replica;
+use crate::seat::Asker;
+
+/// While no leader is known a leg looks again this often (it is also woken when one appears).
+const LOOK_AGAIN_MS: u64 = 100;
+
+impl Replica {
+    /// Starts a leg.
+    pub(crate) fn open_leg(&mut self, leg: Leg, now: Now) -> u64 {
+        let id = self.legs.insert(leg);
+        self.dispatch(id, now);
+        id
+    }
+
+    /// Hands a leg to whoever leads its shard now.
+    pub(crate) fn dispatch(&mut self, id: u64, now: Now) {
+        let Some(leg) = self.legs.get_mut(id) else {
+            return;
+        };
+        let shard = leg.shard;
+        let leader = self.consensus.leader(shard);
+        match leader {
+            None => self.wait_for_leader(id, now),
+            Some(leader) if leader == self.config.node => self.hand_to_gate(id, now),
+            Some(leader) => {
+                leg.state = LegState::Sent {
+                    to: leader,
+                    at_ms: now.mono_ms,
+                };
+                leg.handed_over = true;
+                leg.tries += 1;
+                let ask = std::mem::replace(&mut leg.ask, Ask::ReadIndex);
+                let message = PeerMessage::Ask {
+                    leg: id,
+                    shard,
+                    ask,
+                };
+                self.send(leader, &message);
+                if let (PeerMessage::Ask { ask, .. }, Some(leg)) = (message, self.legs.get_mut(id))
+                {
+                    leg.ask = ask;
+                }
+            }
+        }
+    }
+
+    fn hand_to_gate(&mut self, id: u64, now: Now) {
+        let Some(leg) = self.legs.get_mut(id) else {
+            return;
+        };
+        leg.state = LegState::Local;
+        leg.handed_over = true;
+        leg.tries += 1;
+        let (shard, ask) = (leg.shard, std::mem::replace(&mut leg.ask, Ask::ReadIndex));
+        let told = self.gate(shard, Asker::Local(id), &ask, now);
+        if let Some(leg) = self.legs.get_mut(id) {
+            leg.ask = ask;
+        }
+        if let Some(told) = told {
+            self.leg_told(id, told, now);
+        }
+    }
+
+    /// A claim does not wait for a shard without a leader while other shards may have work; all else does.
+    fn wait_for_leader(&mut self, id: u64, now: Now) {
+        let Some(leg) = self.legs.get_mut(id) else {
+            return;
+        };
+        leg.state = LegState::Waiting {
+            again_ms: now.mono_ms + LOOK_AGAIN_MS,
+        };
+        let skips = matches!(leg.ask, Ask::Claim(_)) && !leg.handed_over;
+        if skips {
+            self.resolve(id, Told::NotLeader { leader: None }, now);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Legs: one shard's part of a call, seen from the node that was asked.
+//!
+//! Promise: a leg is asked again (same request ids, so nothing happens twice) until its leader answers or its deadline
+//! comes; then it resolves as *unknown* if it was ever handed to a leader, and as *unavailable* if not. A leg is never
+//! resolved twice.
+//!
+//! Leaves out: what the leader decides (gate) and what the call makes of it (call files of the replica).
+
+mod answer;
+mod dispatch;
+mod retry;
+
+use ikada_consensus::NodeId;
+use ikada_state::{Namespace, ShardId};
+use slab::Slab;
+
+pub(crate) use answer::GIVE_BACK_MS;
+
+use crate::call::CallId;
+use crate::peer::Ask;
+
+/// On whose behalf a leg runs.
+#[derive(Debug, Clone)]
+pub(crate) enum Owner {
+    /// A call; for writes and renewals the positions of this leg's items in it.
+    Call(CallId, Vec<u32>),
+    /// Linearizable reads that share one read-index round.
+    Reads(Vec<CallId>),
+    /// The outbox of a shard led here.
+    Outbox { source: ShardId, sequence: u64 },
+    /// A claim whose caller has gone: whatever it is granted is given back.
+    GiveBack(Namespace),
+    /// Nobody waits for the outcome.
+    Nobody,
+}
+
+/// Where a leg stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LegState {
+    /// No leader is known, or the last one said no.
+    Waiting { again_ms: u64 },
+    /// Handed to this node's own gate.
+    Local,
+    /// Sent to another node.
+    Sent { to: NodeId, at_ms: u64 },
+}
+
+/// One shard's part of a call.
+#[derive(Debug)]
+pub(crate) struct Leg {
+    pub shard: ShardId,
+    pub owner: Owner,
+    pub ask: Ask,
+    pub deadline_ms: u64,
+    pub state: LegState,
+    /// Whether a leader may have proposed it.
+    pub handed_over: bool,
+    pub tries: u32,
+    generation: u32,
+}
+
+impl Leg {
+    pub fn new(shard: ShardId, owner: Owner, ask: Ask, deadline_ms: u64) -> Self {
+        let state = LegState::Waiting { again_ms: 0 };
+        Leg {
+            shard,
+            owner,
+            ask,
+            deadline_ms,
+            state,
+            handed_over: false,
+            tries: 0,
+            generation: 0,
+        }
+    }
+}
+
+/// All open legs. Ids carry a generation, so that a late answer never meets a newer leg in the same place.
+#[derive(Debug, Default)]
+pub(crate) struct Legs {
+    slab: Slab<Leg>,
+    generation: u32,
+}
+
+impl Legs {
+    pub fn insert(&mut self, mut leg: Leg) -> u64 {
+        self.generation = self.generation.wrapping_add(1);
+        leg.generation = self.generation;
+        let key = self.slab.insert(leg);
+        (u64::from(self.generation) << 32) | key as u64
+    }
+
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut Leg> {
+        let generation = (id >> 32) as u32;
+        self.slab
+            .get_mut((id & u64::from(u32::MAX)) as usize)
+            .filter(|leg| leg.generation == generation)
+    }
+
+    pub fn remove(&mut self, id: u64) -> Option<Leg> {
+        self.get_mut(id)?;
+        self.slab.try_remove((id & u64::from(u32::MAX)) as usize)
+    }
+
+    /// Ids of the legs that match, in a fixed order.
+    pub fn matching(&self, keep: impl Fn(&Leg) -> bool) -> Vec<u64> {
+        self.slab
+            .iter()
+            .filter(|(_, leg)| keep(leg))
+            .map(|(key, leg)| (u64::from(leg.generation) << 32) | key as u64)
+            .collect()
+    }
+}

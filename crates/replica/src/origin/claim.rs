@@ -1,0 +1,195 @@
+//! Claims: a worker's wish goes round the shards until one has work, then waits for a hint.
+//!
+//! One shard at a time, so that the worker never holds more tasks than it has slots. A shard that may have granted
+//! something is asked again with the same request key before any other is tried.
+
+use std::collections::VecDeque;
+
+use ikada_state::{Claim, Command, Order, Reply, RequestKey, ShardId};
+
+use crate::call::{Answer, CallId, ClaimCall};
+use crate::leg::{Leg, Owner};
+use crate::origin::{OpenCall, OpenClaim, OpenKind};
+use crate::output::Now;
+use crate::peer::{Ask, Hint, Told};
+use crate::replica::Replica;
+
+impl Replica {
+    pub(crate) fn open_claim(&mut self, call: CallId, deadline_ms: u64, wish: ClaimCall, now: Now) {
+        self.claim_turn = self.claim_turn.wrapping_add(1);
+        let claim = OpenClaim {
+            patience_ms: now.mono_ms + wish.wait_ms,
+            round: self.claim_round(),
+            asking: false,
+            again_ms: 0,
+            wish,
+        };
+        // The call ends by its patience; the deadline also covers a leader that does not answer.
+        let deadline_ms = deadline_ms.max(claim.patience_ms);
+        self.calls.insert(
+            call,
+            OpenCall {
+                deadline_ms,
+                kind: OpenKind::Claim(claim),
+            },
+        );
+        self.claim_next(call, now);
+    }
+
+    /// All shards, starting at another one each time.
+    fn claim_round(&self) -> VecDeque<ShardId> {
+        let count = self.seats.len();
+        (0..count)
+            .map(|step| ((self.claim_turn + step) % count) as ShardId)
+            .collect()
+    }
+
+    /// Asks the next shard of the round, or parks the claim.
+    fn claim_next(&mut self, call: CallId, now: Now) {
+        let claim_again_ms = self.config.claim_again_ms;
+        let Some(open) = self.calls.get_mut(&call) else {
+            return;
+        };
+        let deadline_ms = open.deadline_ms;
+        let OpenKind::Claim(claim) = &mut open.kind else {
+            return;
+        };
+        if claim.asking {
+            return;
+        }
+        let Some(shard) = claim.round.pop_front() else {
+            claim.again_ms = now.mono_ms + claim_again_ms;
+            if claim.patience_ms <= now.mono_ms {
+                self.answer(call, Answer::Claimed(Vec::new()));
+            }
+            return;
+        };
+        claim.asking = true;
+        let command = Command::Claim(Claim {
+            worker: claim.wish.worker.clone(),
+            session: claim.wish.session,
+            queues: claim.wish.queues.clone(),
+            max: claim.wish.count_max,
+        });
+        // The shard is the item: a shard remembers one grant per request id.
+        let key = RequestKey {
+            id: claim.wish.request.clone(),
+            item: u32::from(shard),
+        };
+        let namespace = claim.wish.namespace.clone();
+        let order = Order {
+            namespace,
+            request: Some(key),
+            command,
+        };
+        let owner = Owner::Call(call, Vec::new());
+        self.open_leg(Leg::new(shard, owner, Ask::Claim(order), deadline_ms), now);
+    }
+
+    pub(crate) fn claim_told(&mut self, call: CallId, shard: ShardId, told: Told, now: Now) {
+        let Some(open) = self.calls.get_mut(&call) else {
+            return;
+        };
+        let OpenKind::Claim(claim) = &mut open.kind else {
+            return;
+        };
+        claim.asking = false;
+        if let Told::Replies { replies, .. } = told
+            && let Some(Reply::Claimed { tasks }) = replies.into_iter().next()
+            && !tasks.is_empty()
+        {
+            let full = tasks.len() >= claim.wish.count_max as usize;
+            let wish = full.then(|| claim.wish.clone());
+            self.answer(call, Answer::Claimed(tasks));
+            if let Some(wish) = wish {
+                // There may be more where this came from: the next parked claim may look there too.
+                for queue in wish.queues {
+                    let namespace = wish.namespace.clone();
+                    self.hinted(
+                        &Hint {
+                            shard,
+                            namespace,
+                            queue,
+                            ready: 1,
+                        },
+                        now,
+                    );
+                }
+            }
+            return;
+        }
+        self.claim_next(call, now);
+    }
+
+    /// Work is ready: parked claims look at that shard, as many as the work can feed.
+    pub(crate) fn hinted(&mut self, hint: &Hint, now: Now) {
+        let mut hungry = hint.ready;
+        let mut woken = Vec::new();
+        for (call, open) in &mut self.calls {
+            if hungry == 0 {
+                break;
+            }
+            let OpenKind::Claim(claim) = &mut open.kind else {
+                continue;
+            };
+            let wants = claim.wish.namespace == hint.namespace
+                && claim.wish.queues.contains(&hint.queue)
+                && !claim.round.contains(&hint.shard);
+            if wants && (!claim.asking || claim.round.is_empty()) {
+                claim.round.push_back(hint.shard);
+                hungry = hungry.saturating_sub(u64::from(claim.wish.count_max));
+                woken.push(*call);
+            }
+        }
+        for call in woken {
+            self.claim_next(call, now);
+        }
+    }
+
+    /// Parked claims look round again now and then, and end when their patience does.
+    pub(crate) fn tend_claims(&mut self, now: Now) {
+        let mut due = Vec::new();
+        for (call, open) in &mut self.calls {
+            let OpenKind::Claim(claim) = &mut open.kind else {
+                continue;
+            };
+            if claim.asking {
+                continue;
+            }
+            if claim.again_ms <= now.mono_ms || claim.patience_ms <= now.mono_ms {
+                due.push(*call);
+            }
+        }
+        for call in due {
+            self.claim_turn = self.claim_turn.wrapping_add(1);
+            let round = self.claim_round();
+            let Some(OpenCall {
+                kind: OpenKind::Claim(claim),
+                ..
+            }) = self.calls.get_mut(&call)
+            else {
+                continue;
+            };
+            if claim.patience_ms > now.mono_ms {
+                claim.round = round;
+            }
+            self.claim_next(call, now);
+        }
+    }
+
+    /// A shard has a new leader, which knows of no interest: parked claims look there at once.
+    pub(crate) fn claims_look_at(&mut self, shard: ShardId, now: Now) {
+        let mut woken = Vec::new();
+        for (call, open) in &mut self.calls {
+            if let OpenKind::Claim(claim) = &mut open.kind
+                && !claim.round.contains(&shard)
+            {
+                claim.round.push_back(shard);
+                woken.push(*call);
+            }
+        }
+        for call in woken {
+            self.claim_next(call, now);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Taking a call in, and letting it go.
+
+use ikada_consensus::NodeId;
+
+use crate::call::{Answer, Call, CallId, Outcome, RenewOutcome, Request, Routing, Unavailable};
+use crate::origin::{OpenCall, OpenKind};
+use crate::output::Now;
+use crate::replica::Replica;
+
+impl Replica {
+    /// Takes a call in.
+    pub(crate) fn open_call(&mut self, call: Call, now: Now) {
+        let Call {
+            id,
+            timeout_ms,
+            routing,
+            request,
+        } = call;
+        if self.stopping_since_ms.is_some() {
+            return self.answer(id, Answer::Unavailable(Unavailable::Stopping));
+        }
+        if self.calls.len() >= self.config.calls_max {
+            let what = "calls waiting on this node";
+            return self.answer(id, Answer::Unavailable(Unavailable::Overloaded { what }));
+        }
+        if routing == Routing::Redirect
+            && let Some(node) = self.redirect_target(&request)
+        {
+            return self.answer(id, Answer::Redirect(node));
+        }
+        let deadline_ms = now.mono_ms + timeout_ms;
+        match request {
+            Request::Write(orders) => self.open_write(id, deadline_ms, orders, now),
+            Request::Claim(wish) => self.open_claim(id, deadline_ms, wish, now),
+            Request::Renew(renewal) => self.open_renew(id, deadline_ms, renewal, now),
+            Request::Read(query, consistency) => {
+                self.open_read(id, deadline_ms, query, consistency, now);
+            }
+            Request::Transfer { shard, to } => self.open_transfer(id, deadline_ms, shard, to, now),
+            Request::Change { shard, change } => {
+                self.open_change(id, deadline_ms, shard, &change, now);
+            }
+        }
+    }
+
+    /// Where a caller that asked to be redirected should go: the one other node that leads everything it touches.
+    fn redirect_target(&self, request: &Request) -> Option<NodeId> {
+        let shards: Vec<_> = match request {
+            Request::Write(orders) => orders.iter().map(|order| self.shard_of(order)).collect(),
+            Request::Read(query, crate::call::Consistency::Linearizable) => {
+                self.shards_of_query(query)
+            }
+            Request::Transfer { shard, .. } | Request::Change { shard, .. } => vec![*shard],
+            Request::Claim(_) | Request::Renew(_) | Request::Read(..) => return None,
+        };
+        let first = self.consensus.leader(*shards.first()?)?;
+        let all_there = shards
+            .iter()
+            .all(|shard| self.consensus.leader(*shard) == Some(first));
+        (all_there && first != self.config.node).then_some(first)
+    }
+
+    /// Hands an answer out and forgets the call.
+    pub(crate) fn answer(&mut self, call: CallId, answer: Answer) {
+        self.calls.remove(&call);
+        self.outputs.answers.push((call, answer));
+    }
+
+    /// The caller has gone.
+    pub(crate) fn call_gone(&mut self, call: CallId, now: Now) {
+        if self.calls.remove(&call).is_some() {
+            self.forget_call_legs(call, now);
+        }
+    }
+
+    /// Calls whose time is up get what is known.
+    pub(crate) fn tend_calls(&mut self, now: Now) {
+        let due: Vec<CallId> = self
+            .calls
+            .iter()
+            .filter(|(_, open)| open.deadline_ms <= now.mono_ms)
+            .map(|(call, _)| *call)
+            .collect();
+        for call in due {
+            let Some(open) = self.calls.remove(&call) else {
+                continue;
+            };
+            self.forget_call_legs(call, now);
+            let answer = self.overdue(open);
+            self.answer(call, answer);
+        }
+    }
+
+    /// The answer of a call whose legs did not all come back in time. Legs resolve at the same deadline, so this is
+    /// what remains: reads and claims, and items whose fate is open.
+    fn overdue(&self, open: OpenCall) -> Answer {
+        match open.kind {
+            OpenKind::Write { outcomes, .. } => Answer::Written(
+                outcomes
+                    .into_iter()
+                    .map(|outcome| outcome.unwrap_or(Outcome::Unknown))
+                    .collect(),
+            ),
+            OpenKind::Renew { outcomes, .. } => Answer::Renewed(
+                outcomes
+                    .into_iter()
+                    .map(|outcome| outcome.unwrap_or(RenewOutcome::Unknown))
+                    .collect(),
+            ),
+            OpenKind::Claim(_) => Answer::Claimed(Vec::new()),
+            OpenKind::Read(read) => {
+                let shard = read.needs.keys().next().copied().unwrap_or(0);
+                Answer::Unavailable(Unavailable::NoLeader { shard })
+            }
+            OpenKind::Admin => Answer::Unavailable(Unavailable::NoLeader { shard: 0 }),
+        }
+    }
+}

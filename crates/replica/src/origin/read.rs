@@ -1,0 +1,223 @@
+//! Reads: served by this node's own state once it is new enough.
+//!
+//! Linearizable reads of one turn share one read-index round per shard; the leader is asked, this node waits until it
+//! has applied that far, and answers itself. So reads spread over all nodes and write nothing.
+
+use ikada_state::{Lsn, ShardId, TaskFilter};
+
+use crate::call::{Answer, CallId, Consistency, Query, View};
+use crate::leg::{Leg, Owner};
+use crate::origin::{OpenCall, OpenKind, OpenRead};
+use crate::output::Now;
+use crate::peer::{Ask, Told};
+use crate::planted::{self, Bug};
+use crate::replica::Replica;
+
+impl Replica {
+    pub(crate) fn open_read(
+        &mut self,
+        call: CallId,
+        deadline_ms: u64,
+        query: Query,
+        consistency: Consistency,
+        now: Now,
+    ) {
+        let shards = self.shards_of_query(&query);
+        let needs = shards
+            .into_iter()
+            .map(|shard| {
+                let need = match &consistency {
+                    Consistency::Linearizable if planted::active(Bug::ReadWithoutConfirmation) => {
+                        Some(0)
+                    }
+                    Consistency::Linearizable => None,
+                    Consistency::Stale => Some(0),
+                    Consistency::AtLeast(lsns) => Some(
+                        lsns.iter()
+                            .filter(|(s, _)| *s == shard)
+                            .map(|(_, lsn)| lsn.index)
+                            .max()
+                            .unwrap_or(0),
+                    ),
+                };
+                if need.is_none() {
+                    self.reads_gathered.entry(shard).or_default().push(call);
+                }
+                (shard, need)
+            })
+            .collect();
+        let kind = OpenKind::Read(OpenRead {
+            query,
+            consistency,
+            needs,
+        });
+        self.calls.insert(call, OpenCall { deadline_ms, kind });
+        if !self.try_read(call, now) {
+            self.reads_waiting.push(call);
+        }
+    }
+
+    /// One read-index round per shard for all reads gathered since the last turn.
+    pub(crate) fn flush_reads(&mut self, now: Now) {
+        for (shard, calls) in std::mem::take(&mut self.reads_gathered) {
+            let deadline_ms = calls
+                .iter()
+                .filter_map(|call| self.calls.get(call).map(|open| open.deadline_ms))
+                .max();
+            if let Some(deadline_ms) = deadline_ms {
+                self.open_leg(
+                    Leg::new(shard, Owner::Reads(calls), Ask::ReadIndex, deadline_ms),
+                    now,
+                );
+            }
+        }
+    }
+
+    /// The index that reads must wait for; they are looked at again at the end of the turn.
+    pub(crate) fn reads_told(&mut self, shard: ShardId, calls: &[CallId], told: &Told) {
+        let Told::Index(index) = told else { return };
+        for call in calls {
+            if let Some(OpenCall {
+                kind: OpenKind::Read(read),
+                ..
+            }) = self.calls.get_mut(call)
+            {
+                read.needs.insert(shard, Some(*index));
+            }
+        }
+    }
+
+    /// Reads that waited for this node to apply what they need.
+    pub(crate) fn tend_reads(&mut self, now: Now) {
+        let mut waiting = std::mem::take(&mut self.reads_waiting);
+        waiting.retain(|call| !self.try_read(*call, now));
+        self.reads_waiting = waiting;
+    }
+
+    /// Answers a read if it can be answered; true when nothing is left to wait for.
+    fn try_read(&mut self, call: CallId, now: Now) -> bool {
+        let Some(OpenCall {
+            kind: OpenKind::Read(read),
+            ..
+        }) = self.calls.get(&call)
+        else {
+            return true;
+        };
+        let new_enough = read.needs.iter().all(|(shard, need)| {
+            let seat = &self.seats[usize::from(*shard)];
+            need.is_some_and(|index| seat.loading.is_none() && seat.state.applied().index >= index)
+        });
+        if !new_enough {
+            return false;
+        }
+        let lsns: Vec<(ShardId, Lsn)> = read
+            .needs
+            .keys()
+            .map(|shard| (*shard, self.seats[usize::from(*shard)].state.applied()))
+            .collect();
+        let age_ms = match read.consistency {
+            Consistency::Stale => lsns
+                .iter()
+                .map(|(shard, _)| self.age_ms(*shard, now))
+                .max()
+                .unwrap_or(0),
+            _ => 0,
+        };
+        let view = self.look(&read.query);
+        self.answer(call, Answer::View { view, lsns, age_ms });
+        true
+    }
+
+    /// How old this node's view of a shard may be: time since its leader was last heard, 0 on the leader.
+    fn age_ms(&self, shard: ShardId, now: Now) -> u64 {
+        let seat = &self.seats[usize::from(shard)];
+        match seat.leader {
+            Some(leader) if leader == self.config.node => 0,
+            Some(leader) => self
+                .peers
+                .get(&leader)
+                .and_then(|peer| peer.heard_ms)
+                .map_or(u64::MAX, |heard| now.mono_ms.saturating_sub(heard)),
+            None => now.mono_ms.saturating_sub(seat.leader_lost_ms),
+        }
+    }
+
+    /// Which shards a query needs.
+    pub(crate) fn shards_of_query(&self, query: &Query) -> Vec<ShardId> {
+        match query {
+            Query::Task(namespace, id) => vec![self.shard_of_task(namespace, id)],
+            Query::Members => vec![0],
+            Query::Tasks { .. } | Query::Queue(..) | Query::Queues(_) | Query::Request(..) => {
+                self.seats.iter().map(|seat| seat.shard).collect()
+            }
+        }
+    }
+
+    fn look(&self, query: &Query) -> View {
+        match query {
+            Query::Task(namespace, id) => {
+                let seat = &self.seats[usize::from(self.shard_of_task(namespace, id))];
+                View::Task(seat.state.task(namespace, id))
+            }
+            Query::Tasks {
+                filter,
+                after,
+                limit,
+            } => self.list(filter, *after, *limit),
+            Query::Queue(namespace, queue) => View::Queue(
+                self.seats
+                    .iter()
+                    .filter_map(|seat| seat.state.queue(namespace, queue))
+                    .reduce(|sum, view| sum.merge(view)),
+            ),
+            Query::Queues(namespace) => {
+                let mut queues = std::collections::BTreeMap::new();
+                for view in self
+                    .seats
+                    .iter()
+                    .flat_map(|seat| seat.state.queues(Some(namespace)))
+                {
+                    match queues.remove(&view.name) {
+                        None => queues.insert(view.name.clone(), view),
+                        Some(sum) => queues.insert(view.name.clone(), sum.merge(view)),
+                    };
+                }
+                View::Queues(queues.into_values().collect())
+            }
+            Query::Request(namespace, id, item) => {
+                let key = ikada_state::RequestKey {
+                    id: id.clone(),
+                    item: *item,
+                };
+                View::Request(
+                    self.seats
+                        .iter()
+                        .find_map(|seat| seat.state.request(namespace, &key)),
+                )
+            }
+            Query::Members => View::Members(self.seats[0].state.members().to_vec()),
+        }
+    }
+
+    /// One page of tasks: shard after shard, each from its own place on.
+    fn list(&self, filter: &TaskFilter, after: Option<(ShardId, u32)>, limit: usize) -> View {
+        let (first, mut place) = after.map_or((0, None), |(shard, slot)| (shard, Some(slot)));
+        let mut tasks = Vec::new();
+        for seat in self.seats.iter().skip(usize::from(first)) {
+            let mut list = seat.state.tasks(filter, place.take(), limit - tasks.len());
+            tasks.append(&mut list.tasks);
+            if let Some(slot) = list.next {
+                return View::Tasks {
+                    tasks,
+                    next: Some((seat.shard, slot)),
+                };
+            }
+            if tasks.len() >= limit {
+                let next =
+                    (usize::from(seat.shard) + 1 < self.seats.len()).then_some((seat.shard + 1, 0));
+                return View::Tasks { tasks, next };
+            }
+        }
+        View::Tasks { tasks, next: None }
+    }
+}

@@ -1,0 +1,82 @@
+//! Renewals: claims grouped by shard; leaders answer from memory.
+
+use std::collections::BTreeMap;
+
+use ikada_state::{Fence, ShardId, TaskId};
+
+use crate::call::{Answer, CallId, RenewOutcome, Renewal};
+use crate::leg::{Leg, Owner};
+use crate::origin::{OpenCall, OpenKind};
+use crate::output::Now;
+use crate::peer::{Ask, RenewTold, Told};
+use crate::replica::Replica;
+
+impl Replica {
+    pub(crate) fn open_renew(
+        &mut self,
+        call: CallId,
+        deadline_ms: u64,
+        renewal: Renewal,
+        now: Now,
+    ) {
+        let Renewal {
+            namespace,
+            worker,
+            claims,
+        } = renewal;
+        if claims.is_empty() {
+            return self.answer(call, Answer::Renewed(Vec::new()));
+        }
+        let missing = claims.len();
+        let kind = OpenKind::Renew {
+            outcomes: vec![None; missing],
+            missing,
+        };
+        self.calls.insert(call, OpenCall { deadline_ms, kind });
+        let mut groups: BTreeMap<ShardId, (Vec<u32>, Vec<(TaskId, Fence)>)> = BTreeMap::new();
+        for (position, claim) in claims.into_iter().enumerate() {
+            let shard = self.shard_of_task(&namespace, &claim.0);
+            let (items, group) = groups.entry(shard).or_default();
+            items.push(position as u32);
+            group.push(claim);
+        }
+        for (shard, (items, claims)) in groups {
+            let ask = Ask::Renew {
+                namespace: namespace.clone(),
+                worker: worker.clone(),
+                claims,
+            };
+            self.open_leg(
+                Leg::new(shard, Owner::Call(call, items), ask, deadline_ms),
+                now,
+            );
+        }
+    }
+
+    pub(crate) fn renew_told(&mut self, call: CallId, items: &[u32], told: Told) {
+        let Some(open) = self.calls.get_mut(&call) else {
+            return;
+        };
+        let OpenKind::Renew { outcomes, missing } = &mut open.kind else {
+            return;
+        };
+        let told = match told {
+            Told::Renewed(told) if told.len() == items.len() => told,
+            _ => Vec::new(),
+        };
+        for (position, item) in items.iter().enumerate() {
+            let outcome = match told.get(position) {
+                Some(RenewTold::Renewed(ttl_ms)) => RenewOutcome::Renewed { ttl_ms: *ttl_ms },
+                Some(RenewTold::Refused(code)) => RenewOutcome::Refused(*code),
+                None => RenewOutcome::Unknown,
+            };
+            if outcomes[*item as usize].replace(outcome).is_none() {
+                *missing -= 1;
+            }
+        }
+        if *missing == 0 {
+            let outcomes = std::mem::take(outcomes).into_iter().flatten().collect();
+            self.answer(call, Answer::Renewed(outcomes));
+        }
+    }
+}

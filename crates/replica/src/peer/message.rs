@@ -1,0 +1,219 @@
+//! Message kinds between nodes. Numbers are stable: nodes of two versions talk during a rolling upgrade.
+
+use bytes::Bytes;
+use ikada_consensus::{Message, NodeId, Start};
+use ikada_state::{
+    Fence, Namespace, Order, QueueName, RefusalCode, Reply, ShardId, TaskId, WorkerId,
+};
+use minicbor::{Decode, Encode};
+
+/// One message.
+#[derive(Debug, Clone)]
+pub enum PeerMessage {
+    /// The consensus engine's own.
+    Raft(Message),
+    /// A node asks a shard's leader on behalf of a caller.
+    Ask {
+        /// The asker's handle.
+        leg: u64,
+        /// Which shard.
+        shard: ShardId,
+        /// What.
+        ask: Ask,
+    },
+    /// The leader's answer.
+    Told {
+        /// The asker's handle.
+        leg: u64,
+        /// What it came to.
+        told: Told,
+    },
+    /// Work became ready in a queue that the node was interested in.
+    Hint(Hint),
+    /// A replica's state hash at a checkpoint.
+    Hash(HashReport),
+    /// A step of a snapshot transfer.
+    Snapshot(SnapshotMessage),
+}
+
+/// What a leader is asked.
+#[derive(Debug, Clone, Encode, Decode)]
+pub enum Ask {
+    /// Commit these orders.
+    #[n(0)]
+    Write(#[n(0)] Vec<Order>),
+    /// Commit this claim if anything is ready; else remember our interest.
+    #[n(1)]
+    Claim(#[n(0)] Order),
+    /// These claims are alive.
+    #[n(2)]
+    Renew {
+        /// Namespace of the tasks.
+        #[n(0)]
+        namespace: Namespace,
+        /// Their holder.
+        #[n(1)]
+        worker: WorkerId,
+        /// Tasks and fences.
+        #[n(2)]
+        claims: Vec<(TaskId, Fence)>,
+    },
+    /// Up to which index must a linearizable read wait?
+    #[n(3)]
+    ReadIndex,
+    /// Hand leadership over.
+    #[n(4)]
+    Transfer {
+        /// To whom; absent: the most caught-up voter.
+        #[n(0)]
+        to: Option<NodeId>,
+    },
+    /// Change the membership.
+    #[n(5)]
+    Change {
+        /// New voters.
+        #[n(0)]
+        add_voters: Vec<NodeId>,
+        /// New learners.
+        #[n(1)]
+        add_learners: Vec<NodeId>,
+        /// Members to leave.
+        #[n(2)]
+        remove: Vec<NodeId>,
+    },
+}
+
+/// What the leader answers.
+#[derive(Debug, Clone, Encode, Decode)]
+pub enum Told {
+    /// Applied at this position, one reply per order.
+    #[n(0)]
+    Replies {
+        /// Term of the entry.
+        #[n(0)]
+        term: u64,
+        /// Index of the entry.
+        #[n(1)]
+        index: u64,
+        /// In the order asked.
+        #[n(2)]
+        replies: Vec<Reply>,
+    },
+    /// Nothing was proposed: another node leads, or none is known.
+    #[n(1)]
+    NotLeader {
+        /// Who leads, as far as known.
+        #[n(0)]
+        leader: Option<NodeId>,
+    },
+    /// It was proposed, and its fate is open.
+    #[n(2)]
+    Unknown,
+    /// One per claim.
+    #[n(3)]
+    Renewed(#[n(0)] Vec<RenewTold>),
+    /// A read may be served from this index on.
+    #[n(4)]
+    Index(#[n(0)] u64),
+    /// The administrative order was taken.
+    #[n(5)]
+    Accepted,
+    /// The administrative order was refused.
+    #[n(6)]
+    Refused {
+        /// Stable code.
+        #[n(0)]
+        code: String,
+        /// In words.
+        #[n(1)]
+        detail: String,
+    },
+    /// Too much waits at the leader; nothing was proposed.
+    #[n(7)]
+    Busy,
+}
+
+/// What became of one renewal.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum RenewTold {
+    /// Alive for this long again.
+    #[n(0)]
+    Renewed(#[n(0)] u64),
+    /// Not, or no longer, this worker's.
+    #[n(1)]
+    Refused(#[n(0)] RefusalCode),
+}
+
+/// "There is work."
+#[derive(Debug, Clone, Encode, Decode)]
+pub struct Hint {
+    /// Where.
+    #[n(0)]
+    pub shard: ShardId,
+    /// Namespace of the queue.
+    #[n(1)]
+    pub namespace: Namespace,
+    /// The queue.
+    #[n(2)]
+    pub queue: QueueName,
+    /// How many tasks are ready.
+    #[n(3)]
+    pub ready: u64,
+}
+
+/// A state hash at a checkpoint index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct HashReport {
+    /// Which shard.
+    #[n(0)]
+    pub shard: ShardId,
+    /// At which index.
+    #[n(1)]
+    pub index: u64,
+    /// The hash.
+    #[n(2)]
+    pub hash: u64,
+}
+
+/// Steps of a snapshot transfer; the receiver pulls, so that it sets the pace.
+#[derive(Debug, Clone)]
+pub enum SnapshotMessage {
+    /// The leader offers its newest snapshot together with the engine's own message.
+    Offer {
+        /// Which shard.
+        shard: ShardId,
+        /// Which snapshot.
+        start: Start,
+        /// Its manifest.
+        manifest: Bytes,
+        /// The engine's message, stepped once all chunks are here.
+        message: Message,
+    },
+    /// The receiver wants a chunk.
+    Want {
+        /// Which shard.
+        shard: ShardId,
+        /// Which snapshot.
+        start: Start,
+        /// Which chunk.
+        chunk: u32,
+    },
+    /// A chunk.
+    Chunk {
+        /// Which shard.
+        shard: ShardId,
+        /// Which snapshot.
+        start: Start,
+        /// Which chunk.
+        chunk: u32,
+        /// Its bytes.
+        bytes: Bytes,
+    },
+    /// The transfer has ended.
+    End {
+        /// Which shard.
+        shard: ShardId,
+        /// Whether the receiver has it all.
+        ok: bool,
+    },
+}

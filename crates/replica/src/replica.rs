@@ -1,0 +1,208 @@
+//! One node's replica of all shards. This file holds the parts together and routes inputs; every rule lives in a file of
+//! its own (gate: what a leader decides; origin: what a call collects; leg: how a leader is found; turn: what a turn
+//! does; snapshot, liveness, clock, hashes, outbox: what their names say).
+//!
+//! Promise: pure. The same inputs at the same times give the same outputs, byte for byte.
+
+use std::collections::BTreeMap;
+
+use ikada_consensus::{Consensus, NodeId, OpenError, Outbox, Recovered};
+use ikada_state::{Command, Member, Namespace, Order, Shard, ShardId, TaskId, slot_of};
+
+use crate::call::CallId;
+use crate::clock::WallClocks;
+use crate::config::ReplicaConfig;
+use crate::events::Events;
+use crate::hashes::Hashes;
+use crate::leg::Legs;
+use crate::origin::OpenCall;
+use crate::output::{Input, Now, Outputs};
+use crate::peer::{Framer, Header, PeerMessage};
+use crate::seat::Seat;
+use crate::snapshot::Transfers;
+
+/// A frame is closed once it is this long; a single longer message still travels alone.
+const FRAME_BYTES_MAX: usize = 4 << 20;
+
+/// What is known of a peer.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Peer {
+    pub up: bool,
+    pub heard_ms: Option<u64>,
+}
+
+/// One node's share of the cluster.
+pub struct Replica {
+    pub(crate) config: ReplicaConfig,
+    pub(crate) consensus: Consensus,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) legs: Legs,
+    pub(crate) calls: BTreeMap<CallId, OpenCall>,
+    pub(crate) reads_gathered: BTreeMap<ShardId, Vec<CallId>>,
+    pub(crate) reads_waiting: Vec<CallId>,
+    pub(crate) read_count: u64,
+    pub(crate) claim_turn: usize,
+    pub(crate) peers: BTreeMap<NodeId, Peer>,
+    pub(crate) clocks: WallClocks,
+    pub(crate) hashes: Hashes,
+    pub(crate) transfers: Transfers,
+    pub(crate) events: Events,
+    pub(crate) framers: BTreeMap<NodeId, Framer>,
+    pub(crate) outbox: Outbox,
+    pub(crate) outputs: Outputs,
+    pub(crate) stopping_since_ms: Option<u64>,
+    pub(crate) applied_orders: u64,
+    pub(crate) proposed_entries: u64,
+    /// The wall clock of this turn, for frame headers.
+    pub(crate) wall_ms: u64,
+}
+
+impl Replica {
+    /// A replica of the given shards (all of them, in order from 0), each with what its disk holds.
+    pub fn new(
+        config: ReplicaConfig,
+        shards: Vec<(Recovered, Shard)>,
+        now: Now,
+    ) -> Result<Self, OpenError> {
+        assert!(!shards.is_empty(), "a node has at least shard 0");
+        let mut consensus = Consensus::new(config.consensus.clone());
+        let mut seats = Vec::with_capacity(shards.len());
+        for (position, (recovered, state)) in shards.into_iter().enumerate() {
+            let shard = position as ShardId;
+            consensus.open(shard, recovered, now.mono_ms)?;
+            seats.push(Seat::new(shard, state));
+        }
+        Ok(Replica {
+            config,
+            consensus,
+            seats,
+            legs: Legs::default(),
+            calls: BTreeMap::new(),
+            reads_gathered: BTreeMap::new(),
+            reads_waiting: Vec::new(),
+            read_count: 0,
+            claim_turn: 0,
+            peers: BTreeMap::new(),
+            clocks: WallClocks::default(),
+            hashes: Hashes::default(),
+            transfers: Transfers::default(),
+            events: Events::default(),
+            framers: BTreeMap::new(),
+            outbox: Outbox::default(),
+            outputs: Outputs::default(),
+            stopping_since_ms: None,
+            applied_orders: 0,
+            proposed_entries: 0,
+            wall_ms: now.wall_ms,
+        })
+    }
+
+    /// Takes one input in. Outputs gather until `poll`.
+    pub fn step(&mut self, input: Input, now: Now) {
+        self.wall_ms = now.wall_ms;
+        match input {
+            Input::Call(call) => self.open_call(call, now),
+            Input::CallGone(call) => self.call_gone(call, now),
+            Input::Frame(from, frame) => self.frame(from, frame, now),
+            Input::PeerUp(peer) => self.peers.entry(peer).or_default().up = true,
+            Input::PeerDown { peer, refused } => self.peer_down(peer, refused, now),
+            Input::Persisted(sequence) => self.consensus.persisted(sequence),
+            Input::Tick => self.tick(now),
+            Input::Snapshot(done) => self.snapshot_done(done, now),
+            Input::Stop => {
+                self.stopping_since_ms.get_or_insert(now.mono_ms);
+                self.hand_over();
+            }
+        }
+    }
+
+    /// When `Input::Tick` is wanted next.
+    pub fn next_wake_ms(&self) -> u64 {
+        self.consensus.next_wake_ms()
+    }
+
+    /// The consensus engine, for checks and status.
+    pub fn consensus(&self) -> &Consensus {
+        &self.consensus
+    }
+
+    /// The state of one shard, for checks and status.
+    pub fn shard(&self, shard: ShardId) -> Option<&Shard> {
+        self.seats.get(usize::from(shard)).map(|seat| &seat.state)
+    }
+
+    /// Orders applied and entries proposed by this process, for metrics.
+    pub fn work_done(&self) -> (u64, u64) {
+        (self.applied_orders, self.proposed_entries)
+    }
+
+    pub(crate) fn members(&self) -> &[Member] {
+        self.seats[0].state.members()
+    }
+
+    /// The shard that an order belongs to.
+    pub(crate) fn shard_of(&self, order: &Order) -> ShardId {
+        let id = match &order.command {
+            Command::Enqueue(enqueue) => &enqueue.id,
+            Command::Complete(complete) => &complete.id,
+            Command::Fail(fail) => &fail.id,
+            Command::Expire(expire) => &expire.id,
+            Command::Unclaim(unclaim) => &unclaim.id,
+            Command::Cancel(cancel) => &cancel.id,
+            Command::Claim(_)
+            | Command::SetQueue(_)
+            | Command::Deliver(_)
+            | Command::Acked(_)
+            | Command::SetMembers(_)
+            | Command::RaiseEpoch(_) => return 0,
+        };
+        self.shard_of_task(&order.namespace, id)
+    }
+
+    /// The shard that a task lives in.
+    pub(crate) fn shard_of_task(&self, namespace: &Namespace, id: &TaskId) -> ShardId {
+        let shard = self.seats[0]
+            .state
+            .slot_map()
+            .map_or(0, |map| map.shard(slot_of(namespace, id.as_str())));
+        if usize::from(shard) < self.seats.len() {
+            shard
+        } else {
+            0
+        }
+    }
+
+    /// Puts a message into the peer's next frame.
+    pub(crate) fn send(&mut self, to: NodeId, message: &PeerMessage) {
+        let framer = self.framers.entry(to).or_default();
+        framer.push(message);
+        if framer.len() >= FRAME_BYTES_MAX {
+            let framer = std::mem::take(framer);
+            let frame = framer.finish(&self.header(to));
+            self.outputs.frames.push((to, frame));
+        }
+    }
+
+    /// Closes all frames of this turn.
+    pub(crate) fn close_frames(&mut self) {
+        for (to, framer) in std::mem::take(&mut self.framers) {
+            if !framer.is_empty() {
+                self.outputs
+                    .frames
+                    .push((to, framer.finish(&self.header(to))));
+            }
+        }
+    }
+
+    fn header(&self, to: NodeId) -> Header {
+        let member = self.members().iter().find(|member| member.node == to);
+        Header {
+            cluster: self.config.cluster,
+            from: self.config.node,
+            from_incarnation: self.config.incarnation,
+            to,
+            to_incarnation: member.map_or(0, |member| member.incarnation),
+            wall_ms: self.wall_ms,
+        }
+    }
+}

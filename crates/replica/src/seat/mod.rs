@@ -1,0 +1,107 @@
+//! One shard's seat on this node: its state, and what only its leader keeps (gathered orders, tickets, claim lifetimes,
+//! interests).
+//!
+//! Invariants: tickets are in index order, one per proposed entry; leader-only parts are empty unless this node leads.
+
+mod interest;
+mod pending;
+
+pub(crate) use interest::Interest;
+pub(crate) use pending::{Asker, Pending, Ticket};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ikada_consensus::{Entry, NodeId, Role, Start};
+use ikada_state::{Shard, ShardId};
+
+use crate::clock::LogClock;
+use crate::liveness::Liveness;
+use crate::planted::{self, Bug};
+
+/// One shard on this node.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub shard: ShardId,
+    pub state: Shard,
+    pub role: Role,
+    pub leader: Option<NodeId>,
+    /// When the role changed, wall clock.
+    pub role_since_ms: u64,
+    /// When the leader was last lost, monotonic.
+    pub leader_lost_ms: u64,
+    /// Orders gathered for the next entries.
+    pub pending: Pending,
+    /// Entries proposed by this node and not yet applied.
+    pub tickets: VecDeque<Ticket>,
+    /// Read-index questions under way, by the id given to the engine.
+    pub reads: BTreeMap<u64, Asker>,
+    pub clock: LogClock,
+    pub liveness: Liveness,
+    pub interest: Interest,
+    /// Targets to which an outbox message is on its way.
+    pub delivering: BTreeSet<ShardId>,
+    /// Set while a received snapshot is being loaded; entries wait meanwhile.
+    pub loading: Option<Loading>,
+    pub snapshot: SnapshotProgress,
+}
+
+/// A snapshot being loaded into the state.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    pub start: Start,
+    pub conf: ikada_consensus::Conf,
+    pub waiting: Vec<Entry>,
+}
+
+/// How far the next snapshot is.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotProgress {
+    pub saving: bool,
+    pub log_bytes: u64,
+    pub entries: u64,
+    pub last_bytes: u64,
+}
+
+impl Seat {
+    pub fn new(shard: ShardId, state: Shard) -> Self {
+        Seat {
+            shard,
+            state,
+            role: Role::Follower,
+            leader: None,
+            role_since_ms: 0,
+            leader_lost_ms: 0,
+            pending: Pending::default(),
+            tickets: VecDeque::new(),
+            reads: BTreeMap::new(),
+            clock: LogClock::default(),
+            liveness: Liveness::default(),
+            interest: Interest::default(),
+            delivering: BTreeSet::new(),
+            loading: None,
+            snapshot: SnapshotProgress::default(),
+        }
+    }
+
+    pub fn leads(&self) -> bool {
+        self.role == Role::Leader
+    }
+
+    /// Becoming leader: what followers do not keep is derived from the state. Every live claim gets a fresh ttl.
+    pub fn take_lead(&mut self, now_ms: u64) {
+        self.clear_lead();
+        for claim in self.state.claims() {
+            let stale = planted::active(Bug::TtlNotRestarted);
+            let ttl_ms = if stale { 0 } else { u64::from(claim.ttl_ms) };
+            self.liveness.grant(claim.slot, claim.fence, ttl_ms, now_ms);
+        }
+    }
+
+    /// No longer leader. Tickets stay: the entries behind them may yet be committed.
+    pub fn clear_lead(&mut self) {
+        self.clock.reset();
+        self.liveness.clear();
+        self.interest.clear();
+        self.delivering.clear();
+    }
+}

@@ -1,0 +1,157 @@
+//! Committed entries meet the state; waiting callers hear of it; a leader acts on the effects.
+
+use ikada_consensus::{Entry, EntryKind};
+use ikada_state::{Applied, Effect, Lsn, Reply, ShardId};
+
+use crate::output::Now;
+use crate::peer::{HashReport, Hint, PeerMessage, Told};
+use crate::planted::{self, Bug};
+use crate::replica::Replica;
+use crate::seat::Ticket;
+
+impl Replica {
+    /// Applies entries in order, unless the shard is loading a snapshot: then they wait for it.
+    pub(crate) fn apply_entries(&mut self, shard: ShardId, entries: Vec<Entry>, now: Now) {
+        let seat = &mut self.seats[usize::from(shard)];
+        if let Some(loading) = &mut seat.loading {
+            loading.waiting.extend(entries);
+            return;
+        }
+        let Some(last) = entries.last().map(|entry| entry.index) else {
+            return;
+        };
+        for entry in entries {
+            self.apply_entry(shard, &entry, now);
+        }
+        self.consensus.applied(shard, last);
+    }
+
+    fn apply_entry(&mut self, shard: ShardId, entry: &Entry, now: Now) {
+        let lsn = Lsn {
+            term: entry.term,
+            index: entry.index,
+        };
+        let seat = &mut self.seats[usize::from(shard)];
+        let data: &[u8] = if entry.kind == EntryKind::Normal {
+            &entry.data
+        } else {
+            &[]
+        };
+        let Applied { replies, effects } = seat.state.apply(lsn, data);
+        seat.snapshot.entries += 1;
+        seat.snapshot.log_bytes += entry.data.len() as u64;
+        self.applied_orders += replies.len() as u64;
+        self.settle_ticket(shard, lsn, replies, now);
+        if self.seats[usize::from(shard)].leads() {
+            self.act_on(shard, effects, now);
+        }
+        if entry.index.is_multiple_of(self.config.hash_every) {
+            self.report_hash(shard, entry.index);
+        }
+    }
+
+    /// Answers those who waited for this entry; tells those whose entry was overwritten that it never happened.
+    fn settle_ticket(&mut self, shard: ShardId, lsn: Lsn, replies: Vec<Reply>, now: Now) {
+        let mut replies = replies.into_iter();
+        loop {
+            let seat = &mut self.seats[usize::from(shard)];
+            let Some(Ticket {
+                term,
+                index,
+                waiters,
+            }) = seat
+                .tickets
+                .pop_front_if(|ticket| ticket.index <= lsn.index)
+            else {
+                return;
+            };
+            let committed = (term, index) == (lsn.term, lsn.index);
+            let leader = seat.leader;
+            for waiter in waiters {
+                let told = if committed {
+                    let replies = replies.by_ref().take(waiter.orders).collect();
+                    Told::Replies {
+                        term,
+                        index,
+                        replies,
+                    }
+                } else {
+                    Told::NotLeader { leader }
+                };
+                self.tell(waiter.asker, told, now);
+            }
+        }
+    }
+
+    fn act_on(&mut self, shard: ShardId, effects: Vec<Effect>, now: Now) {
+        let mut ready = Vec::new();
+        let seat = &mut self.seats[usize::from(shard)];
+        for effect in effects {
+            match effect {
+                Effect::Claimed {
+                    slot,
+                    fence,
+                    ttl_ms,
+                } => {
+                    let early = u64::from(planted::active(Bug::ExpiryTooEarly));
+                    let ttl_ms = u64::from(ttl_ms) >> early;
+                    seat.liveness.grant(slot, fence, ttl_ms, now.mono_ms);
+                }
+                Effect::Released { slot, fence } => seat.liveness.release(slot, fence),
+                Effect::Ready { queue } => ready.push(queue),
+                // Scheduled tasks and outboxes are looked at by every tick, members by whoever asks.
+                Effect::Moved { .. }
+                | Effect::Scheduled { .. }
+                | Effect::OutboxPut { .. }
+                | Effect::QueueChanged { .. }
+                | Effect::MembersChanged => {}
+            }
+        }
+        for queue in ready {
+            self.hint_nodes(shard, queue, now);
+        }
+    }
+
+    /// Work is ready: the nodes with idle workers for it hear so.
+    fn hint_nodes(&mut self, shard: ShardId, queue: ikada_state::QueueHandle, now: Now) {
+        let seat = &mut self.seats[usize::from(shard)];
+        let Some((namespace, name)) = seat.state.queue_at(queue) else {
+            return;
+        };
+        let (namespace, name) = (namespace.clone(), name.clone());
+        let nodes = seat.interest.take(&namespace, &name);
+        if nodes.is_empty() {
+            return;
+        }
+        let ready = seat.state.ready_count(&namespace, &name);
+        let hint = Hint {
+            shard,
+            namespace,
+            queue: name,
+            ready,
+        };
+        for node in nodes {
+            if node == self.config.node {
+                self.hinted(&hint, now);
+            } else {
+                self.send(node, &PeerMessage::Hint(hint.clone()));
+            }
+        }
+    }
+
+    /// At a checkpoint: tells all members our hash, and counts our own vote.
+    fn report_hash(&mut self, shard: ShardId, index: u64) {
+        let node = self.config.node;
+        let hash = self.seats[usize::from(shard)].state.hash();
+        let report = HashReport { shard, index, hash };
+        let conf = self.consensus.conf(shard);
+        for member in conf.members() {
+            if member != node {
+                self.send(member, &PeerMessage::Hash(report));
+            }
+        }
+        if let Some(halt) = self.hashes.report(node, report, node, &conf.voters) {
+            self.outputs.halt = Some(halt);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Time passes: the engine ticks, waits end, claims expire, scheduled tasks come due.
+
+use ikada_consensus::NodeId;
+use ikada_state::{Command, Expire, Order};
+
+use crate::output::Now;
+use crate::replica::Replica;
+use crate::seat::Asker;
+
+impl Replica {
+    pub(crate) fn tick(&mut self, now: Now) {
+        self.consensus.tick(now.mono_ms);
+        self.tend_legs(now);
+        self.tend_calls(now);
+        self.tend_claims(now);
+        self.expire_claims(now);
+        self.wake_scheduled(now);
+        self.deliver_outboxes(now);
+        self.tend_transfers(now);
+        if self.stopping_since_ms.is_some() {
+            self.hand_over();
+        }
+    }
+
+    /// Claims whose ttl has run out by this leader's clock are proposed for expiry; apply checks the fence.
+    fn expire_claims(&mut self, now: Now) {
+        let count_max = self.config.expire_per_tick_max;
+        for position in 0..self.seats.len() {
+            let seat = &mut self.seats[position];
+            if !seat.leads() {
+                continue;
+            }
+            let expired = seat.liveness.expired(now.mono_ms, count_max);
+            let orders: Vec<Order> = expired
+                .into_iter()
+                .filter_map(|(slot, fence)| {
+                    let claim = seat.state.claim_at(slot, fence)?;
+                    let command = Command::Expire(Expire {
+                        id: claim.id,
+                        fence,
+                    });
+                    Some(Order {
+                        namespace: claim.namespace,
+                        request: None,
+                        command,
+                    })
+                })
+                .collect();
+            if !orders.is_empty() {
+                self.enqueue_orders(position as u16, Asker::Nobody, &orders);
+            }
+        }
+    }
+
+    /// A task's time has come and nobody else writes: an empty entry moves log time on.
+    fn wake_scheduled(&mut self, now: Now) {
+        for position in 0..self.seats.len() {
+            let (median_ms, lone) = self.median_wall_ms(position, now);
+            let seat = &mut self.seats[position];
+            if !seat.leads() || !seat.pending.is_empty() || !seat.tickets.is_empty() {
+                continue;
+            }
+            let Some(due_ms) = seat.state.next_scheduled_ms() else {
+                continue;
+            };
+            let time_ms = seat.clock.stamp(seat.state.time_ms(), median_ms, lone, now);
+            if due_ms <= time_ms {
+                seat.pending.push_timer();
+            }
+        }
+    }
+
+    /// A connection broke. If the peer's process is gone its leadership is forgotten at once.
+    pub(crate) fn peer_down(&mut self, peer: NodeId, refused: bool, now: Now) {
+        self.peers.entry(peer).or_default().up = false;
+        self.consensus.peer_unreachable(peer);
+        if refused {
+            self.consensus.peer_gone(peer, now.mono_ms);
+        }
+        self.unsent_legs(peer, now);
+    }
+}

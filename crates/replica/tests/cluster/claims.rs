@@ -1,0 +1,162 @@
+//! Workers: work from all shards through any node, no more than asked, nothing lost when a leader goes.
+
+use ikada_replica::call::{Answer, Outcome, RenewOutcome, Renewal, Request};
+use ikada_replica::output::Input;
+use ikada_replica::state::{
+    Command, Complete, Grant, Namespace, Order, RefusalCode, Reply, TaskState, WorkerId,
+};
+
+use crate::harness::{Cluster, claim, enqueue};
+
+fn grants(answer: Answer) -> Vec<Grant> {
+    let Answer::Claimed(grants) = answer else {
+        panic!("not a claim: {answer:?}")
+    };
+    grants
+}
+
+fn complete(grant: &Grant, worker: &str) -> Order {
+    let command = Command::Complete(Complete {
+        id: grant.id.clone(),
+        fence: grant.fence,
+        worker: WorkerId::parse(worker).expect("id"),
+        result: Some(b"ok".to_vec().into()),
+    });
+    Order {
+        namespace: Namespace::default(),
+        request: None,
+        command,
+    }
+}
+
+#[test]
+fn one_worker_drains_all_shards() {
+    let mut cluster = Cluster::new(3, 4);
+    cluster.settle();
+    let orders = (0..50).map(|n| enqueue(&format!("t{n}"))).collect();
+    cluster.ask(1, Request::Write(orders));
+    let mut done = std::collections::BTreeSet::new();
+    for round in 0..100 {
+        let node = round % 3 + 1;
+        let grants = grants(cluster.ask(node, claim("w", 4, 0, &format!("c{round}"))));
+        assert!(grants.len() <= 4, "never more than asked for");
+        if grants.is_empty() {
+            break;
+        }
+        for grant in &grants {
+            assert!(done.insert(grant.id.as_str().to_owned()), "granted twice");
+        }
+        let orders = grants.iter().map(|grant| complete(grant, "w")).collect();
+        cluster.ask(node, Request::Write(orders));
+    }
+    assert_eq!(done.len(), 50);
+}
+
+#[test]
+fn a_parked_claim_gets_new_work_at_once() {
+    let mut cluster = Cluster::new(3, 4);
+    cluster.settle();
+    for node in 1..=3 {
+        let call = cluster.call(node, claim("w", 1, 4_000, &format!("c{node}")));
+        cluster.pass(300);
+        assert!(!cluster.answers.contains_key(&call), "parked");
+        let other = node % 3 + 1;
+        cluster.ask(other, Request::Write(vec![enqueue(&format!("t{node}"))]));
+        cluster.deliver();
+        let answer = cluster
+            .answers
+            .remove(&call)
+            .expect("woken without a retry interval");
+        assert_eq!(grants(answer).len(), 1);
+    }
+}
+
+#[test]
+fn an_idle_worker_gets_work_after_a_leader_change() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("leader");
+    let node = (1..=3).find(|node| *node != leader).expect("another");
+    let call = cluster.call_with(
+        node,
+        claim("w", 1, 20_000, "c"),
+        ikada_replica::call::Routing::Forward,
+        20_000,
+    );
+    cluster.pass(500);
+    cluster.kill(leader);
+    cluster.pass(3_000);
+    cluster.ask(node, Request::Write(vec![enqueue("after")]));
+    cluster.pass(50);
+    let answer = cluster.answers.remove(&call).expect("woken");
+    assert_eq!(grants(answer).len(), 1);
+}
+
+#[test]
+fn an_unrenewed_claim_expires_and_a_renewed_one_does_not() {
+    // TQ-12, Q6: the default ttl is 30 s.
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    cluster.ask(1, Request::Write(vec![enqueue("a"), enqueue("b")]));
+    let grants = grants(cluster.ask(1, claim("w", 2, 0, "c")));
+    let renew = |grant: &Grant, worker: &str| {
+        Request::Renew(Renewal {
+            namespace: Namespace::default(),
+            worker: WorkerId::parse(worker).expect("id"),
+            claims: vec![(grant.id.clone(), grant.fence)],
+        })
+    };
+    for _ in 0..5 {
+        cluster.pass(9_000);
+        let answer = cluster.ask(2, renew(&grants[0], "w"));
+        let Answer::Renewed(outcomes) = answer else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }]);
+    }
+    let answer = cluster.ask(2, renew(&grants[1], "w"));
+    let Answer::Renewed(outcomes) = answer else {
+        panic!("{answer:?}")
+    };
+    assert_eq!(
+        outcomes,
+        vec![RenewOutcome::Refused(RefusalCode::StaleFence)]
+    );
+    let answer = cluster.ask(2, renew(&grants[0], "someone-else"));
+    let Answer::Renewed(outcomes) = answer else {
+        panic!("{answer:?}")
+    };
+    assert_eq!(outcomes, vec![RenewOutcome::Refused(RefusalCode::NotOwner)]);
+    // TQ-18: the late completion of the expired claim is refused by its fence.
+    let answer = cluster.ask(3, Request::Write(vec![complete(&grants[1], "w")]));
+    let Answer::Written(outcomes) = answer else {
+        panic!("{answer:?}")
+    };
+    let stale = matches!(
+        &outcomes[0],
+        Outcome::Reply {
+            reply: Reply::Refused {
+                code: RefusalCode::StaleFence
+            },
+            ..
+        }
+    );
+    assert!(stale, "{outcomes:?}");
+}
+
+#[test]
+fn a_claim_whose_caller_has_gone_is_given_back() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    cluster.ask(1, Request::Write(vec![enqueue("t")]));
+    let leader = cluster.leader(0).expect("leader");
+    let node = (1..=3).find(|node| *node != leader).expect("another");
+    let call = cluster.call(node, claim("w", 1, 0, "c"));
+    cluster.step(node, Input::CallGone(call));
+    cluster.pass(500);
+    assert!(!cluster.answers.contains_key(&call));
+    let shard = cluster.nodes[&leader].shard(0).expect("shard");
+    let id = ikada_replica::state::TaskId::parse("t").expect("id");
+    let view = shard.task(&Namespace::default(), &id).expect("task");
+    assert_eq!((view.state, view.attempt), (TaskState::Ready, 0));
+}

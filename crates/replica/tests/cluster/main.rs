@@ -1,0 +1,7 @@
+//! A cluster of replicas in one thread, with instant disks and a loyal network: what callers see.
+
+mod calls;
+mod claims;
+mod harness;
+mod leadership;
+mod reads;
