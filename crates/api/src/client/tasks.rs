@@ -45,7 +45,7 @@ pub struct TaskQuery {
     pub queue: Option<String>,
     /// Only this state.
     pub state: Option<TaskStateName>,
-    /// Continue after this id.
+    /// Continue where the page before ended: its `next`.
     pub after: Option<String>,
     /// Most tasks; the server's default when absent.
     pub limit: Option<u32>,
@@ -124,7 +124,7 @@ impl Client {
             .await
     }
 
-    /// A page of tasks in id order.
+    /// A page of tasks, in no particular order. Tasks that change meanwhile may be missed or met twice.
     pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, Error> {
         let mut pairs = query.consistency.pairs();
         if let Some(queue) = &query.queue {

@@ -27,7 +27,7 @@ const STATE: Parameter = Parameter {
 };
 const AFTER_ID: Parameter = Parameter {
     name: "after",
-    about: "Continue after this id.",
+    about: "Continue where the page before ended: its `next`.",
 };
 const LIMIT: Parameter = Parameter {
     name: "limit",
@@ -102,7 +102,7 @@ pub const ROUTES: &[Route] = &[
             LIMIT,
         ],
         answer: Some(of::<v1::TaskPage>),
-        ..look("/v1/tasks", Operation::ListTasks, "List tasks in id order.")
+        ..look("/v1/tasks", Operation::ListTasks, "List tasks, a page at a time, in no particular order.")
     },
     Route {
         body: Some(of::<v1::ClaimRequest>),

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::v1::ItemOutcome;
+use crate::problem::Problem;
+use crate::v1::OutcomeKind;
 
 /// The recorded fate of one item of a request.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +17,13 @@ pub struct RequestInfo {
     pub status: RequestStatus,
     /// The recorded outcome; absent unless committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<ItemOutcome>,
+    pub outcome: Option<OutcomeKind>,
+    /// When it was first applied, in log time; absent unless committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_ms: Option<u64>,
+    /// Why it was refused; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Box<Problem>>,
 }
 
 /// Whether a request was committed.

@@ -260,7 +260,7 @@ pub struct AttemptInfo {
     pub error: Option<String>,
 }
 
-/// A page of tasks in id order.
+/// A page of tasks, in no particular order. Tasks that change meanwhile may be missed or met twice.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TaskPage {
     /// The tasks.

@@ -1,0 +1,23 @@
+//! The cluster as this node sees it: one file per verb.
+
+mod events;
+mod node;
+mod show;
+mod transfer;
+
+pub(super) use events::events;
+pub(super) use node::node;
+pub(super) use show::show;
+pub(super) use transfer::transfer;
+
+use ikada_replica::consensus::Role;
+
+/// The public word for a role.
+pub(super) fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Follower => "follower",
+        Role::PreCandidate => "pre_candidate",
+        Role::Candidate => "candidate",
+        Role::Leader => "leader",
+    }
+}

@@ -1,0 +1,108 @@
+//! Connections: accepting, bounds before any byte is understood, and closing in good order.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::app::App;
+use super::dispatch::answer;
+use super::door::Door;
+use super::limits::HttpLimits;
+
+/// Told to a connection that is one too many, without reading from it.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+/// What one connection may hold before its request is understood (X7).
+const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// Out of file handles and the like: a pause lets other connections end.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long such a connection may take to be told.
+const FULL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Serves clients until `shutdown` is done, then finishes what is in flight within the grace time.
+pub async fn serve<D: Door>(
+    door: D,
+    listener: TcpListener,
+    limits: HttpLimits,
+    shutdown: impl Future<Output = ()>,
+) {
+    let (stop, stopping) = watch::channel(false);
+    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let grace = limits.stop_grace;
+    let app = Arc::new(App::new(door, limits, stopping));
+    let mut connections = JoinSet::new();
+    tokio::pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    match places.clone().try_acquire_owned() {
+                        Ok(place) => connections.spawn(attend(app.clone(), stream, place)),
+                        Err(_) => connections.spawn(turn_away(stream)),
+                    };
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a client connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            // Ended connections are collected as they end.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop(listener);
+    stop.send_replace(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(grace, all).await.is_err() {
+        tracing::warn!("client requests were cut off at the end of the grace time");
+    }
+}
+
+/// Serves one connection.
+async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, place: OwnedSemaphorePermit) {
+    // Answers are small and waited for; a failure only costs latency.
+    let _ = stream.set_nodelay(true);
+    let mut stopping = app.stopping.clone();
+    let served = app.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let app = served.clone();
+        async move { Ok::<_, std::convert::Infallible>(answer(&app, request).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.limits.head_timeout)
+        .max_header_size(app.limits.head_bytes_max)
+        .max_buf_size(BUFFER_BYTES_MAX);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        // A client that breaks off or sends nonsense harms nobody but itself.
+        _ = connection.as_mut() => {}
+        () = told_to_stop(&mut stopping) => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+    drop(place);
+}
+
+/// Done when the door closes.
+pub(super) async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
+    // A sender that is gone means the same.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+async fn turn_away(mut stream: TcpStream) {
+    let _ = tokio::time::timeout(FULL_PATIENCE, stream.write_all(FULL)).await;
+}

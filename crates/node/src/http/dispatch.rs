@@ -1,0 +1,149 @@
+//! From a request to a response: guard, route, context, body, handler. Routes only; verbs live in their files.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Request;
+use hyper::body::Body;
+use hyper::http::request::Parts;
+use ikada_api::routes::{Found, Operation, Route, find};
+use ikada_replica::call;
+
+use super::answer::{self, Reply, Stop};
+use super::app::App;
+use super::door::Door;
+use super::guard::{Contained, check_origin};
+use super::request::{Context, take_body};
+use super::{cluster, operate, problems, queues, requests, tasks};
+
+/// The node answers at its deadline; this is only the net below it.
+const NET: Duration = Duration::from_secs(2);
+
+/// Answers one request, whatever happens.
+pub(super) async fn answer<D, B>(app: &App<D>, request: Request<B>) -> Reply
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let response = match Contained(Box::pin(respond(app, request))).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(Stop::Problem(problem))) => answer::problem(&problem),
+        Ok(Err(Stop::Redirect(node))) => match app.door.address_of(node) {
+            Some(address) => answer::redirect(&address, &path),
+            None => answer::problem(&problems::no_leader_address(node)),
+        },
+        Err(_) => {
+            app.counters.panics.fetch_add(1, Ordering::Relaxed);
+            answer::problem(&problems::internal())
+        }
+    };
+    app.counters.count(response.status().as_u16());
+    response
+}
+
+async fn respond<D, B>(app: &App<D>, request: Request<B>) -> Result<Reply, Stop>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    let url_bytes = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    if url_bytes > app.limits.url_bytes_max {
+        return Err(problems::url_too_long(app.limits.url_bytes_max).into());
+    }
+    check_origin(&parts.headers, &app.door.info().client_addr)?;
+    let (route, names) = match find(parts.method.as_str(), parts.uri.path()) {
+        Found::Route(route, names) => (route, names),
+        Found::OtherVerbs(verbs) => {
+            return Ok(answer::method_not_allowed(parts.method.as_str(), &verbs));
+        }
+        Found::Nothing => return Err(problems::no_route(parts.uri.path()).into()),
+    };
+    // Health must answer when the door is full.
+    let _permit = match route.operation {
+        Operation::Health => None,
+        _ => Some(app.requests.try_acquire().map_err(|_| problems::door_full("requests"))?),
+    };
+    let context = Context::read(route, names, &parts, &app.limits)?;
+    let (body, _memory) = take(app, route, &parts, body).await?;
+    run(app, route.operation, &context, &body).await
+}
+
+/// Reads the body of a route that has one; any other body is left unread.
+async fn take<'a, D, B>(
+    app: &'a App<D>,
+    route: &Route,
+    parts: &Parts,
+    body: B,
+) -> Result<(Bytes, Option<tokio::sync::SemaphorePermit<'a>>), Stop>
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if route.body.is_none() {
+        return Ok((Bytes::new(), None));
+    }
+    let (body, permit) = take_body(app, parts, body, app.limits.batch_body_bytes_max).await?;
+    Ok((body, Some(permit)))
+}
+
+async fn run<D: Door>(
+    app: &App<D>,
+    operation: Operation,
+    context: &Context,
+    body: &[u8],
+) -> Result<Reply, Stop> {
+    match operation {
+        Operation::Enqueue => tasks::enqueue(app, context, body).await,
+        Operation::ListTasks => tasks::list(app, context).await,
+        Operation::ShowTask => tasks::show(app, context).await,
+        Operation::CancelTask => tasks::cancel(app, context).await,
+        Operation::Claim => tasks::claim(app, context, body).await,
+        Operation::Complete => tasks::complete(app, context, body).await,
+        Operation::Fail => tasks::fail(app, context, body).await,
+        Operation::Renew => tasks::renew(app, context, body).await,
+        Operation::ListQueues => queues::list(app, context).await,
+        Operation::ShowQueue => queues::show(app, context).await,
+        Operation::SetQueue => queues::set(app, context, body).await,
+        Operation::PauseQueue => queues::pause(app, context, true).await,
+        Operation::ResumeQueue => queues::pause(app, context, false).await,
+        Operation::ShowRequest => requests::show(app, context).await,
+        Operation::ShowCluster => cluster::show(app).await,
+        Operation::ListEvents => cluster::events(app, context).await,
+        Operation::Transfer => cluster::transfer(app, context, body).await,
+        Operation::ShowNode => cluster::node(app).await,
+        Operation::Metrics => operate::metrics(app).await,
+        Operation::Health => Ok(operate::health()),
+        Operation::Ready => operate::ready(app).await,
+        Operation::OpenApi => operate::openapi(app),
+    }
+}
+
+/// Carries out a call. What is no answer to the question itself stops the handler.
+pub(super) async fn call<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    request: call::Request,
+    routing: call::Routing,
+) -> Result<call::Answer, Stop> {
+    let called = app.door.call(request, context.timeout, routing);
+    let Ok(answer) = tokio::time::timeout(context.timeout + NET, called).await else {
+        return Err(problems::unknown(context.key.as_ref().map(|key| key.as_str())).into());
+    };
+    match answer {
+        call::Answer::Redirect(node) => Err(Stop::Redirect(node)),
+        call::Answer::Unavailable(reason) => Err(problems::unavailable(&reason).into()),
+        call::Answer::Refused { code, detail } => Err(problems::admin_refusal(&code, &detail).into()),
+        other => Ok(other),
+    }
+}
+
+/// The node answered another question than the one asked: a defect of ours.
+pub(super) fn mismatch(operation: &str) -> Stop {
+    tracing::error!(operation, "the node's answer does not fit the question");
+    problems::internal().into()
+}

@@ -1,0 +1,58 @@
+//! What the HTTP side needs of a node. The node's handle implements it; tests use a fake.
+
+use std::future::Future;
+use std::time::Duration;
+
+use ikada_api::state::RequestId;
+use ikada_replica::call::{Answer, Request, Routing};
+use ikada_replica::status::{NodeStatus, RoleEvent};
+
+use crate::metrics::Counters;
+
+/// A node's fixed facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// Its id.
+    pub node: u64,
+    /// Its name.
+    pub name: String,
+    /// The cluster's id.
+    pub cluster: u64,
+    /// Where clients reach it, `host:port` as advertised.
+    pub client_addr: String,
+    /// Where peers reach it, `host:port` as advertised.
+    pub peer_addr: String,
+    /// The program's version.
+    pub version: String,
+    /// When the process started, ms since 1970.
+    pub started_wall_ms: u64,
+}
+
+/// A way into the node.
+pub trait Door: Clone + Send + Sync + 'static {
+    /// Carries out one call. Always answers, at the latest shortly after the timeout.
+    fn call(
+        &self,
+        request: Request,
+        timeout: Duration,
+        routing: Routing,
+    ) -> impl Future<Output = Answer> + Send;
+
+    /// How the node stands.
+    fn status(&self) -> impl Future<Output = NodeStatus> + Send;
+
+    /// Role changes with a sequence above the given one, oldest first.
+    fn events(&self, after_sequence: u64) -> impl Future<Output = Vec<RoleEvent>> + Send;
+
+    /// The node's fixed facts.
+    fn info(&self) -> &NodeInfo;
+
+    /// Where clients reach a member, `host:port`; none if it is not known.
+    fn address_of(&self, node: u64) -> Option<String>;
+
+    /// Numbers for the metrics.
+    fn counters(&self) -> Counters;
+
+    /// A request id that nobody else draws.
+    fn fresh_request_id(&self) -> RequestId;
+}

@@ -1,0 +1,63 @@
+//! Every bound of the client door, with its reason (X7).
+
+use std::time::Duration;
+
+/// Bounds of the client door.
+#[derive(Debug, Clone)]
+pub struct HttpLimits {
+    /// Largest body with one task: the payload bound of 1 MiB as base64, and room for the other fields.
+    pub task_body_bytes_max: usize,
+    /// Largest body of a list; with the number of bodies in flight this bounds memory.
+    pub batch_body_bytes_max: usize,
+    /// Bytes of bodies held at one time, over all requests.
+    pub bodies_bytes_max: usize,
+    /// Most items of one list: one list should be one log entry or a few.
+    pub items_max: usize,
+    /// Largest request head (request line and headers).
+    pub head_bytes_max: usize,
+    /// Longest path with query.
+    pub url_bytes_max: usize,
+    /// Most tasks of one page.
+    pub page_max: usize,
+    /// Tasks of a page when the caller names no number.
+    pub page_default: usize,
+    /// Most connections at one time; further ones are told so and closed.
+    pub connections_max: usize,
+    /// Most requests in flight; long polls count.
+    pub requests_max: usize,
+    /// Most event streams at one time: each holds a connection for hours.
+    pub streams_max: usize,
+    /// A head must arrive within this time; an idle connection is closed after it.
+    pub head_timeout: Duration,
+    /// A body must arrive within this time.
+    pub body_timeout: Duration,
+    /// How long a request may take when the caller does not say.
+    pub timeout_default: Duration,
+    /// The longest that a caller may ask for.
+    pub timeout_max: Duration,
+    /// After a stop is asked for, requests in flight may take this long.
+    pub stop_grace: Duration,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            task_body_bytes_max: (1 << 20) * 4 / 3 + (16 << 10),
+            batch_body_bytes_max: 8 << 20,
+            bodies_bytes_max: 256 << 20,
+            items_max: 10_000,
+            head_bytes_max: 16 << 10,
+            url_bytes_max: 8 << 10,
+            page_max: 1_000,
+            page_default: 100,
+            connections_max: 8_192,
+            requests_max: 8_192,
+            streams_max: 256,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            timeout_default: Duration::from_secs(10),
+            timeout_max: Duration::from_secs(120),
+            stop_grace: Duration::from_secs(5),
+        }
+    }
+}

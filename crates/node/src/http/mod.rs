@@ -1,0 +1,30 @@
+//! The client door: HTTP/1 with JSON, problem documents and one route table.
+//!
+//! This is the only place of the node that knows HTTP. A request passes: connection (limits of X7) -> guard (host and
+//! origin, X14) -> route table -> context (namespace, deadline, key, consistency) -> body (size, depth, unknown
+//! fields) -> one handler -> [`Door`] -> answer. No request can end the process: a panic in a handler is answered with
+//! 500 and counted. Everything a caller can be told about failure is mapped in `problems.rs`.
+//!
+//! Leaves out: TLS, authentication, admission by load, CBOR.
+
+mod answer;
+mod app;
+mod cluster;
+mod connection;
+mod dispatch;
+mod door;
+mod guard;
+mod limits;
+mod operate;
+mod problems;
+mod queues;
+mod request;
+mod requests;
+mod tasks;
+
+pub use connection::serve;
+pub use door::{Door, NodeInfo};
+pub use limits::HttpLimits;
+
+#[cfg(test)]
+mod http_test;

@@ -1,0 +1,66 @@
+//! `PUT /v1/queues/{name}` and its short forms pause and resume. Answers with the queue as it then is.
+
+use hyper::StatusCode;
+use ikada_api::convert::{pause_order, set_queue_order, show_queue};
+use ikada_api::state::{Command, Order, RequestId, RequestKey};
+use ikada_api::v1::QueueSettingsBody;
+use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
+
+use crate::http::answer::{Reply, Stop, add_positions, json};
+use crate::http::app::App;
+use crate::http::dispatch::{call, mismatch};
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::{Context, read_json};
+use crate::http::tasks::write;
+
+pub(in crate::http) async fn set<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    body: &[u8],
+) -> Result<Reply, Stop> {
+    let settings: QueueSettingsBody = read_json(body)?;
+    let (request, key) = key(app, context);
+    let order = set_queue_order(&context.namespace, key, &context.names[0], &settings)
+        .map_err(|error| problems::bad_field(&error))?;
+    store(app, context, &request, order).await
+}
+
+pub(in crate::http) async fn pause<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    paused: bool,
+) -> Result<Reply, Stop> {
+    let (request, key) = key(app, context);
+    let order = pause_order(&context.namespace, key, &context.names[0], paused)
+        .map_err(|error| problems::bad_field(&error))?;
+    store(app, context, &request, order).await
+}
+
+fn key<D: Door>(app: &App<D>, context: &Context) -> (RequestId, RequestKey) {
+    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
+    (request.clone(), RequestKey { id: request, item: 0 })
+}
+
+async fn store<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    request: &RequestId,
+    order: Order,
+) -> Result<Reply, Stop> {
+    let Command::SetQueue(set) = &order.command else { return Err(mismatch("set queue")) };
+    let (queue, name) = (set.queue.clone(), set.queue.to_string());
+    let written = write(app, context, vec![order], vec![name], Some(request.as_str())).await?;
+    let (_, positions) = written.only()?;
+    // The look afterwards is forwarded in any case: the caller was not asked to go elsewhere for it.
+    let query = Query::Queue(context.namespace.clone(), queue);
+    let read = Request::Read(query, Consistency::Linearizable);
+    match call(app, context, read, Routing::Forward).await? {
+        Answer::View { view: View::Queue(Some(queue)), .. } => {
+            let mut response = json(StatusCode::OK, &show_queue(&queue))?;
+            add_positions(&mut response, &positions);
+            Ok(response)
+        }
+        _ => Err(mismatch("set queue")),
+    }
+}

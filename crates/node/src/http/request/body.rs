@@ -1,0 +1,99 @@
+//! Reading a body within its bounds, and JSON with good words about what is wrong.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Body;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use hyper::http::request::Parts;
+use ikada_api::Problem;
+use ikada_api::v1::{JSON_DEPTH_MAX, json_depth};
+use tokio::sync::SemaphorePermit;
+
+use crate::http::app::{App, BODY_UNIT_BYTES};
+use crate::http::problems;
+
+/// Reads the body. The permit accounts for its memory until it is dropped.
+pub(in crate::http) async fn take_body<'a, D, B>(
+    app: &'a App<D>,
+    parts: &Parts,
+    body: B,
+    bytes_max: usize,
+) -> Result<(Bytes, SemaphorePermit<'a>), Problem>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if let Some(media_type) = parts.headers.get(CONTENT_TYPE) {
+        let media_type = media_type.to_str().unwrap_or("");
+        let essence = media_type.split(';').next().unwrap_or("").trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            return Err(problems::bad_media_type());
+        }
+    }
+    let length = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    // Refused by its own word, before a byte is read.
+    let expected: usize = length.unwrap_or(bytes_max);
+    if expected > bytes_max {
+        return Err(problems::body_too_large(bytes_max));
+    }
+    let units = expected.div_ceil(BODY_UNIT_BYTES) as u32;
+    let permit = app.bodies.try_acquire_many(units).map_err(|_| problems::door_full("bodies"))?;
+    let collected = Limited::new(Box::pin(body), bytes_max).collect();
+    match tokio::time::timeout(app.limits.body_timeout, collected).await {
+        Ok(Ok(whole)) => Ok((whole.to_bytes(), permit)),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            Err(problems::body_too_large(bytes_max))
+        }
+        Ok(Err(_)) | Err(_) => Err(problems::body_incomplete()),
+    }
+}
+
+/// Reads JSON; an empty body reads as `{}`.
+pub(in crate::http) fn read_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    if json_depth(body) > JSON_DEPTH_MAX {
+        return Err(problems::too_deep(JSON_DEPTH_MAX));
+    }
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|error| {
+        let words = error.to_string();
+        problems::bad_json(words.clone(), unknown_field(&words))
+    })
+}
+
+/// The field that the reader did not know, out of its own words.
+fn unknown_field(words: &str) -> Option<String> {
+    let rest = words.strip_prefix("unknown field `")?;
+    Some(rest.split('`').next().unwrap_or("").to_owned())
+}
+
+/// Checks the length of a list.
+pub(in crate::http) fn check_count(field: &str, count: usize, items_max: usize) -> Result<(), Problem> {
+    if (1..=items_max).contains(&count) { Ok(()) } else { Err(problems::bad_count(field, items_max)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ikada_api::v1::NewTask;
+
+    #[test]
+    fn an_unknown_field_is_named() {
+        let problem = read_json::<NewTask>(b"{\"quue\": \"a\"}").unwrap_err();
+        assert_eq!((problem.status, &*problem.code), (400, "unknown_field"));
+        assert_eq!(problem.field.as_deref(), Some("quue"));
+    }
+
+    // X7
+    #[test]
+    fn deep_json_is_refused_before_it_is_read() {
+        let deep = format!("{{\"payload\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(read_json::<NewTask>(deep.as_bytes()).unwrap_err().code, "json_too_deep");
+    }
+
+    #[test]
+    fn broken_json_says_where() {
+        let problem = read_json::<NewTask>(b"{\"queue\": }").unwrap_err();
+        assert_eq!(problem.code, "bad_json");
+        assert!(problem.detail.contains("column"));
+    }
+}

@@ -1,0 +1,153 @@
+//! What headers and query say: who, how long, how fresh, under which key.
+
+use std::time::Duration;
+
+use hyper::http::request::Parts;
+use ikada_api::routes::{Route, read_query};
+use ikada_api::state::{Namespace, RequestId};
+use ikada_api::v1::{
+    IDEMPOTENCY_KEY, NAMESPACE_HEADER, ROUTING_HEADER, TIMEOUT_HEADER, parse_positions,
+};
+use ikada_api::Problem;
+use ikada_replica::call::{Consistency, Routing};
+
+use crate::http::limits::HttpLimits;
+use crate::http::problems::bad_parameter;
+
+/// A request's context, checked.
+#[derive(Debug)]
+pub(in crate::http) struct Context {
+    /// Names in the path, in order.
+    pub(in crate::http) names: Vec<String>,
+    /// Owner of what is asked for.
+    pub(in crate::http) namespace: Namespace,
+    /// How long the caller waits.
+    pub(in crate::http) timeout: Duration,
+    /// What to do when another node leads.
+    pub(in crate::http) routing: Routing,
+    /// The caller's key, if it gave one.
+    pub(in crate::http) key: Option<RequestId>,
+    /// How fresh a read must be.
+    pub(in crate::http) consistency: Consistency,
+    /// Whether a live stream is wanted.
+    pub(in crate::http) wants_stream: bool,
+    query: Vec<(String, String)>,
+}
+
+impl Context {
+    /// Reads the context of a request on a route.
+    pub(in crate::http) fn read(
+        route: &Route,
+        names: Vec<String>,
+        parts: &Parts,
+        limits: &HttpLimits,
+    ) -> Result<Context, Problem> {
+        let query = read_query(parts.uri.query().unwrap_or(""))
+            .ok_or_else(|| bad_parameter("query", "the query has a broken escape"))?;
+        for (position, (name, _)) in query.iter().enumerate() {
+            if !route.query.iter().any(|known| known.name == name) {
+                return Err(bad_parameter(name, format!("unknown query parameter {name:?}")));
+            }
+            if query[..position].iter().any(|(earlier, _)| earlier == name) {
+                return Err(bad_parameter(name, "given twice"));
+            }
+        }
+        let mut context = Context {
+            names,
+            namespace: Namespace::default(),
+            timeout: limits.timeout_default,
+            routing: Routing::Forward,
+            key: None,
+            consistency: Consistency::Linearizable,
+            wants_stream: header(parts, "accept")?.is_some_and(|accept| accept.contains("text/event-stream")),
+            query,
+        };
+        context.read_namespace(parts)?;
+        context.read_timeout(parts, limits)?;
+        context.read_consistency()?;
+        match header(parts, ROUTING_HEADER)? {
+            None | Some("forward") => {}
+            Some("redirect") => context.routing = Routing::Redirect,
+            Some(_) => return Err(bad_parameter(ROUTING_HEADER, "must be forward or redirect")),
+        }
+        if let Some(key) = header(parts, IDEMPOTENCY_KEY)? {
+            let key = RequestId::parse(key)
+                .map_err(|error| bad_parameter(IDEMPOTENCY_KEY, error.to_string()))?;
+            context.key = Some(key);
+        }
+        Ok(context)
+    }
+
+    /// The value of a query parameter.
+    pub(in crate::http) fn query(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|(given, _)| given == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// A query parameter as a number or other parsed value.
+    pub(in crate::http) fn query_as<T: std::str::FromStr>(
+        &self,
+        name: &str,
+        rule: &str,
+    ) -> Result<Option<T>, Problem> {
+        match self.query(name) {
+            None => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| bad_parameter(name, rule)),
+        }
+    }
+
+    fn read_namespace(&mut self, parts: &Parts) -> Result<(), Problem> {
+        let by_header = header(parts, NAMESPACE_HEADER)?;
+        let text = match (self.query("namespace"), by_header) {
+            (Some(query), Some(header)) if query != header => {
+                return Err(bad_parameter("namespace", "query and header name different namespaces"));
+            }
+            (query, header) => query.or(header),
+        };
+        if let Some(text) = text {
+            self.namespace = Namespace::parse(text)
+                .map_err(|error| bad_parameter("namespace", error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn read_timeout(&mut self, parts: &Parts, limits: &HttpLimits) -> Result<(), Problem> {
+        let Some(text) = header(parts, TIMEOUT_HEADER)? else { return Ok(()) };
+        let max_ms = limits.timeout_max.as_millis() as u64;
+        match text.parse() {
+            Ok(ms) if (1..=max_ms).contains(&ms) => {
+                self.timeout = Duration::from_millis(ms);
+                Ok(())
+            }
+            _ => Err(bad_parameter(TIMEOUT_HEADER, format!("must be 1 to {max_ms}"))),
+        }
+    }
+
+    fn read_consistency(&mut self) -> Result<(), Problem> {
+        let level = match self.query("consistency") {
+            None | Some("linearizable") => Consistency::Linearizable,
+            Some("stale") => Consistency::Stale,
+            Some(_) => return Err(bad_parameter("consistency", "must be linearizable or stale")),
+        };
+        self.consistency = match self.query("min_lsn") {
+            None => level,
+            Some(_) if self.query("consistency").is_some() => {
+                return Err(bad_parameter("min_lsn", "give min_lsn or consistency, not both"));
+            }
+            Some(text) => Consistency::AtLeast(
+                parse_positions(text).map_err(|error| bad_parameter("min_lsn", error.to_string()))?,
+            ),
+        };
+        Ok(())
+    }
+}
+
+/// A header as text; refused if it is not text or given twice.
+fn header<'a>(parts: &'a Parts, name: &'static str) -> Result<Option<&'a str>, Problem> {
+    let mut values = parts.headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() && name != "accept" {
+        return Err(bad_parameter(name, "given twice"));
+    }
+    value.to_str().map(Some).map_err(|_| bad_parameter(name, "is not plain text"))
+}

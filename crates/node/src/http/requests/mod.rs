@@ -1,0 +1,7 @@
+//! Requests: what became of one, and how every read is carried out.
+
+mod read;
+mod show;
+
+pub(super) use read::{read, show_view};
+pub(super) use show::show;

@@ -1,0 +1,46 @@
+//! A look at the state, as fresh as the caller asked for.
+
+use hyper::StatusCode;
+use ikada_api::state::{Lsn, ShardId};
+use ikada_replica::call::{Answer, Consistency, Query, Request, View};
+
+use crate::http::answer::{Reply, Stop, add_age, add_positions, json};
+use crate::http::app::App;
+use crate::http::dispatch::{call, mismatch};
+use crate::http::door::Door;
+use crate::http::request::Context;
+
+/// What was seen, where and how old.
+#[derive(Debug)]
+pub(in crate::http) struct Seen {
+    pub(in crate::http) view: View,
+    positions: Vec<(ShardId, Lsn)>,
+    age_ms: u64,
+}
+
+/// Reads.
+pub(in crate::http) async fn read<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    query: Query,
+) -> Result<Seen, Stop> {
+    let request = Request::Read(query, context.consistency.clone());
+    match call(app, context, request, context.routing).await? {
+        Answer::View { view, lsns, age_ms } => Ok(Seen { view, positions: lsns, age_ms }),
+        _ => Err(mismatch("read")),
+    }
+}
+
+/// The answer to a read, labelled with its position and, if stale, its age.
+pub(in crate::http) fn show_view<T: serde::Serialize>(
+    context: &Context,
+    seen: &Seen,
+    document: &T,
+) -> Result<Reply, Stop> {
+    let mut response = json(StatusCode::OK, document)?;
+    add_positions(&mut response, &seen.positions);
+    if context.consistency == Consistency::Stale {
+        add_age(&mut response, seen.age_ms);
+    }
+    Ok(response)
+}

@@ -1,0 +1,45 @@
+//! `POST /v1/tasks/claim`: the next ready tasks, waiting for some if there are none.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use ikada_api::convert::{claim_names, show_grant};
+use ikada_api::state::SessionId;
+use ikada_api::v1::{ClaimAnswer, ClaimRequest};
+use ikada_replica::call::{Answer, ClaimCall, Request};
+
+use crate::http::answer::{Reply, Stop, json};
+use crate::http::app::App;
+use crate::http::dispatch::{call, mismatch};
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::{Context, read_json};
+
+/// A wait ends this long before the caller gives up, so that tasks granted at the last moment still reach it.
+const MARGIN: Duration = Duration::from_millis(250);
+
+pub(in crate::http) async fn claim<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    body: &[u8],
+) -> Result<Reply, Stop> {
+    let request: ClaimRequest = read_json(body)?;
+    let (worker, queues) =
+        claim_names(&request).map_err(|error| problems::bad_field(&error))?;
+    let wait_ms_max = context.timeout.saturating_sub(MARGIN).as_millis() as u64;
+    let claim = ClaimCall {
+        namespace: context.namespace.clone(),
+        worker,
+        session: SessionId(request.session.0),
+        queues,
+        count_max: request.count_max,
+        wait_ms: request.wait_ms.min(wait_ms_max),
+        request: context.key.clone().unwrap_or_else(|| app.door.fresh_request_id()),
+    };
+    match call(app, context, Request::Claim(claim), context.routing).await? {
+        Answer::Claimed(grants) => {
+            json(StatusCode::OK, &ClaimAnswer { tasks: grants.iter().map(show_grant).collect() })
+        }
+        _ => Err(mismatch("claim")),
+    }
+}

@@ -1,0 +1,64 @@
+//! `POST /v1/tasks`: one task, or a list of them.
+
+use hyper::StatusCode;
+use ikada_api::convert::enqueue_order;
+use ikada_api::state::{Command, RequestKey};
+use ikada_api::v1::{EnqueueAnswer, EnqueueBatch, NewTask, OutcomeKind};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::write::write;
+use crate::http::answer::{Reply, Stop, add_positions, json};
+use crate::http::app::App;
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::{Context, check_count, read_json};
+
+/// Tells the two forms of the body apart without judging them.
+#[derive(Deserialize)]
+struct Probe {
+    #[serde(default)]
+    tasks: Option<IgnoredAny>,
+}
+
+pub(in crate::http) async fn enqueue<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    body: &[u8],
+) -> Result<Reply, Stop> {
+    let single = read_json::<Probe>(body)?.tasks.is_none();
+    let tasks = if single {
+        if body.len() > app.limits.task_body_bytes_max {
+            return Err(problems::body_too_large(app.limits.task_body_bytes_max).into());
+        }
+        vec![read_json::<NewTask>(body)?]
+    } else {
+        read_json::<EnqueueBatch>(body)?.tasks
+    };
+    check_count("tasks", tasks.len(), app.limits.items_max)?;
+    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
+    let (mut orders, mut ids) = (Vec::new(), Vec::new());
+    for (position, task) in tasks.iter().enumerate() {
+        let key = RequestKey { id: request.clone(), item: position as u32 };
+        let order = enqueue_order(&context.namespace, key, task).map_err(|error| {
+            let error = if single { error } else { error.inside(&format!("tasks[{position}]")) };
+            problems::bad_field(&error)
+        })?;
+        if let Command::Enqueue(enqueue) = &order.command {
+            ids.push(enqueue.id.to_string());
+        }
+        orders.push(order);
+    }
+    let written = write(app, context, orders, ids, Some(request.as_str())).await?;
+    let (status, items, positions) = if single {
+        let (item, positions) = written.only()?;
+        let created = item.outcome == OutcomeKind::Created;
+        (if created { StatusCode::CREATED } else { StatusCode::OK }, vec![item], positions)
+    } else {
+        (StatusCode::OK, written.items, written.positions)
+    };
+    let document = EnqueueAnswer { request: request.to_string(), tasks: items };
+    let mut response = json(status, &document)?;
+    add_positions(&mut response, &positions);
+    Ok(response)
+}

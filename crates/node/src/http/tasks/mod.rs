@@ -1,0 +1,19 @@
+//! Tasks: one file per verb.
+
+mod cancel;
+mod claim;
+mod enqueue;
+mod list;
+mod renew;
+mod report;
+mod show;
+mod write;
+
+pub(super) use cancel::cancel;
+pub(super) use claim::claim;
+pub(super) use enqueue::enqueue;
+pub(super) use list::list;
+pub(super) use renew::renew;
+pub(super) use report::{complete, fail};
+pub(super) use show::show;
+pub(super) use write::write;

@@ -1,0 +1,135 @@
+//! Sending orders, and what became of each.
+
+use ikada_api::state::{FailNext, Lsn, Order, RefusalCode, Reply as StateReply, ShardId};
+use ikada_api::v1::{ItemOutcome, OutcomeKind, Position};
+use ikada_replica::call::{Answer, Outcome, Request};
+
+use crate::http::answer::Stop;
+use crate::http::app::App;
+use crate::http::dispatch::{call, mismatch};
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::Context;
+
+/// Outcomes of a write, and where they were written.
+#[derive(Debug)]
+pub(in crate::http) struct Written {
+    pub(in crate::http) items: Vec<ItemOutcome>,
+    pub(in crate::http) positions: Vec<(ShardId, Lsn)>,
+}
+
+/// Sends the orders. `ids` names the items in the answer, `request` the key to ask about. When not one item was
+/// decided, the whole request is answered as unknown or unavailable; otherwise each item speaks for itself.
+pub(in crate::http) async fn write<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    orders: Vec<Order>,
+    ids: Vec<String>,
+    request: Option<&str>,
+) -> Result<Written, Stop> {
+    let asked = orders.len();
+    let answer = call(app, context, Request::Write(orders), context.routing).await?;
+    let Answer::Written(outcomes) = answer else { return Err(mismatch("write")) };
+    if outcomes.len() != asked {
+        return Err(mismatch("write"));
+    }
+    let decided = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Reply { .. }));
+    if !decided {
+        return Err(undecided(&outcomes, request));
+    }
+    let mut positions = Vec::new();
+    let mut items = Vec::with_capacity(outcomes.len());
+    for (outcome, id) in outcomes.into_iter().zip(ids) {
+        if let Outcome::Reply { shard, lsn, .. } = &outcome {
+            positions.push((*shard, *lsn));
+        }
+        items.push(show_outcome(outcome, id, request));
+    }
+    Ok(Written { items, positions })
+}
+
+/// One open outcome makes the whole open.
+fn undecided(outcomes: &[Outcome], request: Option<&str>) -> Stop {
+    let unavailable = outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Unavailable(reason) => Some(reason),
+        _ => None,
+    });
+    let open = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown));
+    match unavailable {
+        Some(reason) if !open => problems::unavailable(reason).into(),
+        _ => problems::unknown(request).into(),
+    }
+}
+
+fn show_outcome(outcome: Outcome, id: String, request: Option<&str>) -> ItemOutcome {
+    let blank = |outcome| ItemOutcome {
+        id,
+        outcome,
+        lsn: None,
+        ttl_ms: None,
+        retry_at_ms: None,
+        problem: None,
+    };
+    match outcome {
+        Outcome::Reply { reply, shard, lsn } => {
+            let (kind, retry_at_ms, problem) = show_reply(&reply);
+            ItemOutcome {
+                lsn: Some(Position { shard, lsn }.to_string()),
+                retry_at_ms,
+                problem: problem.map(Box::new),
+                ..blank(kind)
+            }
+        }
+        Outcome::Unknown => ItemOutcome {
+            problem: Some(Box::new(problems::unknown(request))),
+            ..blank(OutcomeKind::Unknown)
+        },
+        Outcome::Unavailable(reason) => ItemOutcome {
+            problem: Some(Box::new(problems::unavailable(&reason))),
+            ..blank(OutcomeKind::Unavailable)
+        },
+    }
+}
+
+fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api::Problem>) {
+    match reply {
+        StateReply::Enqueued { created: true, .. } => (OutcomeKind::Created, None, None),
+        StateReply::Enqueued { created: false, .. } => (OutcomeKind::Existing, None, None),
+        StateReply::Completed => (OutcomeKind::Completed, None, None),
+        StateReply::Failed { next: FailNext::Ready } => (OutcomeKind::Retrying, None, None),
+        StateReply::Failed { next: FailNext::Scheduled { at_ms } } => {
+            (OutcomeKind::Retrying, Some(*at_ms), None)
+        }
+        StateReply::Failed { next: FailNext::Dead } => (OutcomeKind::Dead, None, None),
+        StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
+        StateReply::QueueSet { .. } => (OutcomeKind::Stored, None, None),
+        // No route sends these orders; should one come back, it is a defect and says so.
+        StateReply::Claimed { .. }
+        | StateReply::Expired { .. }
+        | StateReply::Unclaimed
+        | StateReply::Delivered { .. }
+        | StateReply::Acked
+        | StateReply::MembersSet
+        | StateReply::EpochRaised => (OutcomeKind::Refused, None, Some(problems::internal())),
+        StateReply::Refused { code } => show_refusal(*code),
+    }
+}
+
+/// A refusal that time may lift counts as unavailable, so that callers send it again.
+pub(in crate::http) fn show_refusal(
+    code: RefusalCode,
+) -> (OutcomeKind, Option<u64>, Option<ikada_api::Problem>) {
+    let kind = if code.is_transient() { OutcomeKind::Unavailable } else { OutcomeKind::Refused };
+    (kind, None, Some(problems::refusal(code)))
+}
+
+impl Written {
+    /// The only item of a request for one thing; a refusal becomes the answer to the request.
+    pub(in crate::http) fn only(self) -> Result<(ItemOutcome, Vec<(ShardId, Lsn)>), Stop> {
+        let Some(mut item) = self.items.into_iter().next() else { return Err(mismatch("write")) };
+        match item.problem.take() {
+            Some(problem) => Err(Stop::Problem(problem)),
+            None => Ok((item, self.positions)),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What is counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The node's own numbers, since its start unless said otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes of the log on disk, now.
+    pub log_bytes: u64,
+    /// Segments of the log, now.
+    pub log_segments: u64,
+    /// Syncs of the log.
+    pub log_syncs: u64,
+    /// Time spent in syncs.
+    pub log_sync_micros: u64,
+    /// Bytes appended to the log.
+    pub log_appended_bytes: u64,
+    /// Entries appended to the log.
+    pub log_appended_entries: u64,
+    /// Snapshots written.
+    pub snapshots_saved: u64,
+    /// Snapshots that could not be written.
+    pub snapshots_failed: u64,
+    /// Frames sent to peers.
+    pub frames_sent: u64,
+    /// Frames received from peers.
+    pub frames_received: u64,
+    /// Bytes sent to peers.
+    pub bytes_sent: u64,
+    /// Bytes received from peers.
+    pub bytes_received: u64,
+    /// Frames dropped because a peer's queue was full.
+    pub frames_dropped: u64,
+    /// Connections to peers that came about.
+    pub peer_connects: u64,
+    /// Turns of the driver's loop.
+    pub turns: u64,
+    /// Time spent in turns, waiting excluded.
+    pub turn_micros: u64,
+    /// Calls begun.
+    pub calls: u64,
+    /// Role changes.
+    pub role_changes: u64,
+    /// Log lines dropped because nobody took them.
+    pub log_lines_dropped: u64,
+}
+
+/// The client door's own numbers.
+#[derive(Debug, Default)]
+pub struct HttpCounters {
+    /// Answers by class: 1xx to 5xx.
+    classes: [AtomicU64; 5],
+    /// Requests refused because a bound was met (429 and 503).
+    pub shed: AtomicU64,
+    /// Handlers that panicked.
+    pub panics: AtomicU64,
+}
+
+impl HttpCounters {
+    /// Counts an answer.
+    pub fn count(&self, status: u16) {
+        let class = usize::from(status / 100).clamp(1, 5) - 1;
+        self.classes[class].fetch_add(1, Ordering::Relaxed);
+        if matches!(status, 429 | 503) {
+            self.shed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Answers of a class, 1 to 5.
+    pub fn class(&self, class: usize) -> u64 {
+        self.classes[class.clamp(1, 5) - 1].load(Ordering::Relaxed)
+    }
+}
