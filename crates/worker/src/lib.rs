@@ -1,1 +1,13 @@
-//! Placeholder until the crate is written.
+//! Runs tasks: an agent that decides (pure), and a runner that carries it out.
+//!
+//! The agent owns the worker's whole conduct: how many tasks to ask for, when to renew, how long to insist on a report,
+//! how to leave. It sees no clock and no socket, so that the simulator can drive it. The runner is thin: it turns the
+//! agent's wishes into calls of [`ikada_api::Client`] and of the user's handler.
+//!
+//! Leaves out: executors for programs, files and sandboxing.
+
+pub mod agent;
+pub mod run;
+
+pub use agent::{Agent, AgentConfig};
+pub use run::{Handle, Handler, RunConfig, Tally, start};

@@ -1,0 +1,255 @@
+//! The agent's conduct, step by step.
+
+use ikada_api::v1::{ClaimedTask, Number};
+
+use super::*;
+
+/// An agent and what it last asked for.
+struct Bench {
+    agent: Agent,
+    now_ms: u64,
+    outputs: Vec<Output>,
+}
+
+impl Bench {
+    fn new(slots: u32) -> Bench {
+        let config = AgentConfig { slots, drain_ms: 10_000, ..AgentConfig::default() };
+        let mut bench = Bench { agent: Agent::new(config), now_ms: 1_000, outputs: Vec::new() };
+        bench.feed(Input::Tick);
+        bench
+    }
+
+    fn feed(&mut self, input: Input) -> &[Output] {
+        self.outputs.clear();
+        self.agent.step(input, self.now_ms, &mut self.outputs);
+        &self.outputs
+    }
+
+    /// Lets time pass to the next wake-up.
+    fn wake(&mut self) -> &[Output] {
+        self.now_ms = self.agent.next_wake_ms().expect("the agent waits for something").max(self.now_ms);
+        self.feed(Input::Tick)
+    }
+
+    fn grant(&mut self, ids: &[&str]) -> Vec<Ticket> {
+        let tasks = ids.iter().map(|id| task(id)).collect();
+        self.feed(Input::Claimed(Ok(tasks)));
+        self.outputs
+            .iter()
+            .filter_map(|output| match output {
+                Output::Run(ticket, _) => Some(*ticket),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn claims(&self) -> Vec<u32> {
+        self.outputs
+            .iter()
+            .filter_map(|output| match output {
+                Output::Claim { count_max, .. } => Some(*count_max),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        self.outputs
+            .iter()
+            .flat_map(|output| match output {
+                Output::Report(reports) => reports.clone(),
+                _ => Vec::new(),
+            })
+            .collect()
+    }
+
+    fn stopped(&self) -> Option<usize> {
+        self.outputs.iter().find_map(|output| match output {
+            Output::Stopped { abandoned } => Some(*abandoned),
+            _ => None,
+        })
+    }
+}
+
+fn task(id: &str) -> ClaimedTask {
+    ClaimedTask {
+        id: id.to_owned(),
+        queue: "q".to_owned(),
+        fence: Number(7),
+        attempt: 1,
+        max_attempts: 5,
+        ttl_ms: 30_000,
+        payload: None,
+        payload_base64: None,
+    }
+}
+
+#[test]
+fn one_claim_asks_for_all_free_slots() {
+    let mut bench = Bench::new(4);
+    assert_eq!(bench.claims(), vec![4]);
+    bench.feed(Input::Tick);
+    assert!(bench.claims().is_empty(), "one claim at a time");
+    bench.grant(&["a", "b", "c"]);
+    assert_eq!(bench.claims(), vec![1]);
+}
+
+#[test]
+fn more_tasks_than_asked_for_are_left_alone() {
+    let mut bench = Bench::new(2);
+    assert_eq!(bench.grant(&["a", "b", "c"]).len(), 2);
+    assert_eq!(bench.agent.free_slots(), 0);
+    assert!(bench.claims().is_empty());
+}
+
+#[test]
+fn a_failed_claim_is_repeated_later_not_at_once() {
+    let mut bench = Bench::new(1);
+    bench.feed(Input::Claimed(Err(CallFailed)));
+    assert!(bench.claims().is_empty());
+    let before_ms = bench.now_ms;
+    bench.wake();
+    assert!(bench.now_ms > before_ms);
+    assert_eq!(bench.claims(), vec![1]);
+}
+
+#[test]
+fn an_empty_answer_without_a_wait_is_not_a_tight_loop() {
+    let mut bench = Bench::new(1);
+    bench.feed(Input::Claimed(Ok(Vec::new())));
+    assert!(bench.claims().is_empty());
+    bench.wake();
+    assert_eq!(bench.claims(), vec![1]);
+    // After a real long poll the next one follows at once.
+    bench.now_ms += 5_000;
+    bench.feed(Input::Claimed(Ok(Vec::new())));
+    assert_eq!(bench.claims(), vec![1]);
+}
+
+// TQ-15, and requirement 13 of the firsts: a worker outlives leaders.
+#[test]
+fn a_report_is_repeated_until_it_is_settled() {
+    let mut bench = Bench::new(1);
+    let ticket = bench.grant(&["a"])[0];
+    bench.feed(Input::Finished(ticket, Ok(b"1".to_vec())));
+    for _ in 0..50 {
+        assert_eq!(bench.reports().len(), 1);
+        assert!(bench.claims().is_empty(), "the slot is not free before the report is settled");
+        bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Undecided)]));
+        assert!(bench.reports().is_empty());
+        loop {
+            bench.wake();
+            if !bench.reports().is_empty() {
+                break;
+            }
+            if bench.outputs.iter().any(|output| matches!(output, Output::Renew(_))) {
+                bench.feed(Input::Renewed(Vec::new()));
+            }
+        }
+    }
+    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Settled)]));
+    assert_eq!(bench.claims(), vec![1]);
+}
+
+#[test]
+fn finished_tasks_travel_in_one_report() {
+    let mut bench = Bench::new(3);
+    let tickets = bench.grant(&["a", "b", "c"]);
+    bench.feed(Input::Finished(tickets[0], Ok(vec![])));
+    assert_eq!(bench.reports().len(), 1);
+    bench.feed(Input::Finished(tickets[1], Err("broken".into())));
+    bench.feed(Input::Finished(tickets[2], Ok(vec![])));
+    assert!(bench.reports().is_empty(), "one report at a time");
+    bench.feed(Input::Reported(vec![(tickets[0], ReportVerdict::Settled)]));
+    let ids: Vec<String> = bench.reports().into_iter().map(|report| report.claim.id).collect();
+    assert_eq!(ids, ["b", "c"]);
+}
+
+// TQ-18, F-20
+#[test]
+fn a_lost_claim_is_never_reported_and_keeps_its_slot_while_it_runs() {
+    let mut bench = Bench::new(1);
+    let ticket = bench.grant(&["a"])[0];
+    bench.wake();
+    bench.feed(Input::Renewed(vec![(ticket, RenewVerdict::Lost)]));
+    assert!(bench.outputs.iter().any(|output| matches!(output, Output::Lost(lost) if *lost == ticket)));
+    assert!(bench.claims().is_empty());
+    bench.feed(Input::Finished(ticket, Ok(vec![])));
+    assert!(bench.reports().is_empty());
+    assert_eq!(bench.claims(), vec![1]);
+}
+
+// LS-13
+#[test]
+fn renewal_comes_after_a_third_of_the_lifetime_and_repeats_when_undecided() {
+    let mut bench = Bench::new(2);
+    let granted_ms = bench.now_ms;
+    let tickets = bench.grant(&["a", "b"]);
+    bench.wake();
+    assert_eq!(bench.now_ms, granted_ms + 10_000);
+    let [Output::Renew(claims)] = &bench.outputs[..] else { panic!("{:?}", bench.outputs) };
+    assert_eq!(claims.len(), 2);
+    bench.feed(Input::Renewed(vec![
+        (tickets[0], RenewVerdict::Renewed { ttl_ms: 30_000 }),
+        (tickets[1], RenewVerdict::Undecided),
+    ]));
+    bench.wake();
+    assert!(bench.now_ms < granted_ms + 11_000, "an undecided claim is renewed again soon");
+    assert!(matches!(&bench.outputs[..], [Output::Renew(claims)] if claims.len() == 2));
+}
+
+#[test]
+fn a_result_that_is_refused_becomes_a_failure() {
+    let mut bench = Bench::new(1);
+    let ticket = bench.grant(&["a"])[0];
+    bench.feed(Input::Finished(ticket, Ok(vec![0; 9])));
+    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("too large".into()))]));
+    let [report] = &bench.reports()[..] else { panic!("{:?}", bench.outputs) };
+    assert_eq!(report.result, Err("result refused: too large".into()));
+    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("odd".into()))]));
+    assert_eq!(bench.claims(), vec![1], "a failure that is refused is dropped");
+}
+
+#[test]
+fn draining_finishes_what_is_held_and_takes_nothing_new() {
+    let mut bench = Bench::new(2);
+    let ticket = bench.grant(&["a"])[0];
+    bench.feed(Input::Drain);
+    assert_eq!(bench.stopped(), None);
+    // The claim under way may still bring a task; it is run.
+    let late = bench.grant(&["b"])[0];
+    bench.feed(Input::Finished(ticket, Ok(vec![])));
+    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Settled)]));
+    assert!(bench.claims().is_empty());
+    bench.feed(Input::Finished(late, Ok(vec![])));
+    bench.feed(Input::Reported(vec![(late, ReportVerdict::Settled)]));
+    assert_eq!(bench.stopped(), Some(0));
+    assert_eq!(bench.agent.next_wake_ms(), None);
+    assert!(bench.feed(Input::Tick).is_empty());
+}
+
+#[test]
+fn draining_ends_at_its_deadline() {
+    let mut bench = Bench::new(1);
+    bench.grant(&["a"]);
+    bench.feed(Input::Drain);
+    bench.now_ms += 10_000;
+    bench.feed(Input::Tick);
+    assert_eq!(bench.stopped(), Some(1));
+}
+
+#[test]
+fn late_answers_and_unknown_tickets_change_nothing() {
+    let mut bench = Bench::new(1);
+    bench.feed(Input::Reported(vec![(Ticket(9), ReportVerdict::Settled)]));
+    bench.feed(Input::Renewed(vec![(Ticket(9), RenewVerdict::Lost)]));
+    bench.feed(Input::Finished(Ticket(9), Ok(vec![])));
+    let ticket = bench.grant(&["a"])[0];
+    bench.feed(Input::Claimed(Ok(vec![task("stray")])));
+    assert_eq!(bench.agent.free_slots(), 0);
+    bench.feed(Input::Finished(ticket, Ok(vec![1])));
+    bench.feed(Input::Finished(ticket, Ok(vec![2])));
+    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Undecided)]));
+    bench.wake();
+    assert_eq!(bench.reports()[0].result, Ok(vec![1]), "the first result counts");
+}

@@ -1,0 +1,87 @@
+//! Asking for tasks: one claim under way, for all free slots.
+
+use ikada_api::v1::ClaimedTask;
+
+use super::held::{Held, Stage, renew_delay_ms};
+use super::wait::Wait;
+use super::{Agent, CallFailed, Output, Ticket};
+
+#[derive(Debug)]
+pub(super) struct ClaimState {
+    /// When the claim under way began.
+    since_ms: Option<u64>,
+    /// Not before this time.
+    not_before_ms: u64,
+    wait: Wait,
+}
+
+impl ClaimState {
+    pub(super) fn new(wait: Wait) -> ClaimState {
+        ClaimState { since_ms: None, not_before_ms: 0, wait }
+    }
+
+    pub(super) fn under_way(&self) -> bool {
+        self.since_ms.is_some()
+    }
+}
+
+impl Agent {
+    fn wants_tasks(&self) -> bool {
+        self.drain_until_ms.is_none() && !self.claim.under_way() && self.free_slots() > 0
+    }
+
+    pub(super) fn claim_wake_ms(&self) -> Option<u64> {
+        self.wants_tasks().then_some(self.claim.not_before_ms)
+    }
+
+    pub(super) fn offer_claim(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
+        if self.wants_tasks() && now_ms >= self.claim.not_before_ms {
+            self.claim.since_ms = Some(now_ms);
+            let count_max = self.free_slots().min(self.config.claim_max);
+            outputs.push(Output::Claim { count_max, wait_ms: self.config.poll_wait_ms });
+        }
+    }
+
+    pub(super) fn take_claimed(
+        &mut self,
+        answer: Result<Vec<ClaimedTask>, CallFailed>,
+        now_ms: u64,
+        outputs: &mut Vec<Output>,
+    ) {
+        let Some(since_ms) = self.claim.since_ms.take() else { return };
+        let Ok(tasks) = answer else {
+            let pause_ms = self.claim.wait.after_failure(&mut self.random);
+            self.claim.not_before_ms = now_ms.saturating_add(pause_ms);
+            return;
+        };
+        // A server that answers "nothing" without waiting must not be asked in a tight loop.
+        let waited = now_ms.saturating_sub(since_ms) >= self.config.poll_wait_ms / 2;
+        if tasks.is_empty() && !waited {
+            let pause_ms = self.claim.wait.after_failure(&mut self.random);
+            self.claim.not_before_ms = now_ms.saturating_add(pause_ms);
+        } else {
+            self.claim.wait.after_success();
+            self.claim.not_before_ms = now_ms;
+        }
+        // More than was asked for would break the promise of the slots; the surplus expires by itself.
+        let room = self.free_slots() as usize;
+        for task in tasks.into_iter().take(room) {
+            self.hold(task, now_ms, outputs);
+        }
+    }
+
+    fn hold(&mut self, task: ClaimedTask, now_ms: u64, outputs: &mut Vec<Output>) {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        let ttl_ms = u64::from(task.ttl_ms);
+        let held = Held {
+            id: task.id.clone(),
+            fence: task.fence.0,
+            renew_at_ms: now_ms.saturating_add(renew_delay_ms(ttl_ms)),
+            stage: Stage::Running,
+            reporting: false,
+        };
+        self.held.insert(ticket, held);
+        outputs.push(Output::Run(ticket, Box::new(task)));
+    }
+}

@@ -1,0 +1,86 @@
+//! Renewing: one call under way, listing every claim held, in time for the most urgent one.
+
+use super::held::{Stage, renew_delay_ms};
+use super::wait::Wait;
+use super::{Agent, Output, RenewVerdict, Ticket};
+
+#[derive(Debug)]
+pub(super) struct RenewState {
+    under_way: bool,
+    not_before_ms: u64,
+    wait: Wait,
+}
+
+impl RenewState {
+    pub(super) fn new(wait: Wait) -> RenewState {
+        RenewState { under_way: false, not_before_ms: 0, wait }
+    }
+}
+
+impl Agent {
+    /// When the most urgent claim wants to be renewed.
+    fn renew_due_ms(&self) -> Option<u64> {
+        let alive = self.held.values().filter(|held| held.stage != Stage::RunningLost);
+        alive.map(|held| held.renew_at_ms).min()
+    }
+
+    pub(super) fn renew_wake_ms(&self) -> Option<u64> {
+        if self.renew.under_way {
+            return None;
+        }
+        self.renew_due_ms().map(|due_ms| due_ms.max(self.renew.not_before_ms))
+    }
+
+    pub(super) fn offer_renew(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
+        let due = self.renew_wake_ms().is_some_and(|due_ms| now_ms >= due_ms);
+        if !due {
+            return;
+        }
+        self.renew.under_way = true;
+        let alive = self.held.iter().filter(|(_, held)| held.stage != Stage::RunningLost);
+        outputs.push(Output::Renew(alive.map(|(ticket, held)| held.claim(*ticket)).collect()));
+    }
+
+    pub(super) fn take_renewed(
+        &mut self,
+        verdicts: Vec<(Ticket, RenewVerdict)>,
+        now_ms: u64,
+        outputs: &mut Vec<Output>,
+    ) {
+        if !self.renew.under_way {
+            return;
+        }
+        self.renew.under_way = false;
+        for (ticket, verdict) in verdicts {
+            let Some(held) = self.held.get_mut(&ticket) else { continue };
+            match verdict {
+                RenewVerdict::Renewed { ttl_ms } => {
+                    held.renew_at_ms = now_ms.saturating_add(renew_delay_ms(ttl_ms));
+                }
+                RenewVerdict::Undecided => {}
+                RenewVerdict::Lost => self.lose(ticket, outputs),
+            }
+        }
+        // Claims that are still due were not renewed: again soon, not at once.
+        if self.renew_due_ms().is_some_and(|due_ms| due_ms <= now_ms) {
+            let pause_ms = self.renew.wait.after_failure(&mut self.random);
+            self.renew.not_before_ms = now_ms.saturating_add(pause_ms);
+        } else {
+            self.renew.wait.after_success();
+            self.renew.not_before_ms = now_ms;
+        }
+    }
+
+    fn lose(&mut self, ticket: Ticket, outputs: &mut Vec<Output>) {
+        let Some(held) = self.held.get_mut(&ticket) else { return };
+        match held.stage {
+            Stage::Running => {
+                held.stage = Stage::RunningLost;
+                outputs.push(Output::Lost(ticket));
+            }
+            Stage::RunningLost => {}
+            // Not dropped: our own completion, reported meanwhile, also ends the claim. The report tells.
+            Stage::Finished(_) => held.renew_at_ms = u64::MAX,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Reporting: one call under way, all finished tasks in it, repeated until settled or lost.
+
+use super::held::Stage;
+use super::wait::Wait;
+use super::{Agent, Output, Report, ReportVerdict, Ticket};
+
+#[derive(Debug)]
+pub(super) struct ReportState {
+    under_way: bool,
+    not_before_ms: u64,
+    wait: Wait,
+}
+
+impl ReportState {
+    pub(super) fn new(wait: Wait) -> ReportState {
+        ReportState { under_way: false, not_before_ms: 0, wait }
+    }
+}
+
+impl Agent {
+    fn has_reports(&self) -> bool {
+        self.held.values().any(|held| matches!(held.stage, Stage::Finished(_)))
+    }
+
+    pub(super) fn report_wake_ms(&self) -> Option<u64> {
+        (!self.report.under_way && self.has_reports()).then_some(self.report.not_before_ms)
+    }
+
+    pub(super) fn take_finished(&mut self, ticket: Ticket, result: Result<Vec<u8>, String>) {
+        let Some(held) = self.held.get_mut(&ticket) else { return };
+        match held.stage {
+            Stage::Running => held.stage = Stage::Finished(result),
+            Stage::RunningLost => {
+                self.held.remove(&ticket);
+            }
+            Stage::Finished(_) => {}
+        }
+    }
+
+    pub(super) fn offer_report(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
+        if self.report.under_way || now_ms < self.report.not_before_ms {
+            return;
+        }
+        let mut reports = Vec::new();
+        for (ticket, held) in &mut self.held {
+            if let Stage::Finished(result) = &held.stage {
+                if reports.len() == self.config.report_max {
+                    break;
+                }
+                held.reporting = true;
+                let result = result.clone();
+                reports.push(Report { claim: held.claim(*ticket), result });
+            }
+        }
+        if !reports.is_empty() {
+            self.report.under_way = true;
+            outputs.push(Output::Report(reports));
+        }
+    }
+
+    pub(super) fn take_reported(&mut self, verdicts: Vec<(Ticket, ReportVerdict)>, now_ms: u64) {
+        if !self.report.under_way {
+            return;
+        }
+        self.report.under_way = false;
+        for (ticket, verdict) in verdicts {
+            self.settle(ticket, verdict);
+        }
+        // Whatever was in the report and is still here was not settled.
+        let mut unsettled = false;
+        for held in self.held.values_mut() {
+            unsettled |= std::mem::take(&mut held.reporting);
+        }
+        if unsettled {
+            let pause_ms = self.report.wait.after_failure(&mut self.random);
+            self.report.not_before_ms = now_ms.saturating_add(pause_ms);
+        } else {
+            self.report.wait.after_success();
+            self.report.not_before_ms = now_ms;
+        }
+    }
+
+    fn settle(&mut self, ticket: Ticket, verdict: ReportVerdict) {
+        match verdict {
+            ReportVerdict::Settled | ReportVerdict::Lost => {
+                self.held.remove(&ticket);
+            }
+            ReportVerdict::Undecided => {}
+            ReportVerdict::Refused(why) => {
+                let Some(held) = self.held.get_mut(&ticket) else { return };
+                match held.stage {
+                    // The result cannot be taken: the attempt failed, and the reason should be seen.
+                    Stage::Finished(Ok(_)) => {
+                        held.stage = Stage::Finished(Err(format!("result refused: {why}")));
+                        held.reporting = false;
+                    }
+                    // Not even the failure can be taken: nothing is left but to let the claim expire.
+                    _ => {
+                        self.held.remove(&ticket);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The agent's wishes as calls of the client, and the cluster's words as verdicts.
+
+use std::sync::atomic::Ordering;
+
+use ikada_api::v1::{
+    Body, ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest,
+    ItemOutcome, Number, OutcomeKind, RenewItem, RenewRequest,
+};
+
+use super::Context;
+use crate::agent::{CallFailed, Claim, RenewVerdict, Report, ReportVerdict, Ticket};
+
+pub(super) async fn claim(
+    context: &Context,
+    count_max: u32,
+    wait_ms: u64,
+) -> Result<Vec<ClaimedTask>, CallFailed> {
+    let request = ClaimRequest {
+        worker: context.config.worker.clone(),
+        session: Number(context.config.session),
+        queues: context.config.queues.clone(),
+        count_max,
+        wait_ms,
+    };
+    match context.client.claim(&request).await {
+        Ok(answer) => Ok(answer.tasks),
+        Err(_) => Err(CallFailed),
+    }
+}
+
+pub(super) async fn report(
+    context: &Context,
+    reports: Vec<Report>,
+) -> Vec<(Ticket, ReportVerdict)> {
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    for report in reports {
+        match report.result {
+            Ok(result) => done.push((report.claim, result)),
+            Err(error) => failed.push((report.claim, error)),
+        }
+    }
+    let (mut verdicts, others) = tokio::join!(complete(context, done), fail(context, failed));
+    verdicts.extend(others);
+    verdicts
+}
+
+async fn complete(context: &Context, done: Vec<(Claim, Vec<u8>)>) -> Vec<(Ticket, ReportVerdict)> {
+    if done.is_empty() {
+        return Vec::new();
+    }
+    let tickets: Vec<Ticket> = done.iter().map(|(claim, _)| claim.ticket).collect();
+    let items = done.into_iter().map(|(claim, result)| {
+        let Body { json: result, base64: result_base64 } = Body::of(&result);
+        CompleteItem { id: claim.id, fence: Number(claim.fence), result, result_base64 }
+    });
+    let request =
+        CompleteRequest { worker: context.config.worker.clone(), tasks: items.collect() };
+    let verdicts = match context.client.complete(&request).await {
+        Ok(answer) => answer.tasks.iter().map(report_verdict).collect(),
+        Err(error) => vec![call_verdict(&error); tickets.len()],
+    };
+    count(context, &verdicts, &context.counts.completed);
+    tickets.into_iter().zip(verdicts).collect()
+}
+
+async fn fail(context: &Context, failed: Vec<(Claim, String)>) -> Vec<(Ticket, ReportVerdict)> {
+    if failed.is_empty() {
+        return Vec::new();
+    }
+    let tickets: Vec<Ticket> = failed.iter().map(|(claim, _)| claim.ticket).collect();
+    let items = failed.into_iter().map(|(claim, error)| FailItem {
+        id: claim.id,
+        fence: Number(claim.fence),
+        error,
+        retry: true,
+        delay_ms: None,
+    });
+    let request = FailRequest { worker: context.config.worker.clone(), tasks: items.collect() };
+    let verdicts = match context.client.fail(&request).await {
+        Ok(answer) => answer.tasks.iter().map(report_verdict).collect(),
+        Err(error) => vec![call_verdict(&error); tickets.len()],
+    };
+    count(context, &verdicts, &context.counts.failed);
+    tickets.into_iter().zip(verdicts).collect()
+}
+
+fn count(
+    context: &Context,
+    verdicts: &[ReportVerdict],
+    settled: &std::sync::atomic::AtomicU64,
+) {
+    for verdict in verdicts {
+        match verdict {
+            ReportVerdict::Settled => settled.fetch_add(1, Ordering::Relaxed),
+            ReportVerdict::Lost => context.counts.lost.fetch_add(1, Ordering::Relaxed),
+            _ => continue,
+        };
+    }
+}
+
+pub(super) async fn renew(context: &Context, claims: Vec<Claim>) -> Vec<(Ticket, RenewVerdict)> {
+    let tickets: Vec<Ticket> = claims.iter().map(|claim| claim.ticket).collect();
+    let items = claims
+        .into_iter()
+        .map(|claim| RenewItem { id: claim.id, fence: Number(claim.fence) })
+        .collect();
+    let request = RenewRequest { worker: context.config.worker.clone(), tasks: items };
+    match context.client.renew(&request).await {
+        Ok(answer) => tickets.into_iter().zip(answer.tasks.iter().map(renew_verdict)).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Codes that mean: this claim is over.
+fn is_lost(code: &str) -> bool {
+    matches!(code, "stale_fence" | "task_finished" | "task_not_found" | "not_owner")
+}
+
+fn report_verdict(item: &ItemOutcome) -> ReportVerdict {
+    match (item.outcome, &item.problem) {
+        (OutcomeKind::Unknown | OutcomeKind::Unavailable, _) => ReportVerdict::Undecided,
+        (OutcomeKind::Refused, Some(problem)) if is_lost(&problem.code) => ReportVerdict::Lost,
+        (OutcomeKind::Refused, Some(problem)) => ReportVerdict::Refused(problem.to_string()),
+        (OutcomeKind::Refused, None) => ReportVerdict::Refused("no reason given".to_owned()),
+        _ => ReportVerdict::Settled,
+    }
+}
+
+/// What a failed call means for each of its items: a refusal is a word about the report itself (a body over the
+/// limit, say); everything else leaves it open.
+fn call_verdict(error: &ikada_api::client::Error) -> ReportVerdict {
+    match error {
+        ikada_api::client::Error::Refused(problem) => ReportVerdict::Refused(problem.to_string()),
+        _ => ReportVerdict::Undecided,
+    }
+}
+
+fn renew_verdict(item: &ItemOutcome) -> RenewVerdict {
+    match (item.outcome, &item.problem, item.ttl_ms) {
+        (OutcomeKind::Renewed, _, Some(ttl_ms)) => RenewVerdict::Renewed { ttl_ms },
+        (OutcomeKind::Refused, Some(problem), _) if is_lost(&problem.code) => RenewVerdict::Lost,
+        _ => RenewVerdict::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ikada_api::Problem;
+
+    fn item(outcome: OutcomeKind, code: Option<&'static str>) -> ItemOutcome {
+        let problem = code.map(|code| Box::new(Problem::new(409, code, "title", "detail")));
+        ItemOutcome {
+            id: "a".into(),
+            outcome,
+            lsn: None,
+            ttl_ms: None,
+            retry_at_ms: None,
+            problem,
+        }
+    }
+
+    // TQ-18
+    #[test]
+    fn only_the_words_of_a_lost_claim_lose_it() {
+        for code in ["stale_fence", "task_finished", "task_not_found", "not_owner"] {
+            let refused = item(OutcomeKind::Refused, Some(code));
+            assert_eq!(report_verdict(&refused), ReportVerdict::Lost);
+            assert_eq!(renew_verdict(&refused), RenewVerdict::Lost);
+        }
+        let refused = item(OutcomeKind::Refused, Some("too_large"));
+        assert!(matches!(report_verdict(&refused), ReportVerdict::Refused(_)));
+        assert_eq!(renew_verdict(&refused), RenewVerdict::Undecided);
+        assert_eq!(report_verdict(&item(OutcomeKind::Unknown, None)), ReportVerdict::Undecided);
+        assert_eq!(report_verdict(&item(OutcomeKind::Unavailable, None)), ReportVerdict::Undecided);
+        for settled in [OutcomeKind::Completed, OutcomeKind::Retrying, OutcomeKind::Dead] {
+            assert_eq!(report_verdict(&item(settled, None)), ReportVerdict::Settled);
+        }
+    }
+}
