@@ -66,7 +66,10 @@ impl<D: Disk> Log<D> {
         for record in records {
             self.stage(&mut batch, record);
         }
-        assert!(buffer.len() == bytes, "batch has another length than announced");
+        assert!(
+            buffer.len() == bytes,
+            "batch has another length than announced"
+        );
         self.write_batch(buffer)?;
         self.stats.appended_records += records.len() as u64;
         self.stats.appended_bytes += bytes as u64;
@@ -98,7 +101,14 @@ impl<D: Disk> Log<D> {
 
     fn stage(&mut self, batch: &mut Batch<'_>, record: &Record) {
         match record {
-            Record::Entry { shard, term, index, kind, data, context } => {
+            Record::Entry {
+                shard,
+                term,
+                index,
+                kind,
+                data,
+                context,
+            } => {
                 let head = Head {
                     kind: Kind::Entry,
                     tag: *kind,
@@ -111,7 +121,12 @@ impl<D: Disk> Log<D> {
                 let shard = self.shards.get(*shard);
                 stage_entry(shard, &mut self.segments, batch, &head, [data, context]);
             }
-            Record::Hard { shard, term, vote, commit } => {
+            Record::Hard {
+                shard,
+                term,
+                vote,
+                commit,
+            } => {
                 let head = Head {
                     kind: Kind::Hard,
                     tag: 0,
@@ -143,18 +158,33 @@ fn stage_entry(
     payload: [&[u8]; 2],
 ) {
     let (id, index) = (shard.id, head.index);
-    assert!(index > shard.start_index, "shard {id}: entry {index} lies before the log's start");
-    assert!(index <= shard.last_index() + 1, "shard {id}: entry {index} leaves a gap");
+    assert!(
+        index > shard.start_index,
+        "shard {id}: entry {index} lies before the log's start"
+    );
+    assert!(
+        index <= shard.last_index() + 1,
+        "shard {id}: entry {index} leaves a gap"
+    );
     while shard.last_index() >= index {
         if let Some(slot) = shard.slots.pop_back() {
             segments.remove(&slot);
         }
     }
-    let previous = shard.slots.back().map_or(shard.start_chain, |slot| slot.chain);
+    let previous = shard
+        .slots
+        .back()
+        .map_or(shard.start_chain, |slot| slot.chain);
     let offset = batch.base + batch.buffer.len() as u64;
     let chain = batch.put(head, payload, Some(previous));
     let length = (batch.base + batch.buffer.len() as u64 - offset) as u32;
-    let slot = Slot { term: head.term, chain, segment: batch.segment, offset, length };
+    let slot = Slot {
+        term: head.term,
+        chain,
+        segment: batch.segment,
+        offset,
+        length,
+    };
     shard.slots.push_back(slot);
     segments.add(&slot);
     shard.touched = true;
@@ -169,7 +199,10 @@ fn stage_start(
     term: u64,
 ) {
     let (id, start) = (shard.id, shard.start_index);
-    assert!(index >= start, "shard {id}: start {index} lies before the current one, {start}");
+    assert!(
+        index >= start,
+        "shard {id}: start {index} lies before the current one, {start}"
+    );
     // With the entry in hand its followers still continue it; otherwise another history begins here.
     let kept = shard.at(index).filter(|(_, found)| *found == term);
     let keep_from = if kept.is_some() { index } else { u64::MAX };

@@ -49,18 +49,17 @@ pub(super) fn open<D: Disk>(
     identity: &Identity,
     options: LogOptions,
 ) -> Result<(Log<D>, Recovery), OpenError> {
-    disk.make_dir(FOLDER).map_err(doing("making the log's folder"))?;
-    disk.make_dir(QUARANTINE).map_err(doing("making the quarantine folder"))?;
+    disk.make_dir(FOLDER)
+        .map_err(doing("making the log's folder"))?;
+    disk.make_dir(QUARANTINE)
+        .map_err(doing("making the quarantine folder"))?;
     let found = find(&disk, identity)?;
     let mut outcome = replay(&found.segments, &found.votes, found.proven);
-    if !outcome.damaged && outcome.last_batch < found.proven {
+    if outcome.rolled_back {
         let (found, proven) = (outcome.last_batch, found.proven);
         return Err(OpenError::RolledBack { found, proven });
     }
-    let unsure = |shard: &u16| !outcome.windows[shard].hard_sure;
-    if let Some(shard) = outcome.windows.keys().copied().find(unsure)
-        && !found.votes.trusted
-    {
+    if let Some(shard) = lost_vote(&found.votes, &outcome) {
         return Err(OpenError::VoteLost { shard });
     }
     let mut recovery = Recovery::default();
@@ -71,11 +70,29 @@ pub(super) fn open<D: Disk>(
     Ok((log, recovery))
 }
 
+/// A shard whose newest vote may be in neither copy.
+fn lost_vote(votes: &Votes, outcome: &Outcome) -> Option<u16> {
+    // A crash tears the log's tail or one votes file, never both votes files: then the tail is no tail.
+    let tail_doubtful = votes.gone && outcome.cut.is_some();
+    let doubtful = |sure: bool| tail_doubtful || (!sure && !votes.trusted);
+    outcome
+        .windows
+        .iter()
+        .find(|(_, window)| doubtful(window.hard_sure))
+        .map(|(id, _)| *id)
+}
+
 fn find<D: Disk>(disk: &D, identity: &Identity) -> Result<Found, OpenError> {
     let votes = votes::load(disk, identity)?;
     let mut segments = Vec::new();
-    for name in disk.list(FOLDER).map_err(doing("listing the log's folder"))? {
-        let Some(number) = name.strip_suffix(".log").and_then(|digits| digits.parse().ok()) else {
+    for name in disk
+        .list(FOLDER)
+        .map_err(doing("listing the log's folder"))?
+    {
+        let Some(number) = name
+            .strip_suffix(".log")
+            .and_then(|digits| digits.parse().ok())
+        else {
             continue;
         };
         let name = segment_name(number);
@@ -84,7 +101,12 @@ fn find<D: Disk>(disk: &D, identity: &Identity) -> Result<Found, OpenError> {
     }
     let next_number = segments.last().map_or(1, |segment| segment.number + 1);
     let tables = votes.tables.iter().map(|table| table.batch);
-    let proven = segments.iter().map(Scanned::proven).chain(tables).max().unwrap_or(0);
+    let proven = segments
+        .iter()
+        .map(Scanned::proven)
+        .chain(tables)
+        .max()
+        .unwrap_or(0);
     let trims = segments.iter().filter_map(|segment| segment.trim(proven));
     let (low, leftover_damaged) = trims.max_by_key(|trim| trim.0).unwrap_or((1, false));
     let old = segments.iter().filter(|segment| segment.number < low);
@@ -100,34 +122,47 @@ fn find<D: Disk>(disk: &D, identity: &Identity) -> Result<Found, OpenError> {
         void.push(last.number);
         segments.pop();
     }
-    Ok(Found { segments, leftover, leftover_damaged, void, votes, proven, low, next_number })
+    Ok(Found {
+        segments,
+        leftover,
+        leftover_damaged,
+        void,
+        votes,
+        proven,
+        low,
+        next_number,
+    })
 }
 
-/// Cuts what was never acknowledged, durably, before a new segment can follow it.
+/// Cuts what was never acknowledged and makes the rest durable, before a new segment can call it so: what a
+/// killed process wrote may still be in memory only.
 fn cut_tail<D: Disk>(
     disk: &D,
     found: &Found,
     outcome: &Outcome,
     recovery: &mut Recovery,
 ) -> Result<(), OpenError> {
+    let failed = doing("settling the last segment");
     let mut gone = found.void.clone();
     if let Some((position, offset)) = outcome.cut {
-        let segment = &found.segments[position];
-        recovery.torn_bytes = segment.written_after(offset);
-        let mut file = disk.open(&segment.name).map_err(doing("cutting a torn tail"))?;
-        if offset == 0 {
-            gone.push(segment.number);
-        } else {
-            file.set_len(offset as u64).map_err(doing("cutting a torn tail"))?;
-            file.sync().map_err(doing("cutting a torn tail"))?;
+        recovery.torn_bytes = found.segments[position].written_after(offset);
+        let after = if offset == 0 { position } else { position + 1 };
+        gone.extend(found.segments[after..].iter().map(|segment| segment.number));
+    }
+    if let Some(last) = kept(found, outcome.cut).last() {
+        let mut file = disk.open(&last.name).map_err(&failed)?;
+        if let Some((_, offset)) = outcome.cut.filter(|(_, offset)| *offset > 0) {
+            file.set_len(offset as u64).map_err(&failed)?;
         }
-        gone.extend(found.segments[position + 1..].iter().map(|segment| segment.number));
+        file.sync().map_err(&failed)?;
     }
     for number in &gone {
-        disk.remove(&segment_name(*number)).map_err(doing("removing an unfinished segment"))?;
+        disk.remove(&segment_name(*number))
+            .map_err(doing("removing an unfinished segment"))?;
     }
     if !gone.is_empty() {
-        disk.sync_dir(FOLDER).map_err(doing("removing an unfinished segment"))?;
+        disk.sync_dir(FOLDER)
+            .map_err(doing("removing an unfinished segment"))?;
     }
     Ok(())
 }
@@ -145,8 +180,8 @@ fn build<D: Disk>(
     let last_batch = outcome.last_batch.max(found.proven);
     let file = create_segment(&disk, number, options.segment_bytes)
         .map_err(doing("creating a segment"))?;
-    let votes = VoteFiles::open(&disk, found.votes.generation)
-        .map_err(doing("opening the votes files"))?;
+    let votes =
+        VoteFiles::open(&disk, found.votes.generation).map_err(doing("opening the votes files"))?;
     let mut log = Log {
         place: Place::new(identity, number),
         identity: identity.clone(),
@@ -190,7 +225,11 @@ fn build<D: Disk>(
     // Twice, so that both files are whole and new.
     log.write_votes_now()?;
     log.write_votes_now()?;
-    let replaced = if damaged { kept.iter().map(|segment| segment.number).collect() } else { Vec::new() };
+    let replaced = if damaged {
+        kept.iter().map(|segment| segment.number).collect()
+    } else {
+        Vec::new()
+    };
     Ok((log, replaced))
 }
 
@@ -216,7 +255,8 @@ fn clear_old<D: Disk>(
         damaged.extend(&found.leftover);
     } else {
         for number in &found.leftover {
-            disk.remove(&segment_name(*number)).map_err(doing("deleting a segment"))?;
+            disk.remove(&segment_name(*number))
+                .map_err(doing("deleting a segment"))?;
         }
     }
     for number in &damaged {
@@ -227,7 +267,8 @@ fn clear_old<D: Disk>(
             target = format!("{plain}.{copy}");
             copy += 1;
         }
-        disk.rename(&segment_name(*number), &target).map_err(&failed)?;
+        disk.rename(&segment_name(*number), &target)
+            .map_err(&failed)?;
         recovery.quarantined.push(target);
     }
     if !damaged.is_empty() {
@@ -246,7 +287,12 @@ impl<D: Disk> Log<D> {
                 _ => segment.end(),
             };
             let (number, bytes) = (segment.number, end as u64);
-            self.segments.list.push_back(Segment { number, bytes, live_entries: 0, live_bytes: 0 });
+            self.segments.list.push_back(Segment {
+                number,
+                bytes,
+                live_entries: 0,
+                live_bytes: 0,
+            });
         }
         for shard in self.shards.iter() {
             for slot in &shard.slots {
@@ -288,12 +334,20 @@ impl<D: Disk> Log<D> {
         let mut batch = self.batch(&mut buffer);
         batch.begin((to - from) as u64, bytes as u64, self.durable);
         for (position, held) in held.iter().enumerate().take(to).skip(from) {
-            let head = Head { kind: Kind::Copy, batch: batch.number, ..held.frame.head };
+            let head = Head {
+                kind: Kind::Copy,
+                batch: batch.number,
+                ..held.frame.head
+            };
             let offset = batch.base + batch.buffer.len() as u64;
             let cut = held.payload.len() - held.frame.context_length;
             batch.put(&head, [&held.payload[..cut], &held.payload[cut..]], None);
             let slot = &mut self.shards.get(shard).slots[position];
-            *slot = Slot { segment: batch.segment, offset, ..*slot };
+            *slot = Slot {
+                segment: batch.segment,
+                offset,
+                ..*slot
+            };
             let slot = *slot;
             self.segments.add(&slot);
         }

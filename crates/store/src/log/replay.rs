@@ -21,6 +21,8 @@ pub(super) struct Outcome {
     /// Something durable does not read back: the files must not be used again.
     pub(super) damaged: bool,
     pub(super) findings: Vec<String>,
+    /// Nothing is broken, the log merely ends before what is proven: it is an older copy.
+    pub(super) rolled_back: bool,
 }
 
 struct Replay<'a> {
@@ -57,6 +59,8 @@ pub(super) fn replay(segments: &[Scanned], votes: &Votes, proven: u64) -> Outcom
     {
         replay.damage("the end of the log is damaged", bytes);
     }
+    // Judged before the tables speak of batches that are not there.
+    replay.outcome.rolled_back = !replay.outcome.damaged && replay.outcome.last_batch < proven;
     replay.speak(u64::MAX);
     replay.outcome
 }
@@ -66,7 +70,10 @@ impl<'a> Replay<'a> {
     fn admit_tables(&mut self, segments: &[Scanned], votes: &'a Votes) {
         let first = segments.first();
         let origin = first.and_then(|segment| {
-            segment.header.map(|header| header.first_batch).or_else(|| segment.first_batch())
+            segment
+                .header
+                .map(|header| header.first_batch)
+                .or_else(|| segment.first_batch())
         });
         for table in &votes.tables {
             if origin.is_some_and(|origin| table.batch >= origin) {
@@ -161,7 +168,11 @@ impl<'a> Replay<'a> {
             return Some(at);
         }
         if number != next || at < self.batch_end {
-            let text = format!("{}: batch {number} follows batch {}", segment.name, next - 1);
+            let text = format!(
+                "{}: batch {number} follows batch {}",
+                segment.name,
+                next - 1
+            );
             self.damage(&text, self.pending.unwrap_or(0));
         } else if self.pending.is_some() {
             self.only_a_mark(segment);
@@ -177,9 +188,13 @@ impl<'a> Replay<'a> {
     fn follow(&mut self, segment: &Scanned, frame: &Frame) {
         let lost_head =
             frame.head.kind != Kind::Mark && frame.head.batch != self.outcome.last_batch;
-        let lost_batches = frame.head.kind == Kind::Mark && frame.head.index > self.outcome.last_batch;
+        let lost_batches =
+            frame.head.kind == Kind::Mark && frame.head.index > self.outcome.last_batch;
         if lost_head || lost_batches {
-            let text = format!("{}: the head of batch {} is lost", segment.name, frame.head.batch);
+            let text = format!(
+                "{}: the head of batch {} is lost",
+                segment.name, frame.head.batch
+            );
             let bytes = self.pending.take().unwrap_or(0);
             self.damage(&text, bytes);
             self.outcome.last_batch = self.outcome.last_batch.max(frame.head.batch);
@@ -189,12 +204,17 @@ impl<'a> Replay<'a> {
     }
 
     fn window(&mut self, shard: u16) -> &mut Window {
-        self.outcome.windows.entry(shard).or_insert_with(Window::new)
+        self.outcome
+            .windows
+            .entry(shard)
+            .or_insert_with(Window::new)
     }
 
     fn only_a_mark(&mut self, segment: &Scanned) {
         self.outcome.damaged = true;
-        self.outcome.findings.push(format!("{}: only a mark was lost", segment.name));
+        self.outcome
+            .findings
+            .push(format!("{}: only a mark was lost", segment.name));
     }
 
     fn damage(&mut self, text: &str, bytes: u64) {
@@ -222,7 +242,8 @@ impl<'a> Replay<'a> {
         let window = self.window(proof.shard);
         if !window.prove(proof) {
             let (shard, index) = (proof.shard, proof.last_index);
-            let text = format!("{source} says shard {shard} ends at entry {index}: entries are lost");
+            let text =
+                format!("{source} says shard {shard} ends at entry {index}: entries are lost");
             self.outcome.damaged = true;
             self.outcome.findings.push(text);
         }
@@ -231,7 +252,9 @@ impl<'a> Replay<'a> {
     fn apply(&mut self, segment: &Scanned, at: usize, frame: &Frame) {
         let head = frame.head;
         let payload = || {
-            segment.bytes.slice(frame.payload_at..frame.payload_at + frame.payload_length)
+            segment
+                .bytes
+                .slice(frame.payload_at..frame.payload_at + frame.payload_length)
         };
         match head.kind {
             Kind::Batch | Kind::Trim => {}
@@ -240,22 +263,35 @@ impl<'a> Replay<'a> {
                     self.prove(&proof, &segment.name);
                 }
             }
-            Kind::Entry => self.window(head.shard).entry(*frame, payload(), segment.number, at as u64),
+            Kind::Entry => {
+                self.window(head.shard)
+                    .entry(*frame, payload(), segment.number, at as u64)
+            }
             Kind::Copy => {
-                if !self.window(head.shard).copy(*frame, payload(), segment.number, at as u64) {
+                if !self
+                    .window(head.shard)
+                    .copy(*frame, payload(), segment.number, at as u64)
+                {
                     let text = format!("{}: copy of entry {} differs", segment.name, head.index);
                     self.outcome.damaged = true;
                     self.outcome.findings.push(text);
                 }
             }
-            Kind::Hard => self.window(head.shard).hard(head.term, head.chain, head.index),
-            Kind::Start => self.window(head.shard).start(head.index, head.term, head.chain, head.tag == 1),
+            Kind::Hard => self
+                .window(head.shard)
+                .hard(head.term, head.chain, head.index),
+            Kind::Start => {
+                self.window(head.shard)
+                    .start(head.index, head.term, head.chain, head.tag == 1)
+            }
             Kind::Base => self.base(segment, frame, &payload()),
         }
     }
 
     fn base(&mut self, segment: &Scanned, frame: &Frame, payload: &[u8]) {
-        let Some(tail) = BaseTail::decode(payload) else { return };
+        let Some(tail) = BaseTail::decode(payload) else {
+            return;
+        };
         let head = frame.head;
         let window = self.window(head.shard);
         let first_word = !window.is_seen();
@@ -266,7 +302,10 @@ impl<'a> Replay<'a> {
             window.set_end(tail.proof.last_index);
         }
         if !window.set_base(&tail.proof, tail.commit, tail.floor) {
-            let text = format!("{} and its checkpoint disagree on shard {}", segment.name, head.shard);
+            let text = format!(
+                "{} and its checkpoint disagree on shard {}",
+                segment.name, head.shard
+            );
             self.outcome.damaged = true;
             self.outcome.findings.push(text);
         }

@@ -60,7 +60,14 @@ pub(super) fn scan(
             None => break false,
         }
     };
-    Ok(Scanned { number, name, bytes, header, runs, clean_end })
+    Ok(Scanned {
+        number,
+        name,
+        bytes,
+        header,
+        runs,
+        clean_end,
+    })
 }
 
 fn frame_at(bytes: &[u8], at: usize, place: &Place) -> Option<Frame> {
@@ -78,7 +85,11 @@ fn check_owner(
 ) -> Result<(), OpenError> {
     let file = name.to_owned();
     if header.format != FORMAT {
-        return Err(OpenError::Format { file, found: header.format, known: FORMAT });
+        return Err(OpenError::Format {
+            file,
+            found: header.format,
+            known: FORMAT,
+        });
     }
     let facts = [
         ("cluster", header.cluster, identity.cluster),
@@ -87,11 +98,19 @@ fn check_owner(
     ];
     for (what, found, expected) in facts {
         if found != expected {
-            return Err(OpenError::Foreign { file, what, found, expected });
+            return Err(OpenError::Foreign {
+                file,
+                what,
+                found,
+                expected,
+            });
         }
     }
     if header.number != number {
-        return Err(OpenError::Misplaced { file, found: header.number });
+        return Err(OpenError::Misplaced {
+            file,
+            found: header.number,
+        });
     }
     Ok(())
 }
@@ -124,7 +143,9 @@ impl Scanned {
             Kind::Mark => frame.head.index,
             _ => 0,
         });
-        let header = self.header.map_or(0, |header| header.first_batch.saturating_sub(1));
+        let header = self
+            .header
+            .map_or(0, |header| header.first_batch.saturating_sub(1));
         frames.fold(header, u64::max)
     }
 
@@ -135,16 +156,20 @@ impl Scanned {
 
     /// The highest bound below which segments are not needed, stated in a batch up to `proven`.
     pub(super) fn trim(&self, proven: u64) -> Option<(u64, bool)> {
-        let trims = self.all_frames().filter(|(_, frame)| {
-            frame.head.kind == Kind::Trim && frame.head.batch <= proven
-        });
-        trims.map(|(_, frame)| (frame.head.index, frame.head.tag == 1)).max_by_key(|trim| trim.0)
+        let trims = self
+            .all_frames()
+            .filter(|(_, frame)| frame.head.kind == Kind::Trim && frame.head.batch <= proven);
+        trims
+            .map(|(_, frame)| (frame.head.index, frame.head.tag == 1))
+            .max_by_key(|trim| trim.0)
     }
 
     /// Bytes from an offset to the last one that is not zero.
     pub(super) fn written_after(&self, offset: usize) -> u64 {
         let rest = self.bytes.get(offset..).unwrap_or_default();
-        rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
+        rest.iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |last| last as u64 + 1)
     }
 
     /// End of the last valid frame.

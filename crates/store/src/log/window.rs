@@ -48,7 +48,10 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new() -> Window {
-        Window { hard_sure: true, ..Window::default() }
+        Window {
+            hard_sure: true,
+            ..Window::default()
+        }
     }
 
     /// Something was lost that could have been anything, up to this many records.
@@ -84,7 +87,8 @@ impl Window {
 
     fn note_commit(&mut self, commit: u64) {
         self.commit = self.commit.max(commit);
-        if self.entries.get(&commit).is_some_and(|held| held.epoch == self.epoch) {
+        // After a hole an entry may sit on a predecessor that was replaced inside it.
+        if self.epoch == 0 && self.entries.contains_key(&commit) {
             self.safe = self.safe.max(commit);
         }
     }
@@ -97,7 +101,16 @@ impl Window {
         }
         self.entries.split_off(&index);
         let epoch = self.epoch;
-        self.entries.insert(index, Held { frame, payload, segment, offset, epoch });
+        self.entries.insert(
+            index,
+            Held {
+                frame,
+                payload,
+                segment,
+                offset,
+                epoch,
+            },
+        );
         self.last_index = index;
         self.unaccounted = 0;
         self.settle_floor();
@@ -115,7 +128,16 @@ impl Window {
             self.epoch += 1;
         }
         let epoch = self.epoch;
-        self.entries.insert(index, Held { frame, payload, segment, offset, epoch });
+        self.entries.insert(
+            index,
+            Held {
+                frame,
+                payload,
+                segment,
+                offset,
+                epoch,
+            },
+        );
         agrees
     }
 
@@ -125,8 +147,16 @@ impl Window {
             return;
         }
         (self.start_index, self.start_term, self.start_chain) = (index, term, chain);
-        self.entries = if kept { self.entries.split_off(&(index + 1)) } else { BTreeMap::new() };
-        self.last_index = if kept { self.last_index.max(index) } else { index };
+        self.entries = if kept {
+            self.entries.split_off(&(index + 1))
+        } else {
+            BTreeMap::new()
+        };
+        self.last_index = if kept {
+            self.last_index.max(index)
+        } else {
+            index
+        };
         self.settle_floor();
     }
 
@@ -161,7 +191,8 @@ impl Window {
         let agrees = same_chain && index == self.last_index;
         if !agrees {
             self.epoch += 1;
-            self.entries.split_off(&(if same_chain { index + 1 } else { index }));
+            self.entries
+                .split_off(&(if same_chain { index + 1 } else { index }));
             self.last_index = index;
         }
         let epoch = self.epoch;
@@ -182,7 +213,12 @@ impl Window {
         let mut previous = self.start_chain;
         let (mut usable, mut believed) = (self.start_index, self.safe.max(self.start_index));
         for (index, held) in &self.entries {
-            let linked = link(previous, &held.frame.head, held.frame.context_length, &held.payload);
+            let linked = link(
+                previous,
+                &held.frame.head,
+                held.frame.context_length,
+                &held.payload,
+            );
             let good = linked == held.frame.head.chain || planted::active(Bug::TornTailKept);
             if *index != usable + 1 || !good {
                 break;
@@ -245,7 +281,12 @@ impl Window {
             floor,
             damaged,
         };
-        Settled { recovered, shard, held: self.entries.into_values().collect(), broken }
+        Settled {
+            recovered,
+            shard,
+            held: self.entries.into_values().collect(),
+            broken,
+        }
     }
 }
 
