@@ -100,9 +100,9 @@ impl Consensus {
     }
 
     /// Takes a message that came from `from`. Snapshot messages are taken by `snapshot_offered` only.
-    pub fn receive(&mut self, from: NodeId, message: Message, _now_ms: u64) {
+    pub fn receive(&mut self, from: NodeId, message: Message, now_ms: u64) {
         if let Some(shard) = self.shards.get_mut(&message.shard) {
-            shard.receive(from, message);
+            shard.receive(from, message, now_ms);
         }
     }
 

@@ -136,10 +136,14 @@ impl Shard {
             self.raw.raft.become_follower(term, raft::INVALID_ID);
             self.settle(Cause::Change);
         }
-        // A refusal depends on the membership only, so that all members refuse alike and nothing changes.
         if self.raw.raft.apply_conf_change(&step.to_engine()).is_ok() {
             self.settle(Cause::Change);
             self.note_conf(index, out);
+        } else {
+            // Leaders propose only what fits, so that the memberships must have diverged.
+            self.fault(format!(
+                "committed change {index} does not fit the membership"
+            ));
         }
     }
 

@@ -47,6 +47,8 @@ pub(crate) struct Shard {
     pending: VecDeque<persist::Pending>,
     /// Highest index handed out for applying.
     emitted: u64,
+    /// Highest index that the caller has applied or installed.
+    applied: u64,
     reads: reads::Reads,
     /// Present while the log is damaged.
     repair: Option<repair::Repair>,

@@ -14,7 +14,6 @@ use crate::entry::Entry;
 use crate::errors::OpenError;
 use crate::log::MemoryLog;
 use crate::outbox::{Reason, RoleChange};
-use crate::planted::{self, Bug};
 
 impl Shard {
     pub(crate) fn open(
@@ -47,6 +46,7 @@ impl Shard {
             seen: roles::View::default(),
             pending: VecDeque::new(),
             emitted: start.index,
+            applied: start.index,
             reads: reads::Reads::default(),
             repair,
             timers: timers::Timers::default(),
@@ -99,10 +99,7 @@ fn check(shard: ShardId, recovered: &Recovered) -> Result<(), OpenError> {
             });
         }
         let is_ordered = entry.term >= term && entry.term <= recovered.term;
-        // Planted defects write logs and terms that only the checkers may find.
-        let is_planted =
-            planted::active(Bug::StaleSuffixKept) || planted::active(Bug::TermNotPersisted);
-        if !is_ordered && !is_planted {
+        if !is_ordered {
             return Err(OpenError::TermOrder {
                 shard,
                 index: entry.index,

@@ -50,22 +50,32 @@ impl Shard {
         }) {
             self.raw.on_persist_ready(pending.number);
             self.released.extend(pending.held);
-            if let Some(index) = pending.snapshot {
-                self.raw.advance_apply_to(index);
-            }
         }
+        self.advance_applied();
         self.settle(Cause::Other);
     }
 
     /// All entries up to and including `index` are applied.
     pub(crate) fn applied(&mut self, index: u64) {
+        let emitted = self.emitted;
         assert!(
-            index <= self.emitted,
-            "entry {index} was applied but never handed out"
+            index <= emitted,
+            "entry {index} is applied but only {emitted} was handed out"
         );
-        if index > self.raw.raft.raft_log.applied && self.installing.is_none() {
-            self.raw.advance_apply_to(index);
+        if index > self.applied {
+            self.applied = index;
+            self.advance_applied();
             self.settle(Cause::Other);
+        }
+    }
+
+    /// Tells the engine how far the state is. It must not hear of more than is durable: an installed snapshot
+    /// may be ahead of the log's restart.
+    fn advance_applied(&mut self) {
+        let log = &self.raw.raft.raft_log;
+        let reachable = self.applied.min(log.committed).min(log.persisted);
+        if reachable > log.applied {
+            self.raw.advance_apply_to(reachable);
         }
     }
 }

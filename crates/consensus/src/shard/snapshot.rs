@@ -58,6 +58,7 @@ impl Shard {
     pub(crate) fn snapshot_installed(&mut self, start: Start, _conf: Conf) {
         if self.installing.is_some_and(|index| index <= start.index) {
             self.installing = None;
+            self.applied = self.applied.max(start.index);
             self.release();
         }
     }

@@ -17,9 +17,14 @@ const TRANSFER: &[u8] = b"CampaignTransfer";
 
 impl Shard {
     /// Takes a message that came from `from`.
-    pub(crate) fn receive(&mut self, from: NodeId, message: Message) {
-        if message.kind != MessageKind::Snapshot {
-            self.step(from, message);
+    pub(crate) fn receive(&mut self, from: NodeId, message: Message, now_ms: u64) {
+        let kind = message.kind;
+        if kind == MessageKind::Snapshot {
+            return;
+        }
+        self.step(from, message);
+        if kind == MessageKind::Vote && self.vote() == Some(from) {
+            self.yield_to_candidate(now_ms);
         }
     }
 

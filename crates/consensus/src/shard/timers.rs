@@ -112,6 +112,13 @@ impl Shard {
         }
     }
 
+    /// This node voted for another: a short timer must not disturb that one before it can be heard.
+    pub(super) fn yield_to_candidate(&mut self, now_ms: u64) {
+        if self.timers.campaign_at_ms.is_some() {
+            self.timers.campaign_at_ms = Some(now_ms + self.rng.u64(RETRY_WAIT_MS));
+        }
+    }
+
     /// A message to `peer` was probably lost.
     pub(crate) fn peer_unreachable(&mut self, peer: NodeId) {
         if self.is_leader() && peer != self.node {

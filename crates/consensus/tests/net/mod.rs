@@ -52,6 +52,8 @@ pub struct Net {
     sent: u64,
     /// Leader of each term.
     pub leaders: BTreeMap<u64, NodeId>,
+    /// Membership after each change entry that was applied anywhere, by index.
+    pub confs: BTreeMap<u64, Conf>,
     /// What was applied anywhere, by index.
     pub history: BTreeMap<u64, Entry>,
     /// One line per observable output, for comparisons of whole runs.
@@ -92,6 +94,7 @@ impl Net {
             wire: BTreeMap::new(),
             sent: 0,
             leaders: BTreeMap::new(),
+            confs: BTreeMap::new(),
             history: BTreeMap::new(),
             trace: Vec::new(),
             tune,
@@ -154,12 +157,17 @@ impl Net {
     pub fn kill_loudly(&mut self, node: NodeId) {
         self.kill(node);
         // Whoever sees a closed connection has read all that came over it.
-        self.wire.retain(|_, (from, _, _)| *from != node);
+        self.drop_sent(node);
         for peer in self.running() {
             let now_ms = self.now_ms;
             self.at(peer).peer_gone(node, now_ms);
             self.work(peer);
         }
+    }
+
+    /// Loses what a node has sent and nobody received yet.
+    pub fn drop_sent(&mut self, node: NodeId) {
+        self.wire.retain(|_, (from, _, _)| *from != node);
     }
 
     pub fn running(&self) -> Vec<NodeId> {
@@ -330,19 +338,31 @@ impl Net {
         lines.collect()
     }
 
-    /// Proposes at the leader and waits until it is applied there.
+    /// Proposes at the leader and waits until it is applied there; again elsewhere if that leader falls.
     pub fn commit(&mut self, payload: &str) -> u64 {
-        let leader = self.settle();
-        let (_, index) = self
-            .propose(leader, payload)
-            .expect("a settled leader accepts");
-        let done = self.run_until(5_000, |net| net.nodes[&leader].applied >= index);
-        assert!(
-            done,
-            "{payload} was not applied within 5 s (seed {})",
-            self.seed
-        );
-        index
+        for _ in 0..5 {
+            let leader = self.settle();
+            let Ok((term, index)) = self.propose(leader, payload) else {
+                continue;
+            };
+            let is_over = |net: &Net| {
+                let is_applied = net.nodes[&leader].applied >= index;
+                is_applied || net.see(leader).term(SHARD) != term
+            };
+            assert!(
+                self.run_until(5_000, is_over),
+                "{payload} hangs (seed {})",
+                self.seed
+            );
+            if self
+                .history
+                .get(&index)
+                .is_some_and(|entry| entry.term == term)
+            {
+                return index;
+            }
+        }
+        panic!("{payload} finds no lasting leader (seed {})", self.seed);
     }
 
     pub fn propose(

@@ -1,7 +1,7 @@
 //! Does what a node's outbox asks for, and checks it.
 
 use bytes::Bytes;
-use ikada_consensus::{Entry, NodeId, Outbox, Role, RoleChange, SnapshotNeed};
+use ikada_consensus::{Entry, EntryKind, NodeId, Outbox, Role, RoleChange, SnapshotNeed};
 
 use super::{Net, Packet, SHARD};
 
@@ -36,6 +36,7 @@ impl Net {
             for (_, entries) in &out.apply {
                 self.apply(node, entries);
             }
+            self.check_reads(node, &out);
             let found = self.nodes.get_mut(&node).expect("known node");
             found
                 .reads
@@ -77,6 +78,9 @@ impl Net {
                 "node {node} applies in order"
             );
             found.applied = entry.index;
+            if !self.history.contains_key(&entry.index) {
+                self.check_quorum(node, entry);
+            }
             let first = self
                 .history
                 .entry(entry.index)
@@ -99,25 +103,45 @@ impl Net {
                 entry.index
             );
         }
+        if let Some(change) = entries
+            .last()
+            .filter(|entry| entry.kind == EntryKind::Change)
+        {
+            let conf = self
+                .see(node)
+                .conf_at(SHARD, change.index)
+                .expect("just applied");
+            let first = self
+                .confs
+                .entry(change.index)
+                .or_insert_with(|| conf.clone());
+            assert_eq!(
+                first, &conf,
+                "node {node} has another membership (seed {})",
+                self.seed
+            );
+        }
         let applied = self.nodes[&node].applied;
         self.at(node).applied(SHARD, applied);
     }
 
-    /// R6: what anybody applies is synced on a majority of every half of the membership.
+    /// R6: what anybody applies is synced on a majority of every half of a membership that was in force. The
+    /// engine switches when it applies, so an entry may still be counted by the membership before.
     fn check_quorum(&self, node: NodeId, entry: &Entry) {
-        let conf = self
-            .see(node)
-            .conf_at(SHARD, entry.index - 1)
-            .expect("a recent entry");
-        for half in [&conf.voters, &conf.voters_outgoing] {
+        let is_majority = |half: &[NodeId]| {
             let holds = |voter: &&NodeId| self.nodes[voter].disk.held(entry);
-            let holders = half.iter().filter(holds).count();
-            let seed = self.seed;
-            assert!(
-                half.is_empty() || holders > half.len() / 2,
-                "{entry:?} is applied by {node} but durable on {holders} of {half:?} (seed {seed})"
-            );
-        }
+            half.is_empty() || half.iter().filter(holds).count() > half.len() / 2
+        };
+        let recent = (1..=entry.index.min(40))
+            .filter_map(|back| self.see(node).conf_at(SHARD, entry.index - back));
+        let is_durable = recent
+            .into_iter()
+            .any(|conf| is_majority(&conf.voters) && is_majority(&conf.voters_outgoing));
+        assert!(
+            is_durable,
+            "{entry:?} is applied by {node} but not durable (seed {})",
+            self.seed
+        );
     }
 
     /// R10: a read sees everything that was applied anywhere before it was asked.
