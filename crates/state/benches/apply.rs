@@ -94,10 +94,21 @@ fn batches(orders: impl Iterator<Item = Order>) -> Vec<Vec<u8>> {
     all
 }
 
+/// Time this thread spent on a processor, so that a busy machine does not blur the figure.
+fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds as f64 / 1e9)
+}
+
 fn measure(label: &str, commands: usize, work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), processor_seconds());
     work();
-    let seconds = start.elapsed().as_secs_f64();
+    let elapsed = start.elapsed().as_secs_f64();
+    let seconds = match (before, processor_seconds()) {
+        (Some(before), Some(after)) => after - before,
+        _ => elapsed,
+    };
     println!("{label:<40} {:>12.0} commands/s", commands as f64 / seconds);
     seconds
 }
@@ -132,6 +143,46 @@ fn lifecycle(label: &str, tasks: usize, with_request: bool) {
         "  together",
         commands as f64 / seconds
     );
+}
+
+/// All three verbs in turn on a queue that stays short, as on a healthy cluster.
+fn steady(tasks: usize, with_request: bool) {
+    let mut run = Run::new();
+    let mut seconds = [0.0; 3];
+    let timed = |run: &mut Run, entry: &[u8], seconds: &mut f64| {
+        let (start, before) = (Instant::now(), processor_seconds());
+        let replies = run.apply(entry);
+        *seconds += match (before, processor_seconds()) {
+            (Some(before), Some(after)) => after - before,
+            _ => start.elapsed().as_secs_f64(),
+        };
+        replies
+    };
+    for round in 0..tasks / BATCH_ORDERS {
+        let numbers = round * BATCH_ORDERS..(round + 1) * BATCH_ORDERS;
+        let mut builder = BatchBuilder::new();
+        numbers.for_each(|number| builder.push(&enqueue(number, with_request)));
+        timed(&mut run, &builder.finish(1), &mut seconds[0]);
+        let mut builder = BatchBuilder::new();
+        (0..BATCH_ORDERS).for_each(|_| builder.push(&claim()));
+        let replies = timed(&mut run, &builder.finish(1), &mut seconds[1]);
+        let mut builder = BatchBuilder::new();
+        for reply in replies {
+            let Reply::Claimed { tasks } = reply else {
+                continue;
+            };
+            tasks
+                .into_iter()
+                .for_each(|grant| builder.push(&complete(grant.id, grant.fence)));
+        }
+        timed(&mut run, &builder.finish(1), &mut seconds[2]);
+    }
+    println!("steady: {tasks} tasks, request ids {with_request}");
+    for (label, seconds) in ["  enqueue", "  claim", "  complete"].iter().zip(seconds) {
+        println!("{label:<40} {:>12.0} commands/s", tasks as f64 / seconds);
+    }
+    let together = 3.0 * tasks as f64 / seconds.iter().sum::<f64>();
+    println!("{:<40} {together:>12.0} commands/s", "  together");
 }
 
 fn resident_bytes() -> u64 {
@@ -185,11 +236,15 @@ fn memory(label: &str, tasks: usize, with_request: bool) {
 }
 
 fn main() {
+    if std::env::args().any(|argument| argument == "--lifecycle") {
+        lifecycle("deep", 1_000_000, false);
+        steady(1_000_000, false);
+        return steady(1_000_000, true);
+    }
     memory("memory, no request ids", 1_000_000, false);
     memory("memory, with request ids", 500_000, true);
-    for _ in 0..2 {
-        lifecycle("shallow", 50_000, false);
-        lifecycle("deep", 500_000, false);
-        lifecycle("deep with request ids", 500_000, true);
-    }
+    lifecycle("deep", 500_000, false);
+    lifecycle("deep with request ids", 500_000, true);
+    steady(1_000_000, false);
+    steady(1_000_000, true);
 }

@@ -24,7 +24,12 @@ impl BitSet {
             if word >= level.len() {
                 level.resize(word + 1, 0);
             }
+            let before = level[word];
             level[word] |= 1 << (position % WORD_BITS);
+            if before != 0 {
+                // The levels above know this word already.
+                break;
+            }
             position /= WORD_BITS;
         }
         self.length += 1;

@@ -11,6 +11,9 @@ use minicbor::encode::{Encode, Encoder, Error as EncodeError, Write};
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
+/// The namespace of callers that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
 /// How much of a refused value an error repeats, so that errors stay small.
 const SHOWN_CHARS_MAX: usize = 32;
 
@@ -44,7 +47,7 @@ fn broken_rule(value: &str) -> Option<&'static str> {
 }
 
 macro_rules! name_type {
-    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $well_known:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
@@ -65,6 +68,12 @@ macro_rules! name_type {
             /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+
+            /// A shared copy of a name so common that it is not worth allocating.
+            fn well_known(value: &str) -> Option<Self> {
+                let well_known: fn(&str) -> Option<Self> = $well_known;
+                well_known(value)
             }
         }
 
@@ -93,6 +102,9 @@ macro_rules! name_type {
         impl<'b, C> Decode<'b, C> for $name {
             fn decode(decoder: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
                 let value = decoder.str()?;
+                if let Some(known) = Self::well_known(value) {
+                    return Ok(known);
+                }
                 match broken_rule(value) {
                     None => Ok(Self(Arc::from(value))),
                     Some(rule) => Err(DecodeError::message(rule)),
@@ -105,32 +117,37 @@ macro_rules! name_type {
 name_type!(
     /// Owner of queues, tasks and requests; every key begins with it.
     Namespace,
-    "namespace"
+    "namespace",
+    |value| (value == DEFAULT_NAMESPACE).then(Namespace::default)
 );
 name_type!(
     /// Name of a queue inside its namespace.
     QueueName,
-    "queue name"
+    "queue name",
+    |_| None
 );
 name_type!(
     /// Name of a task, unique inside its namespace.
     TaskId,
-    "task id"
+    "task id",
+    |_| None
 );
 name_type!(
     /// Idempotency key of a client request.
     RequestId,
-    "request id"
+    "request id",
+    |_| None
 );
 name_type!(
     /// Name of a worker process.
     WorkerId,
-    "worker id"
+    "worker id",
+    |_| None
 );
 
 impl Default for Namespace {
     fn default() -> Self {
-        static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("default"));
+        static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(DEFAULT_NAMESPACE));
         Self(DEFAULT.clone())
     }
 }

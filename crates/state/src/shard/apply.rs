@@ -34,7 +34,7 @@ impl Shard {
             }
         };
         let mut batch = Batch::default();
-        batch.effects.reserve(frame.len() * 4);
+        batch.effects.reserve(frame.len() * 2);
         self.core.time_ms = self.core.time_ms.max(frame.time_ms);
         self.promote_due(&mut batch);
         self.retain_by_age(&mut batch);

@@ -64,8 +64,7 @@ impl Shard {
         }
         match self.claim(batch, namespace, order) {
             Err(code) => Reply::refused(code),
-            Ok(slots) => {
-                let marks = self.grant_marks(&slots);
+            Ok(marks) => {
                 let reply = self.repeat_grants(&marks);
                 // An empty answer is not remembered: the same request may wait for work and ask again.
                 if let (Some(key), false) = (request, marks.is_empty()) {
@@ -81,7 +80,7 @@ impl Shard {
         batch: &mut Batch,
         namespace: &Namespace,
         order: &Claim,
-    ) -> Result<Vec<u32>, RefusalCode> {
+    ) -> Result<Vec<GrantMark>, RefusalCode> {
         let limits = &self.core.limits;
         if order.queues.is_empty() || order.max == 0 || order.max > limits.claim_tasks_max {
             return Err(RefusalCode::BadValue);
@@ -97,29 +96,29 @@ impl Shard {
                 !self.core.queues[*queue as usize].settings.paused && !queues.contains(queue)
             }));
         }
-        let mut slots = Vec::new();
+        let mut marks = Vec::new();
         if queues.is_empty() {
-            return Ok(slots);
+            return Ok(marks);
         }
         let mut bytes = 0;
         let mut turn = (self.core.grants % queues.len() as u64) as usize;
-        while !queues.is_empty() && slots.len() < order.max as usize && bytes < bytes_max {
+        while !queues.is_empty() && marks.len() < order.max as usize && bytes < bytes_max {
             turn %= queues.len();
             let Some(slot) = self.index.lines[queues[turn] as usize].first_ready() else {
                 queues.remove(turn);
                 continue;
             };
             let Some(fence) = self.next_fence() else {
-                if slots.is_empty() {
+                if marks.is_empty() {
                     return Err(RefusalCode::FenceExhausted);
                 }
                 break;
             };
             bytes += self.grant(batch, slot, fence, order);
-            slots.push(slot);
+            marks.push(GrantMark { slot, fence });
             turn += 1;
         }
-        Ok(slots)
+        Ok(marks)
     }
 
     /// Grants one ready task; tells the size of its payload.
@@ -148,17 +147,6 @@ impl Shard {
         }
         self.core.grants += 1;
         Some(Fence::new(self.core.epoch, self.core.grants))
-    }
-
-    fn grant_marks(&self, slots: &[u32]) -> Vec<GrantMark> {
-        let mark = |slot: &u32| {
-            let task = self.core.tasks.get(*slot)?;
-            Some(GrantMark {
-                slot: *slot,
-                fence: task.fence,
-            })
-        };
-        slots.iter().filter_map(mark).collect()
     }
 
     /// The grants that are still live, as first answered.

@@ -50,15 +50,17 @@ impl Shard {
         if result_bytes > self.core.limits.result_bytes_max as usize {
             return Err(RefusalCode::TooLarge);
         }
-        let first = self.past_outcome(namespace, &order.id, order.fence, &order.worker)?;
-        if first == Some(AttemptOutcome::Completed) {
+        let slot = self
+            .find_task(namespace, &order.id)
+            .ok_or(RefusalCode::TaskNotFound)?;
+        if self.past_outcome(slot, order.fence, &order.worker)? == Some(AttemptOutcome::Completed) {
             return Ok(());
         }
-        let slot = self.live_claim(namespace, &order.id, order.fence, Some(&order.worker));
-        let slot = match slot {
-            Err(code) => self.planted_completion(namespace, &order.id).ok_or(code)?,
-            Ok(slot) => slot,
-        };
+        if let Err(code) = self.check_claim(slot, order.fence, Some(&order.worker))
+            && !self.is_planted_completion(slot)
+        {
+            return Err(code);
+        }
         let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);
         self.change_task(batch, slot, |task| {
             task.state = TaskState::Done;
@@ -74,30 +76,23 @@ impl Shard {
         Ok(())
     }
 
-    /// With a defect planted, the slot whose completion is wrongly accepted.
-    fn planted_completion(&self, namespace: &Namespace, id: &TaskId) -> Option<u32> {
-        let slot = self.find_task(namespace, id)?;
-        let state = self.core.tasks.get(slot)?.state;
-        let wrong = match state {
-            TaskState::Claimed => planted::active(Bug::CompleteStaleFence),
-            TaskState::Cancelled => planted::active(Bug::CancelLosesToCompletion),
+    /// Whether a planted defect wrongly accepts this completion.
+    fn is_planted_completion(&self, slot: u32) -> bool {
+        match self.core.tasks.get(slot).map(|task| task.state) {
+            Some(TaskState::Claimed) => planted::active(Bug::CompleteStaleFence),
+            Some(TaskState::Cancelled) => planted::active(Bug::CancelLosesToCompletion),
             _ => false,
-        };
-        wrong.then_some(slot)
+        }
     }
 
-    /// How the attempt of a fence ended, if it has ended and is kept. Refused if the task is unknown or
-    /// the attempt was another worker's.
+    /// How the attempt of a fence ended, if it has ended and is kept. Refused if the attempt was
+    /// another worker's.
     pub(crate) fn past_outcome(
         &self,
-        namespace: &Namespace,
-        id: &TaskId,
+        slot: u32,
         fence: Fence,
         worker: &WorkerId,
     ) -> Result<Option<AttemptOutcome>, RefusalCode> {
-        let slot = self
-            .find_task(namespace, id)
-            .ok_or(RefusalCode::TaskNotFound)?;
         let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
         let attempt = task
             .history
@@ -113,17 +108,26 @@ impl Shard {
         Ok(ended.then_some(attempt.outcome))
     }
 
-    /// The slot of a task whose live claim has this fence (and worker, if one is named).
+    /// The slot of a task whose live claim has this fence.
     pub(crate) fn live_claim(
         &self,
         namespace: &Namespace,
         id: &TaskId,
         fence: Fence,
-        worker: Option<&WorkerId>,
     ) -> Result<u32, RefusalCode> {
         let slot = self
             .find_task(namespace, id)
             .ok_or(RefusalCode::TaskNotFound)?;
+        self.check_claim(slot, fence, None).map(|()| slot)
+    }
+
+    /// Refuses unless the task's live claim has this fence (and worker, if one is named).
+    pub(crate) fn check_claim(
+        &self,
+        slot: u32,
+        fence: Fence,
+        worker: Option<&WorkerId>,
+    ) -> Result<(), RefusalCode> {
         let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
         if task.fence != fence {
             return Err(RefusalCode::StaleFence);
@@ -137,7 +141,7 @@ impl Shard {
         let holder = task.history.as_ref().map(|history| &history.newest.worker);
         match worker {
             Some(worker) if holder != Some(worker) => Err(RefusalCode::NotOwner),
-            _ => Ok(slot),
+            _ => Ok(()),
         }
     }
 }

@@ -31,7 +31,7 @@ impl Shard {
     ) -> Reply {
         let found = match planted::active(Bug::ExpireUnfenced) {
             true => self.any_claim(namespace, &order.id),
-            false => self.live_claim(namespace, &order.id, order.fence, None),
+            false => self.live_claim(namespace, &order.id, order.fence),
         };
         let slot = match found {
             Ok(slot) => slot,
@@ -56,6 +56,6 @@ impl Shard {
             .find_task(namespace, id)
             .ok_or(RefusalCode::TaskNotFound)?;
         let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
-        self.live_claim(namespace, id, task.fence, None)
+        self.live_claim(namespace, id, task.fence)
     }
 }

@@ -69,7 +69,10 @@ impl Shard {
         namespace: &Namespace,
         order: Fail,
     ) -> Result<FailNext, RefusalCode> {
-        match self.past_outcome(namespace, &order.id, order.fence, &order.worker)? {
+        let slot = self
+            .find_task(namespace, &order.id)
+            .ok_or(RefusalCode::TaskNotFound)?;
+        match self.past_outcome(slot, order.fence, &order.worker)? {
             Some(AttemptOutcome::FailedDead) => return Ok(FailNext::Dead),
             Some(AttemptOutcome::Failed { ready_ms: 0 }) => return Ok(FailNext::Ready),
             Some(AttemptOutcome::Failed { ready_ms }) => {
@@ -77,7 +80,7 @@ impl Shard {
             }
             _ => {}
         }
-        let slot = self.live_claim(namespace, &order.id, order.fence, Some(&order.worker))?;
+        self.check_claim(slot, order.fence, Some(&order.worker))?;
         let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
         let next = self.next_after_fail(task, &order);
         let cut = order

@@ -27,7 +27,7 @@ impl Shard {
         namespace: &Namespace,
         order: &Unclaim,
     ) -> Reply {
-        let slot = match self.live_claim(namespace, &order.id, order.fence, None) {
+        let slot = match self.live_claim(namespace, &order.id, order.fence) {
             Ok(slot) => slot,
             Err(code) => return Reply::refused(code),
         };
