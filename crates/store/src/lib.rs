@@ -20,9 +20,9 @@ pub mod snapshot;
 
 mod codec;
 
-pub use disk::{Disk, DiskFile, RealDisk, SimCounters, SimDisk};
+pub use disk::{Disk, DiskFile, FolderLock, RealDisk, SimCounters, SimDisk};
 pub use identity::{Identity, IdentityError};
 pub use log::{
     Fault, Log, LogOptions, LogStats, OpenError, Record, RecoveredEntry, RecoveredShard, Recovery,
 };
-pub use snapshot::{Manifest, SnapshotError, SnapshotWriter, Snapshots};
+pub use snapshot::{Chunk, Manifest, SnapshotError, SnapshotWriter, Snapshots};

@@ -176,3 +176,13 @@ fn planned_faults_strike_once() {
     assert!(file.write_at(0, b"never").is_err());
     assert_eq!(disk.files(), [("a".to_owned(), 105)]);
 }
+
+#[test]
+fn a_folder_has_one_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let claim = RealDisk::open(folder.path()).unwrap().lock().unwrap();
+    let second = RealDisk::open(folder.path()).unwrap();
+    assert_eq!(second.lock().unwrap_err().kind(), ErrorKind::ResourceBusy);
+    drop(claim);
+    second.lock().unwrap();
+}

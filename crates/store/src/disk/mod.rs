@@ -11,7 +11,7 @@ mod real;
 mod sim;
 mod sim_crash;
 
-pub use real::RealDisk;
+pub use real::{FolderLock, RealDisk, RealFile};
 pub use sim::{SimCounters, SimDisk, SimFile};
 
 use std::io;

@@ -3,7 +3,7 @@
 //! Plain system calls only, so that fault injection from outside sees each of them.
 
 use super::{Disk, DiskFile, check_name, parent};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,25 @@ impl RealDisk {
         Ok(RealDisk {
             root: Arc::new(root),
         })
+    }
+
+    /// Claims the folder for this process until the claim is dropped: two processes must never write to it.
+    pub fn lock(&self) -> io::Result<FolderLock> {
+        let path = self.root.join("lock");
+        let mut options = OpenOptions::new();
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::Error(error) => error,
+            TryLockError::WouldBlock => {
+                let text = format!("{} is in use by another process", self.root.display());
+                io::Error::new(io::ErrorKind::ResourceBusy, text)
+            }
+        })?;
+        Ok(FolderLock { _file: file })
     }
 
     /// The root folder's path.
@@ -113,6 +132,12 @@ impl Disk for RealDisk {
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
         File::open(self.dir_path(dir)?)?.sync_all()
     }
+}
+
+/// A claim on a folder. The operating system gives it up when the process dies, however it dies.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: File,
 }
 
 /// A file of the operating system.

@@ -118,3 +118,15 @@ pub enum OpenError {
     #[error(transparent)]
     Fault(#[from] Fault),
 }
+
+impl OpenError {
+    /// Whether only space is missing: the log is unharmed and can be opened once there is some.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            OpenError::Io { source, .. } => crate::disk::is_full(source),
+            OpenError::Fault(fault) => matches!(fault, Fault::DiskFull { .. }),
+            _ => false,
+        }
+    }
+}

@@ -17,6 +17,7 @@ use super::window::Held;
 use super::{FOLDER, Fault, Log, LogOptions, LogStats, segment_name};
 use crate::disk::{Disk, DiskFile};
 use crate::identity::Identity;
+use crate::planted::{self, Bug};
 use bytes::Bytes;
 use std::io;
 
@@ -74,11 +75,11 @@ pub(super) fn open<D: Disk>(
 fn lost_vote(votes: &Votes, outcome: &Outcome) -> Option<u16> {
     // A crash tears the log's tail or one votes file, never both votes files: then the tail is no tail.
     let tail_doubtful = votes.gone && outcome.cut.is_some();
-    let doubtful = |sure: bool| tail_doubtful || (!sure && !votes.trusted);
+    let doubtful = |unsure: bool| tail_doubtful || (unsure && !votes.trusted);
     outcome
         .windows
         .iter()
-        .find(|(_, window)| doubtful(window.hard_sure))
+        .find(|(_, window)| doubtful(window.hard_unsure))
         .map(|(id, _)| *id)
 }
 
@@ -177,7 +178,10 @@ fn build<D: Disk>(
     recovery: &mut Recovery,
 ) -> Result<(Log<D>, Vec<u64>), OpenError> {
     let number = found.next_number;
-    let last_batch = outcome.last_batch.max(found.proven);
+    let mut last_batch = outcome.last_batch.max(found.proven);
+    if planted::active(Bug::MiddleCut) {
+        last_batch = outcome.last_batch;
+    }
     let file = create_segment(&disk, number, options.segment_bytes)
         .map_err(doing("creating a segment"))?;
     let votes =

@@ -62,14 +62,18 @@ enum Found {
 pub(super) fn load<D: Disk>(disk: &D, identity: &Identity) -> Result<Votes, OpenError> {
     let first = load_one(disk, SLOTS[0], identity)?;
     let second = load_one(disk, SLOTS[1], identity)?;
-    let mut votes = Votes::default();
-    votes.trusted = match (&first, &second) {
+    let trusted = match (&first, &second) {
         (Found::Table(_), Found::Table(_)) | (Found::Absent, Found::Absent) => true,
         // Only the very first write finds its sibling missing.
         (Found::Absent, Found::Table(only)) => only.generation == 1,
         _ => false,
     };
-    votes.gone = matches!((&first, &second), (Found::Bad, Found::Bad));
+    let gone = matches!((&first, &second), (Found::Bad, Found::Bad));
+    let mut votes = Votes {
+        trusted,
+        gone,
+        ..Votes::default()
+    };
     let mark = load_one(disk, MARK, identity)?;
     for found in [first, second, mark] {
         if let Found::Table(table) = found {

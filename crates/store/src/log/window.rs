@@ -31,8 +31,8 @@ pub(super) struct Window {
     commit: u64,
     /// The log itself spoke of this shard.
     seen: bool,
-    /// Nothing that could hold a newer term or vote was lost.
-    pub(super) hard_sure: bool,
+    /// Something was lost that could have held a newer term or vote.
+    pub(super) hard_unsure: bool,
     start_index: u64,
     start_term: u64,
     start_chain: u64,
@@ -47,17 +47,10 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new() -> Window {
-        Window {
-            hard_sure: true,
-            ..Window::default()
-        }
-    }
-
     /// Something was lost that could have been anything, up to this many records.
     pub(super) fn hole(&mut self, records_max: u64) {
         self.epoch += 1;
-        self.hard_sure = false;
+        self.hard_unsure = true;
         self.unaccounted += records_max.max(1);
     }
 
@@ -74,7 +67,7 @@ impl Window {
         if term >= self.term {
             (self.term, self.vote) = (term, vote);
         }
-        self.hard_sure = true;
+        self.hard_unsure = false;
         self.note_commit(commit);
     }
 
@@ -177,7 +170,7 @@ impl Window {
     pub(super) fn prove(&mut self, proof: &Proof) -> bool {
         self.raise(proof.term, proof.vote);
         self.seen = true;
-        self.hard_sure = true;
+        self.hard_unsure = false;
         self.unaccounted = 0;
         let index = proof.last_index;
         if index < self.start_index {

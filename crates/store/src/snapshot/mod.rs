@@ -11,7 +11,7 @@ mod load;
 mod manifest;
 mod write;
 
-pub use manifest::Manifest;
+pub use manifest::{Chunk, Manifest};
 pub use write::SnapshotWriter;
 
 use crate::disk::Disk;
