@@ -102,7 +102,11 @@ pub const ROUTES: &[Route] = &[
             LIMIT,
         ],
         answer: Some(of::<v1::TaskPage>),
-        ..look("/v1/tasks", Operation::ListTasks, "List tasks, a page at a time, in no particular order.")
+        ..look(
+            "/v1/tasks",
+            Operation::ListTasks,
+            "List tasks, a page at a time, in no particular order.",
+        )
     },
     Route {
         body: Some(of::<v1::ClaimRequest>),

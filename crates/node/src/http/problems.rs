@@ -16,25 +16,89 @@ const RETRY_SOON_S: u32 = 1;
 pub(super) fn refusal(code: RefusalCode) -> Problem {
     use RefusalCode as Code;
     let (status, title, detail) = match code {
-        Code::BadCommand => (400, "command not understood", "the cluster does not know this command; all nodes may not run the same version yet"),
+        Code::BadCommand => (
+            400,
+            "command not understood",
+            "the cluster does not know this command; all nodes may not run the same version yet",
+        ),
         Code::BadValue => (400, "value out of bounds", "a field is outside its bounds"),
-        Code::TooLarge => (413, "too large", "the payload, result or list is too large; put big data into files and pass their names"),
-        Code::Conflict => (409, "task exists", "a task with this id exists with another body; choose another id"),
-        Code::IdempotencyConflict => (409, "key used before", "this Idempotency-Key was used with another body; choose a fresh key"),
-        Code::TaskNotFound => (404, "no such task", "the task does not exist, or was removed after its retention time"),
-        Code::TaskFinished => (409, "task finished", "the task is finished and cannot change any more"),
-        Code::StaleFence => (409, "claim lost", "the fence is not that of the live claim: another attempt has taken over"),
-        Code::NotOwner => (409, "not the claimant", "the claim belongs to another worker"),
-        Code::QueueFull => (429, "queue full", "as many tasks wait as may; try again when some are done"),
-        Code::TooManyQueues => (429, "too many queues", "as many queues exist as may; use an existing one"),
-        Code::OutboxGap => (503, "message out of order", "a message between shards came early; it is sent again"),
-        Code::OutboxFull => (503, "shards are behind", "too many changes wait for other shards; try again"),
-        Code::WrongShard => (500, "wrong shard", "the command was sent to a shard that does not own it"),
-        Code::VersionConflict => (409, "settings changed", "the settings have another version by now; read them again"),
-        Code::FenceExhausted => (503, "fences used up", "the shard can grant no more claims; an operator must raise its restore epoch"),
+        Code::TooLarge => (
+            413,
+            "too large",
+            "the payload, result or list is too large; put big data into files and pass their names",
+        ),
+        Code::Conflict => (
+            409,
+            "task exists",
+            "a task with this id exists with another body; choose another id",
+        ),
+        Code::IdempotencyConflict => (
+            409,
+            "key used before",
+            "this Idempotency-Key was used with another body; choose a fresh key",
+        ),
+        Code::TaskNotFound => (
+            404,
+            "no such task",
+            "the task does not exist, or was removed after its retention time",
+        ),
+        Code::TaskFinished => (
+            409,
+            "task finished",
+            "the task is finished and cannot change any more",
+        ),
+        Code::StaleFence => (
+            409,
+            "claim lost",
+            "the fence is not that of the live claim: another attempt has taken over",
+        ),
+        Code::NotOwner => (
+            409,
+            "not the claimant",
+            "the claim belongs to another worker",
+        ),
+        Code::QueueFull => (
+            429,
+            "queue full",
+            "as many tasks wait as may; try again when some are done",
+        ),
+        Code::TooManyQueues => (
+            429,
+            "too many queues",
+            "as many queues exist as may; use an existing one",
+        ),
+        Code::OutboxGap => (
+            503,
+            "message out of order",
+            "a message between shards came early; it is sent again",
+        ),
+        Code::OutboxFull => (
+            503,
+            "shards are behind",
+            "too many changes wait for other shards; try again",
+        ),
+        Code::WrongShard => (
+            500,
+            "wrong shard",
+            "the command was sent to a shard that does not own it",
+        ),
+        Code::VersionConflict => (
+            409,
+            "settings changed",
+            "the settings have another version by now; read them again",
+        ),
+        Code::FenceExhausted => (
+            503,
+            "fences used up",
+            "the shard can grant no more claims; an operator must raise its restore epoch",
+        ),
     };
     let problem = Problem::new(status, code.as_str(), title, detail);
-    if code.is_transient() { problem.with_retry_after_s(RETRY_SOON_S) } else { problem }
+    if code.is_transient() {
+        problem.with_retry_after_s(RETRY_SOON_S)
+    } else {
+        problem
+    }
 }
 
 /// A refusal of an administrative order.
@@ -82,7 +146,8 @@ pub(super) fn unknown(request: Option<&str>) -> Problem {
             Problem::new(504, "unknown", title, detail).with_request(request)
         }
         None => {
-            let detail = "the request may or may not have been carried out; sending it again is safe";
+            let detail =
+                "the request may or may not have been carried out; sending it again is safe";
             Problem::new(504, "unknown", title, detail)
         }
     }
@@ -102,7 +167,11 @@ pub(super) fn bad_parameter(name: &str, detail: impl Into<String>) -> Problem {
 
 /// A body that is not what the route takes.
 pub(super) fn bad_json(detail: impl Into<String>, field: Option<String>) -> Problem {
-    let code = if field.is_some() { "unknown_field" } else { "bad_json" };
+    let code = if field.is_some() {
+        "unknown_field"
+    } else {
+        "bad_json"
+    };
     let problem = Problem::new(400, code, "bad request body", detail);
     match field {
         Some(field) => problem.with_field(field),
@@ -118,7 +187,9 @@ pub(super) fn too_deep(depth_max: usize) -> Problem {
 
 /// A body over its bound.
 pub(super) fn body_too_large(bytes_max: usize) -> Problem {
-    let detail = format!("the body may have at most {bytes_max} bytes; split the list, or put big data into files");
+    let detail = format!(
+        "the body may have at most {bytes_max} bytes; split the list, or put big data into files"
+    );
     Problem::new(413, "too_large", "body too large", detail)
 }
 
@@ -130,13 +201,23 @@ pub(super) fn bad_count(field: &str, items_max: usize) -> Problem {
 
 /// A body that did not arrive.
 pub(super) fn body_incomplete() -> Problem {
-    Problem::new(408, "body_incomplete", "body incomplete", "the body did not arrive whole in time")
+    Problem::new(
+        408,
+        "body_incomplete",
+        "body incomplete",
+        "the body did not arrive whole in time",
+    )
 }
 
 /// A body that is not JSON by its own word.
 pub(super) fn bad_media_type() -> Problem {
     let detail = "send Content-Type: application/json";
-    Problem::new(415, "unsupported_media_type", "unsupported media type", detail)
+    Problem::new(
+        415,
+        "unsupported_media_type",
+        "unsupported media type",
+        detail,
+    )
 }
 
 /// A path that is too long.
@@ -156,7 +237,10 @@ pub(super) fn no_route(path: &str) -> Problem {
 pub(super) fn bad_method(method: &str, verbs: &[Verb]) -> Problem {
     let allowed: Vec<&str> = verbs.iter().map(|verb| verb.as_str()).collect();
     let shown: String = method.chars().take(20).collect();
-    let detail = format!("{shown} is not possible here; possible: {}", allowed.join(", "));
+    let detail = format!(
+        "{shown} is not possible here; possible: {}",
+        allowed.join(", ")
+    );
     Problem::new(405, "bad_method", "method not allowed", detail)
 }
 
@@ -167,7 +251,8 @@ pub(super) fn foreign_origin(detail: impl Into<String>) -> Problem {
 
 /// A bound of this door is met.
 pub(super) fn door_full(what: &'static str) -> Problem {
-    let detail = format!("this node serves as many {what} as it may; try again, or ask another node");
+    let detail =
+        format!("this node serves as many {what} as it may; try again, or ask another node");
     Problem::new(429, "overloaded", "overloaded", detail).with_retry_after_s(RETRY_SOON_S)
 }
 
@@ -179,9 +264,16 @@ pub(super) fn not_found(code: &'static str, what: &str, name: &str) -> Problem {
 
 /// The leader is known but not where clients reach it (B4-54).
 pub(super) fn no_leader_address(node: u64) -> Problem {
-    let detail = format!("node {node} leads, but its client address is not known; ask without Ikada-Routing: redirect");
-    Problem::new(503, "leader_address_unknown", "leader address unknown", detail)
-        .with_retry_after_s(RETRY_SOON_S)
+    let detail = format!(
+        "node {node} leads, but its client address is not known; ask without Ikada-Routing: redirect"
+    );
+    Problem::new(
+        503,
+        "leader_address_unknown",
+        "leader address unknown",
+        detail,
+    )
+    .with_retry_after_s(RETRY_SOON_S)
 }
 
 /// The node cannot serve yet.
@@ -205,7 +297,11 @@ mod tests {
             let problem = refusal(*code);
             assert_eq!(problem.code, code.as_str());
             // A transient refusal must say when to come back; a final one must not invite a retry.
-            assert_eq!(problem.retry_after_s.is_some(), code.is_transient(), "{code:?}");
+            assert_eq!(
+                problem.retry_after_s.is_some(),
+                code.is_transient(),
+                "{code:?}"
+            );
             let retryable = matches!(problem.status, 429 | 503);
             assert!(!code.is_transient() || retryable, "{code:?}");
         }
@@ -214,7 +310,10 @@ mod tests {
     #[test]
     fn an_unknown_outcome_says_how_to_find_out() {
         let problem = unknown(Some("r7"));
-        assert_eq!((problem.status, problem.request.as_deref()), (504, Some("r7")));
+        assert_eq!(
+            (problem.status, problem.request.as_deref()),
+            (504, Some("r7"))
+        );
         assert!(problem.detail.contains("GET /v1/requests/r7"));
         assert!(problem.detail.contains("Idempotency-Key: r7"));
     }

@@ -17,15 +17,38 @@ pub fn render(
     http: &HttpCounters,
 ) -> String {
     let mut page = Page::default();
-    let labels = format!("version=\"{}\",node=\"{}\"", escape(&info.version), info.node);
+    let labels = format!(
+        "version=\"{}\",node=\"{}\"",
+        escape(&info.version),
+        info.node
+    );
     page.family("ikada_info", "gauge", "The program and the node.");
     page.sample("ikada_info", &labels, 1);
-    page.one("ikada_start_time_seconds", "gauge", "When the process started.", info.started_wall_ms / 1000);
+    page.one(
+        "ikada_start_time_seconds",
+        "gauge",
+        "When the process started.",
+        info.started_wall_ms / 1000,
+    );
     shards(&mut page, status);
     peers(&mut page, status);
-    page.one("ikada_calls_waiting", "gauge", "Calls waiting for an answer.", status.calls_waiting as u64);
-    page.one("ikada_claims_parked", "gauge", "Claims waiting for work.", status.claims_parked as u64);
-    page.family("ikada_clock_offset_ms", "gauge", "This node's wall clock minus the voters' median.");
+    page.one(
+        "ikada_calls_waiting",
+        "gauge",
+        "Calls waiting for an answer.",
+        status.calls_waiting as u64,
+    );
+    page.one(
+        "ikada_claims_parked",
+        "gauge",
+        "Claims waiting for work.",
+        status.claims_parked as u64,
+    );
+    page.family(
+        "ikada_clock_offset_ms",
+        "gauge",
+        "This node's wall clock minus the voters' median.",
+    );
     page.signed("ikada_clock_offset_ms", status.clock_offset_ms);
     node(&mut page, counters);
     doors(&mut page, http);
@@ -35,17 +58,49 @@ pub fn render(
 fn shards(page: &mut Page, status: &NodeStatus) {
     type Value = fn(&ShardStatus) -> u64;
     let families: [(&str, &str, Value); 11] = [
-        ("ikada_shard_is_leader", "Whether this node leads the shard.", |s| u64::from(s.role == Role::Leader)),
-        ("ikada_shard_has_leader", "Whether a leader is known.", |s| u64::from(s.leader.is_some())),
+        (
+            "ikada_shard_is_leader",
+            "Whether this node leads the shard.",
+            |s| u64::from(s.role == Role::Leader),
+        ),
+        (
+            "ikada_shard_has_leader",
+            "Whether a leader is known.",
+            |s| u64::from(s.leader.is_some()),
+        ),
         ("ikada_shard_term", "Current term.", |s| s.term),
-        ("ikada_shard_commit_index", "Highest committed index.", |s| s.commit),
-        ("ikada_shard_applied_index", "Index of the state.", |s| s.applied.index),
-        ("ikada_shard_last_index", "Last index of the log.", |s| s.last_index),
-        ("ikada_shard_repairing", "Whether the log is being fetched again.", |s| u64::from(s.repairing)),
-        ("ikada_tasks_scheduled", "Tasks waiting for their time.", |s| s.scheduled),
-        ("ikada_tasks_ready", "Tasks waiting for a worker.", |s| s.ready),
-        ("ikada_tasks_claimed", "Tasks held by workers.", |s| s.claimed),
-        ("ikada_tasks_finished_kept", "Finished tasks still listed.", |s| s.finished),
+        (
+            "ikada_shard_commit_index",
+            "Highest committed index.",
+            |s| s.commit,
+        ),
+        ("ikada_shard_applied_index", "Index of the state.", |s| {
+            s.applied.index
+        }),
+        ("ikada_shard_last_index", "Last index of the log.", |s| {
+            s.last_index
+        }),
+        (
+            "ikada_shard_repairing",
+            "Whether the log is being fetched again.",
+            |s| u64::from(s.repairing),
+        ),
+        (
+            "ikada_tasks_scheduled",
+            "Tasks waiting for their time.",
+            |s| s.scheduled,
+        ),
+        ("ikada_tasks_ready", "Tasks waiting for a worker.", |s| {
+            s.ready
+        }),
+        ("ikada_tasks_claimed", "Tasks held by workers.", |s| {
+            s.claimed
+        }),
+        (
+            "ikada_tasks_finished_kept",
+            "Finished tasks still listed.",
+            |s| s.finished,
+        ),
     ];
     for (name, about, value) in families {
         page.family(name, "gauge", about);
@@ -56,33 +111,115 @@ fn shards(page: &mut Page, status: &NodeStatus) {
 }
 
 fn peers(page: &mut Page, status: &NodeStatus) {
-    page.family("ikada_peer_connected", "gauge", "Whether a connection to the peer stands.");
+    page.family(
+        "ikada_peer_connected",
+        "gauge",
+        "Whether a connection to the peer stands.",
+    );
     for peer in &status.peers {
-        page.sample("ikada_peer_connected", &format!("peer=\"{}\"", peer.node), u64::from(peer.connected));
+        page.sample(
+            "ikada_peer_connected",
+            &format!("peer=\"{}\"", peer.node),
+            u64::from(peer.connected),
+        );
     }
 }
 
 fn node(page: &mut Page, counters: &Counters) {
-    page.one("ikada_log_bytes", "gauge", "Bytes of the log on disk.", counters.log_bytes);
-    page.one("ikada_log_segments", "gauge", "Segments of the log on disk.", counters.log_segments);
+    page.one(
+        "ikada_log_bytes",
+        "gauge",
+        "Bytes of the log on disk.",
+        counters.log_bytes,
+    );
+    page.one(
+        "ikada_log_segments",
+        "gauge",
+        "Segments of the log on disk.",
+        counters.log_segments,
+    );
     let rising = [
-        ("ikada_log_syncs_total", "Syncs of the log.", counters.log_syncs),
-        ("ikada_log_sync_microseconds_total", "Time spent in syncs.", counters.log_sync_micros),
-        ("ikada_log_appended_bytes_total", "Bytes appended to the log.", counters.log_appended_bytes),
-        ("ikada_log_appended_entries_total", "Entries appended to the log.", counters.log_appended_entries),
-        ("ikada_snapshots_saved_total", "Snapshots written.", counters.snapshots_saved),
-        ("ikada_snapshots_failed_total", "Snapshots that could not be written.", counters.snapshots_failed),
-        ("ikada_peer_frames_sent_total", "Frames sent to peers.", counters.frames_sent),
-        ("ikada_peer_frames_received_total", "Frames received from peers.", counters.frames_received),
-        ("ikada_peer_bytes_sent_total", "Bytes sent to peers.", counters.bytes_sent),
-        ("ikada_peer_bytes_received_total", "Bytes received from peers.", counters.bytes_received),
-        ("ikada_peer_frames_dropped_total", "Frames dropped at a full queue.", counters.frames_dropped),
-        ("ikada_peer_connects_total", "Connections to peers that came about.", counters.peer_connects),
-        ("ikada_driver_turns_total", "Turns of the driver's loop.", counters.turns),
-        ("ikada_driver_busy_microseconds_total", "Time spent in turns.", counters.turn_micros),
+        (
+            "ikada_log_syncs_total",
+            "Syncs of the log.",
+            counters.log_syncs,
+        ),
+        (
+            "ikada_log_sync_microseconds_total",
+            "Time spent in syncs.",
+            counters.log_sync_micros,
+        ),
+        (
+            "ikada_log_appended_bytes_total",
+            "Bytes appended to the log.",
+            counters.log_appended_bytes,
+        ),
+        (
+            "ikada_log_appended_entries_total",
+            "Entries appended to the log.",
+            counters.log_appended_entries,
+        ),
+        (
+            "ikada_snapshots_saved_total",
+            "Snapshots written.",
+            counters.snapshots_saved,
+        ),
+        (
+            "ikada_snapshots_failed_total",
+            "Snapshots that could not be written.",
+            counters.snapshots_failed,
+        ),
+        (
+            "ikada_peer_frames_sent_total",
+            "Frames sent to peers.",
+            counters.frames_sent,
+        ),
+        (
+            "ikada_peer_frames_received_total",
+            "Frames received from peers.",
+            counters.frames_received,
+        ),
+        (
+            "ikada_peer_bytes_sent_total",
+            "Bytes sent to peers.",
+            counters.bytes_sent,
+        ),
+        (
+            "ikada_peer_bytes_received_total",
+            "Bytes received from peers.",
+            counters.bytes_received,
+        ),
+        (
+            "ikada_peer_frames_dropped_total",
+            "Frames dropped at a full queue.",
+            counters.frames_dropped,
+        ),
+        (
+            "ikada_peer_connects_total",
+            "Connections to peers that came about.",
+            counters.peer_connects,
+        ),
+        (
+            "ikada_driver_turns_total",
+            "Turns of the driver's loop.",
+            counters.turns,
+        ),
+        (
+            "ikada_driver_busy_microseconds_total",
+            "Time spent in turns.",
+            counters.turn_micros,
+        ),
         ("ikada_calls_total", "Calls begun.", counters.calls),
-        ("ikada_role_changes_total", "Role changes.", counters.role_changes),
-        ("ikada_log_lines_dropped_total", "Log lines that nobody took.", counters.log_lines_dropped),
+        (
+            "ikada_role_changes_total",
+            "Role changes.",
+            counters.role_changes,
+        ),
+        (
+            "ikada_log_lines_dropped_total",
+            "Log lines that nobody took.",
+            counters.log_lines_dropped,
+        ),
     ];
     for (name, about, value) in rising {
         page.one(name, "counter", about, value);
@@ -90,19 +227,39 @@ fn node(page: &mut Page, counters: &Counters) {
 }
 
 fn doors(page: &mut Page, http: &HttpCounters) {
-    page.family("ikada_http_answers_total", "counter", "Answers to clients by class.");
+    page.family(
+        "ikada_http_answers_total",
+        "counter",
+        "Answers to clients by class.",
+    );
     for class in 2..=5 {
-        page.sample("ikada_http_answers_total", &format!("class=\"{class}xx\""), http.class(class));
+        page.sample(
+            "ikada_http_answers_total",
+            &format!("class=\"{class}xx\""),
+            http.class(class),
+        );
     }
     let shed = http.shed.load(Ordering::Relaxed);
-    page.one("ikada_http_shed_total", "counter", "Requests told to come back later.", shed);
+    page.one(
+        "ikada_http_shed_total",
+        "counter",
+        "Requests told to come back later.",
+        shed,
+    );
     let panics = http.panics.load(Ordering::Relaxed);
-    page.one("ikada_http_panics_total", "counter", "Handlers that met a defect.", panics);
+    page.one(
+        "ikada_http_panics_total",
+        "counter",
+        "Handlers that met a defect.",
+        panics,
+    );
 }
 
 /// Label values may hold anything but bare quotes, backslashes and line ends.
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[derive(Default)]

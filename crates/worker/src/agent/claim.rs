@@ -17,7 +17,11 @@ pub(super) struct ClaimState {
 
 impl ClaimState {
     pub(super) fn new(wait: Wait) -> ClaimState {
-        ClaimState { since_ms: None, not_before_ms: 0, wait }
+        ClaimState {
+            since_ms: None,
+            not_before_ms: 0,
+            wait,
+        }
     }
 
     pub(super) fn under_way(&self) -> bool {
@@ -38,7 +42,10 @@ impl Agent {
         if self.wants_tasks() && now_ms >= self.claim.not_before_ms {
             self.claim.since_ms = Some(now_ms);
             let count_max = self.free_slots().min(self.config.claim_max);
-            outputs.push(Output::Claim { count_max, wait_ms: self.config.poll_wait_ms });
+            outputs.push(Output::Claim {
+                count_max,
+                wait_ms: self.config.poll_wait_ms,
+            });
         }
     }
 
@@ -48,7 +55,9 @@ impl Agent {
         now_ms: u64,
         outputs: &mut Vec<Output>,
     ) {
-        let Some(since_ms) = self.claim.since_ms.take() else { return };
+        let Some(since_ms) = self.claim.since_ms.take() else {
+            return;
+        };
         let Ok(tasks) = answer else {
             let pause_ms = self.claim.wait.after_failure(&mut self.random);
             self.claim.not_before_ms = now_ms.saturating_add(pause_ms);

@@ -175,7 +175,10 @@ impl Agent {
         self.offer_renew(now_ms, outputs);
         self.offer_claim(now_ms, outputs);
         self.consider_stop(now_ms, outputs);
-        assert!(self.held.len() <= self.config.slots as usize, "slots_respected");
+        assert!(
+            self.held.len() <= self.config.slots as usize,
+            "slots_respected"
+        );
     }
 
     /// When `step` must be called with a `Tick` at the latest; absent when only other inputs matter.
@@ -183,10 +186,15 @@ impl Agent {
         if self.stopped {
             return None;
         }
-        [self.claim_wake_ms(), self.report_wake_ms(), self.renew_wake_ms(), self.drain_until_ms]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.claim_wake_ms(),
+            self.report_wake_ms(),
+            self.renew_wake_ms(),
+            self.drain_until_ms,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Whether `Stopped` was given out.
@@ -201,12 +209,16 @@ impl Agent {
 
     /// Stops when drained, or when the time for that is over.
     fn consider_stop(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
-        let Some(until_ms) = self.drain_until_ms else { return };
+        let Some(until_ms) = self.drain_until_ms else {
+            return;
+        };
         // A claim under way may still hand tasks out; waiting for it wastes none of them.
         let drained = self.held.is_empty() && !self.claim.under_way();
         if drained || now_ms >= until_ms {
             self.stopped = true;
-            outputs.push(Output::Stopped { abandoned: self.held.len() });
+            outputs.push(Output::Stopped {
+                abandoned: self.held.len(),
+            });
         }
     }
 }

@@ -13,14 +13,21 @@ pub(super) struct RenewState {
 
 impl RenewState {
     pub(super) fn new(wait: Wait) -> RenewState {
-        RenewState { under_way: false, not_before_ms: 0, wait }
+        RenewState {
+            under_way: false,
+            not_before_ms: 0,
+            wait,
+        }
     }
 }
 
 impl Agent {
     /// When the most urgent claim wants to be renewed.
     fn renew_due_ms(&self) -> Option<u64> {
-        let alive = self.held.values().filter(|held| held.stage != Stage::RunningLost);
+        let alive = self
+            .held
+            .values()
+            .filter(|held| held.stage != Stage::RunningLost);
         alive.map(|held| held.renew_at_ms).min()
     }
 
@@ -28,7 +35,8 @@ impl Agent {
         if self.renew.under_way {
             return None;
         }
-        self.renew_due_ms().map(|due_ms| due_ms.max(self.renew.not_before_ms))
+        self.renew_due_ms()
+            .map(|due_ms| due_ms.max(self.renew.not_before_ms))
     }
 
     pub(super) fn offer_renew(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
@@ -37,8 +45,13 @@ impl Agent {
             return;
         }
         self.renew.under_way = true;
-        let alive = self.held.iter().filter(|(_, held)| held.stage != Stage::RunningLost);
-        outputs.push(Output::Renew(alive.map(|(ticket, held)| held.claim(*ticket)).collect()));
+        let alive = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.stage != Stage::RunningLost);
+        outputs.push(Output::Renew(
+            alive.map(|(ticket, held)| held.claim(*ticket)).collect(),
+        ));
     }
 
     pub(super) fn take_renewed(
@@ -52,7 +65,9 @@ impl Agent {
         }
         self.renew.under_way = false;
         for (ticket, verdict) in verdicts {
-            let Some(held) = self.held.get_mut(&ticket) else { continue };
+            let Some(held) = self.held.get_mut(&ticket) else {
+                continue;
+            };
             match verdict {
                 RenewVerdict::Renewed { ttl_ms } => {
                     held.renew_at_ms = now_ms.saturating_add(renew_delay_ms(ttl_ms));
@@ -72,7 +87,9 @@ impl Agent {
     }
 
     fn lose(&mut self, ticket: Ticket, outputs: &mut Vec<Output>) {
-        let Some(held) = self.held.get_mut(&ticket) else { return };
+        let Some(held) = self.held.get_mut(&ticket) else {
+            return;
+        };
         match held.stage {
             Stage::Running => {
                 held.stage = Stage::RunningLost;

@@ -13,13 +13,19 @@ pub(super) struct ReportState {
 
 impl ReportState {
     pub(super) fn new(wait: Wait) -> ReportState {
-        ReportState { under_way: false, not_before_ms: 0, wait }
+        ReportState {
+            under_way: false,
+            not_before_ms: 0,
+            wait,
+        }
     }
 }
 
 impl Agent {
     fn has_reports(&self) -> bool {
-        self.held.values().any(|held| matches!(held.stage, Stage::Finished(_)))
+        self.held
+            .values()
+            .any(|held| matches!(held.stage, Stage::Finished(_)))
     }
 
     pub(super) fn report_wake_ms(&self) -> Option<u64> {
@@ -27,7 +33,9 @@ impl Agent {
     }
 
     pub(super) fn take_finished(&mut self, ticket: Ticket, result: Result<Vec<u8>, String>) {
-        let Some(held) = self.held.get_mut(&ticket) else { return };
+        let Some(held) = self.held.get_mut(&ticket) else {
+            return;
+        };
         match held.stage {
             Stage::Running => held.stage = Stage::Finished(result),
             Stage::RunningLost => {
@@ -49,7 +57,10 @@ impl Agent {
                 }
                 held.reporting = true;
                 let result = result.clone();
-                reports.push(Report { claim: held.claim(*ticket), result });
+                reports.push(Report {
+                    claim: held.claim(*ticket),
+                    result,
+                });
             }
         }
         if !reports.is_empty() {
@@ -87,7 +98,9 @@ impl Agent {
             }
             ReportVerdict::Undecided => {}
             ReportVerdict::Refused(why) => {
-                let Some(held) = self.held.get_mut(&ticket) else { return };
+                let Some(held) = self.held.get_mut(&ticket) else {
+                    return;
+                };
                 match held.stage {
                     // The result cannot be taken: the attempt failed, and the reason should be seen.
                     Stage::Finished(Ok(_)) => {

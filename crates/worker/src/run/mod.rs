@@ -107,7 +107,11 @@ pub fn start(client: Client, config: RunConfig, handler: Handler) -> Handle {
         inputs,
     };
     let task = tokio::spawn(drive(context, queue, drained));
-    Handle { drain, counts, task }
+    Handle {
+        drain,
+        counts,
+        task,
+    }
 }
 
 /// What every call needs.

@@ -31,8 +31,13 @@ const READER_PATIENCE: Duration = Duration::from_secs(30);
 /// Pieces that wait for the reader.
 const PIECES_MAX: usize = 16;
 
-pub(in crate::http) async fn events<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
-    let after: u64 = context.query_as("after", "must be a number from 0")?.unwrap_or(0);
+pub(in crate::http) async fn events<D: Door>(
+    app: &App<D>,
+    context: &Context,
+) -> Result<Reply, Stop> {
+    let after: u64 = context
+        .query_as("after", "must be a number from 0")?
+        .unwrap_or(0);
     if context.wants_stream {
         return stream(app, after);
     }

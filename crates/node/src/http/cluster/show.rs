@@ -13,18 +13,26 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>) -> Result<Reply, Stop> 
 }
 
 fn describe(status: &NodeStatus) -> ClusterView {
-    let members: Vec<MemberView> = status.members.iter().map(|member| {
-        let peer = status.peers.iter().find(|peer| peer.node == member.node);
-        let leads = status.shards.iter().filter(|shard| shard.leader == Some(member.node)).count();
-        MemberView {
-            node: Number(member.node),
-            peer_addr: member.peer_addr.clone(),
-            client_addr: member.client_addr.clone(),
-            connected: member.node == status.node || peer.is_some_and(|peer| peer.connected),
-            heard_ms_ago: peer.and_then(|peer| peer.heard_ms_ago),
-            leads: leads as u32,
-        }
-    }).collect();
+    let members: Vec<MemberView> = status
+        .members
+        .iter()
+        .map(|member| {
+            let peer = status.peers.iter().find(|peer| peer.node == member.node);
+            let leads = status
+                .shards
+                .iter()
+                .filter(|shard| shard.leader == Some(member.node))
+                .count();
+            MemberView {
+                node: Number(member.node),
+                peer_addr: member.peer_addr.clone(),
+                client_addr: member.client_addr.clone(),
+                connected: member.node == status.node || peer.is_some_and(|peer| peer.connected),
+                heard_ms_ago: peer.and_then(|peer| peer.heard_ms_ago),
+                leads: leads as u32,
+            }
+        })
+        .collect();
     let led = !status.shards.is_empty() && status.shards.iter().all(|shard| shard.leader.is_some());
     let whole = members.iter().all(|member| member.connected);
     let word = match (led, whole) {

@@ -38,8 +38,17 @@ pub(in crate::http) async fn pause<D: Door>(
 }
 
 fn key<D: Door>(app: &App<D>, context: &Context) -> (RequestId, RequestKey) {
-    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
-    (request.clone(), RequestKey { id: request, item: 0 })
+    let request = context
+        .key
+        .clone()
+        .unwrap_or_else(|| app.door.fresh_request_id());
+    (
+        request.clone(),
+        RequestKey {
+            id: request,
+            item: 0,
+        },
+    )
 }
 
 async fn store<D: Door>(
@@ -48,15 +57,27 @@ async fn store<D: Door>(
     request: &RequestId,
     order: Order,
 ) -> Result<Reply, Stop> {
-    let Command::SetQueue(set) = &order.command else { return Err(mismatch("set queue")) };
+    let Command::SetQueue(set) = &order.command else {
+        return Err(mismatch("set queue"));
+    };
     let (queue, name) = (set.queue.clone(), set.queue.to_string());
-    let written = write(app, context, vec![order], vec![name], Some(request.as_str())).await?;
+    let written = write(
+        app,
+        context,
+        vec![order],
+        vec![name],
+        Some(request.as_str()),
+    )
+    .await?;
     let (_, positions) = written.only()?;
     // The look afterwards is forwarded in any case: the caller was not asked to go elsewhere for it.
     let query = Query::Queue(context.namespace.clone(), queue);
     let read = Request::Read(query, Consistency::Linearizable);
     match call(app, context, read, Routing::Forward).await? {
-        Answer::View { view: View::Queue(Some(queue)), .. } => {
+        Answer::View {
+            view: View::Queue(Some(queue)),
+            ..
+        } => {
             let mut response = json(StatusCode::OK, &show_queue(&queue))?;
             add_positions(&mut response, &positions);
             Ok(response)

@@ -30,14 +30,20 @@ where
             return Err(problems::bad_media_type());
         }
     }
-    let length = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let length = parts
+        .headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse().ok());
     // Refused by its own word, before a byte is read.
     let expected: usize = length.unwrap_or(bytes_max);
     if expected > bytes_max {
         return Err(problems::body_too_large(bytes_max));
     }
     let units = expected.div_ceil(BODY_UNIT_BYTES) as u32;
-    let permit = app.bodies.try_acquire_many(units).map_err(|_| problems::door_full("bodies"))?;
+    let permit = app
+        .bodies
+        .try_acquire_many(units)
+        .map_err(|_| problems::door_full("bodies"))?;
     let collected = Limited::new(Box::pin(body), bytes_max).collect();
     match tokio::time::timeout(app.limits.body_timeout, collected).await {
         Ok(Ok(whole)) => Ok((whole.to_bytes(), permit)),
@@ -49,7 +55,9 @@ where
 }
 
 /// Reads JSON; an empty body reads as `{}`.
-pub(in crate::http) fn read_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+pub(in crate::http) fn read_json<T: serde::de::DeserializeOwned>(
+    body: &[u8],
+) -> Result<T, Problem> {
     if json_depth(body) > JSON_DEPTH_MAX {
         return Err(problems::too_deep(JSON_DEPTH_MAX));
     }
@@ -67,8 +75,16 @@ fn unknown_field(words: &str) -> Option<String> {
 }
 
 /// Checks the length of a list.
-pub(in crate::http) fn check_count(field: &str, count: usize, items_max: usize) -> Result<(), Problem> {
-    if (1..=items_max).contains(&count) { Ok(()) } else { Err(problems::bad_count(field, items_max)) }
+pub(in crate::http) fn check_count(
+    field: &str,
+    count: usize,
+    items_max: usize,
+) -> Result<(), Problem> {
+    if (1..=items_max).contains(&count) {
+        Ok(())
+    } else {
+        Err(problems::bad_count(field, items_max))
+    }
 }
 
 #[cfg(test)]
@@ -86,8 +102,15 @@ mod tests {
     // X7
     #[test]
     fn deep_json_is_refused_before_it_is_read() {
-        let deep = format!("{{\"payload\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(read_json::<NewTask>(deep.as_bytes()).unwrap_err().code, "json_too_deep");
+        let deep = format!(
+            "{{\"payload\": {}{}}}",
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        assert_eq!(
+            read_json::<NewTask>(deep.as_bytes()).unwrap_err().code,
+            "json_too_deep"
+        );
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use hyper::http::request::Parts;
+use ikada_api::Problem;
 use ikada_api::routes::{Route, read_query};
 use ikada_api::state::{Namespace, RequestId};
 use ikada_api::v1::{
     IDEMPOTENCY_KEY, NAMESPACE_HEADER, ROUTING_HEADER, TIMEOUT_HEADER, parse_positions,
 };
-use ikada_api::Problem;
 use ikada_replica::call::{Consistency, Routing};
 
 use crate::http::limits::HttpLimits;
@@ -46,7 +46,10 @@ impl Context {
             .ok_or_else(|| bad_parameter("query", "the query has a broken escape"))?;
         for (position, (name, _)) in query.iter().enumerate() {
             if !route.query.iter().any(|known| known.name == name) {
-                return Err(bad_parameter(name, format!("unknown query parameter {name:?}")));
+                return Err(bad_parameter(
+                    name,
+                    format!("unknown query parameter {name:?}"),
+                ));
             }
             if query[..position].iter().any(|(earlier, _)| earlier == name) {
                 return Err(bad_parameter(name, "given twice"));
@@ -59,7 +62,8 @@ impl Context {
             routing: Routing::Forward,
             key: None,
             consistency: Consistency::Linearizable,
-            wants_stream: header(parts, "accept")?.is_some_and(|accept| accept.contains("text/event-stream")),
+            wants_stream: header(parts, "accept")?
+                .is_some_and(|accept| accept.contains("text/event-stream")),
             query,
         };
         context.read_namespace(parts)?;
@@ -92,7 +96,10 @@ impl Context {
     ) -> Result<Option<T>, Problem> {
         match self.query(name) {
             None => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_| bad_parameter(name, rule)),
+            Some(text) => text
+                .parse()
+                .map(Some)
+                .map_err(|_| bad_parameter(name, rule)),
         }
     }
 
@@ -100,7 +107,10 @@ impl Context {
         let by_header = header(parts, NAMESPACE_HEADER)?;
         let text = match (self.query("namespace"), by_header) {
             (Some(query), Some(header)) if query != header => {
-                return Err(bad_parameter("namespace", "query and header name different namespaces"));
+                return Err(bad_parameter(
+                    "namespace",
+                    "query and header name different namespaces",
+                ));
             }
             (query, header) => query.or(header),
         };
@@ -112,14 +122,19 @@ impl Context {
     }
 
     fn read_timeout(&mut self, parts: &Parts, limits: &HttpLimits) -> Result<(), Problem> {
-        let Some(text) = header(parts, TIMEOUT_HEADER)? else { return Ok(()) };
+        let Some(text) = header(parts, TIMEOUT_HEADER)? else {
+            return Ok(());
+        };
         let max_ms = limits.timeout_max.as_millis() as u64;
         match text.parse() {
             Ok(ms) if (1..=max_ms).contains(&ms) => {
                 self.timeout = Duration::from_millis(ms);
                 Ok(())
             }
-            _ => Err(bad_parameter(TIMEOUT_HEADER, format!("must be 1 to {max_ms}"))),
+            _ => Err(bad_parameter(
+                TIMEOUT_HEADER,
+                format!("must be 1 to {max_ms}"),
+            )),
         }
     }
 
@@ -127,15 +142,24 @@ impl Context {
         let level = match self.query("consistency") {
             None | Some("linearizable") => Consistency::Linearizable,
             Some("stale") => Consistency::Stale,
-            Some(_) => return Err(bad_parameter("consistency", "must be linearizable or stale")),
+            Some(_) => {
+                return Err(bad_parameter(
+                    "consistency",
+                    "must be linearizable or stale",
+                ));
+            }
         };
         self.consistency = match self.query("min_lsn") {
             None => level,
             Some(_) if self.query("consistency").is_some() => {
-                return Err(bad_parameter("min_lsn", "give min_lsn or consistency, not both"));
+                return Err(bad_parameter(
+                    "min_lsn",
+                    "give min_lsn or consistency, not both",
+                ));
             }
             Some(text) => Consistency::AtLeast(
-                parse_positions(text).map_err(|error| bad_parameter("min_lsn", error.to_string()))?,
+                parse_positions(text)
+                    .map_err(|error| bad_parameter("min_lsn", error.to_string()))?,
             ),
         };
         Ok(())
@@ -145,9 +169,14 @@ impl Context {
 /// A header as text; refused if it is not text or given twice.
 fn header<'a>(parts: &'a Parts, name: &'static str) -> Result<Option<&'a str>, Problem> {
     let mut values = parts.headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     if values.next().is_some() && name != "accept" {
         return Err(bad_parameter(name, "given twice"));
     }
-    value.to_str().map(Some).map_err(|_| bad_parameter(name, "is not plain text"))
+    value
+        .to_str()
+        .map(Some)
+        .map_err(|_| bad_parameter(name, "is not plain text"))
 }

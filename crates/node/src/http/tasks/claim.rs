@@ -24,8 +24,7 @@ pub(in crate::http) async fn claim<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let request: ClaimRequest = read_json(body)?;
-    let (worker, queues) =
-        claim_names(&request).map_err(|error| problems::bad_field(&error))?;
+    let (worker, queues) = claim_names(&request).map_err(|error| problems::bad_field(&error))?;
     let wait_ms_max = context.timeout.saturating_sub(MARGIN).as_millis() as u64;
     let claim = ClaimCall {
         namespace: context.namespace.clone(),
@@ -34,12 +33,18 @@ pub(in crate::http) async fn claim<D: Door>(
         queues,
         count_max: request.count_max,
         wait_ms: request.wait_ms.min(wait_ms_max),
-        request: context.key.clone().unwrap_or_else(|| app.door.fresh_request_id()),
+        request: context
+            .key
+            .clone()
+            .unwrap_or_else(|| app.door.fresh_request_id()),
     };
     match call(app, context, Request::Claim(claim), context.routing).await? {
-        Answer::Claimed(grants) => {
-            json(StatusCode::OK, &ClaimAnswer { tasks: grants.iter().map(show_grant).collect() })
-        }
+        Answer::Claimed(grants) => json(
+            StatusCode::OK,
+            &ClaimAnswer {
+                tasks: grants.iter().map(show_grant).collect(),
+            },
+        ),
         _ => Err(mismatch("claim")),
     }
 }

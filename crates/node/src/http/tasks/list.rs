@@ -14,12 +14,18 @@ use crate::http::request::Context;
 use crate::http::requests::{read, show_view};
 
 pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
-    let queue = context.query("queue").map(|queue| parse_name("queue", queue, QueueName::parse));
-    let queue = queue.transpose().map_err(|error| problems::bad_field(&error))?;
+    let queue = context
+        .query("queue")
+        .map(|queue| parse_name("queue", queue, QueueName::parse));
+    let queue = queue
+        .transpose()
+        .map_err(|error| problems::bad_field(&error))?;
     let rule = "must be one of scheduled, ready, claimed, done, dead, cancelled";
     let state: Option<TaskStateName> = context.query_as("state", rule)?;
     let rule = format!("must be 1 to {}", app.limits.page_max);
-    let limit: usize = context.query_as("limit", &rule)?.unwrap_or(app.limits.page_default);
+    let limit: usize = context
+        .query_as("limit", &rule)?
+        .unwrap_or(app.limits.page_default);
     if !(1..=app.limits.page_max).contains(&limit) {
         return Err(problems::bad_parameter("limit", rule).into());
     }
@@ -29,8 +35,19 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
         queue,
         state: state.map(task_state),
     };
-    let seen = read(app, context, Query::Tasks { filter, after, limit }).await?;
-    let View::Tasks { tasks, next } = &seen.view else { return Err(mismatch("list tasks")) };
+    let seen = read(
+        app,
+        context,
+        Query::Tasks {
+            filter,
+            after,
+            limit,
+        },
+    )
+    .await?;
+    let View::Tasks { tasks, next } = &seen.view else {
+        return Err(mismatch("list tasks"));
+    };
     let page = TaskPage {
         tasks: tasks.iter().map(show_task).collect(),
         next: next.map(|(shard, place)| format!("{shard}.{place}")),
@@ -40,8 +57,10 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
 
 /// Where a page begins, as the page before put it.
 fn read_place(text: &str) -> Result<(ShardId, u32), Stop> {
-    let parsed = text.split_once('.').and_then(|(shard, place)| {
-        Some((shard.parse().ok()?, place.parse().ok()?))
-    });
-    parsed.ok_or_else(|| problems::bad_parameter("after", "must be the next of an earlier page").into())
+    let parsed = text
+        .split_once('.')
+        .and_then(|(shard, place)| Some((shard.parse().ok()?, place.parse().ok()?)));
+    parsed.ok_or_else(|| {
+        problems::bad_parameter("after", "must be the next of an earlier page").into()
+    })
 }

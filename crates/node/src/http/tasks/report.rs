@@ -54,7 +54,9 @@ fn gather<'a, T: 'a>(
     let ordered = items.enumerate().map(|(position, item)| {
         order(item).map_err(|error| error.inside(&format!("tasks[{position}]")))
     });
-    ordered.collect::<Result<_, _>>().map_err(|error| problems::bad_field(&error).into())
+    ordered
+        .collect::<Result<_, _>>()
+        .map_err(|error| problems::bad_field(&error).into())
 }
 
 async fn report<D: Door>(
@@ -65,7 +67,12 @@ async fn report<D: Door>(
 ) -> Result<Reply, Stop> {
     // No key to ask about: the order itself may be repeated at any time.
     let written = write(app, context, orders, ids, None).await?;
-    let mut response = json(StatusCode::OK, &OutcomeList { tasks: written.items })?;
+    let mut response = json(
+        StatusCode::OK,
+        &OutcomeList {
+            tasks: written.items,
+        },
+    )?;
     add_positions(&mut response, &written.positions);
     Ok(response)
 }

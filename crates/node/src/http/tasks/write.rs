@@ -29,11 +29,15 @@ pub(in crate::http) async fn write<D: Door>(
 ) -> Result<Written, Stop> {
     let asked = orders.len();
     let answer = call(app, context, Request::Write(orders), context.routing).await?;
-    let Answer::Written(outcomes) = answer else { return Err(mismatch("write")) };
+    let Answer::Written(outcomes) = answer else {
+        return Err(mismatch("write"));
+    };
     if outcomes.len() != asked {
         return Err(mismatch("write"));
     }
-    let decided = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Reply { .. }));
+    let decided = outcomes
+        .iter()
+        .any(|outcome| matches!(outcome, Outcome::Reply { .. }));
     if !decided {
         return Err(undecided(&outcomes, request));
     }
@@ -54,7 +58,9 @@ fn undecided(outcomes: &[Outcome], request: Option<&str>) -> Stop {
         Outcome::Unavailable(reason) => Some(reason),
         _ => None,
     });
-    let open = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown));
+    let open = outcomes
+        .iter()
+        .any(|outcome| matches!(outcome, Outcome::Unknown));
     match unavailable {
         Some(reason) if !open => problems::unavailable(reason).into(),
         _ => problems::unknown(request).into(),
@@ -96,11 +102,15 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         StateReply::Enqueued { created: true, .. } => (OutcomeKind::Created, None, None),
         StateReply::Enqueued { created: false, .. } => (OutcomeKind::Existing, None, None),
         StateReply::Completed => (OutcomeKind::Completed, None, None),
-        StateReply::Failed { next: FailNext::Ready } => (OutcomeKind::Retrying, None, None),
-        StateReply::Failed { next: FailNext::Scheduled { at_ms } } => {
-            (OutcomeKind::Retrying, Some(*at_ms), None)
-        }
-        StateReply::Failed { next: FailNext::Dead } => (OutcomeKind::Dead, None, None),
+        StateReply::Failed {
+            next: FailNext::Ready,
+        } => (OutcomeKind::Retrying, None, None),
+        StateReply::Failed {
+            next: FailNext::Scheduled { at_ms },
+        } => (OutcomeKind::Retrying, Some(*at_ms), None),
+        StateReply::Failed {
+            next: FailNext::Dead,
+        } => (OutcomeKind::Dead, None, None),
         StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
         StateReply::QueueSet { .. } => (OutcomeKind::Stored, None, None),
         // No route sends these orders; should one come back, it is a defect and says so.
@@ -119,14 +129,20 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
 pub(in crate::http) fn show_refusal(
     code: RefusalCode,
 ) -> (OutcomeKind, Option<u64>, Option<ikada_api::Problem>) {
-    let kind = if code.is_transient() { OutcomeKind::Unavailable } else { OutcomeKind::Refused };
+    let kind = if code.is_transient() {
+        OutcomeKind::Unavailable
+    } else {
+        OutcomeKind::Refused
+    };
     (kind, None, Some(problems::refusal(code)))
 }
 
 impl Written {
     /// The only item of a request for one thing; a refusal becomes the answer to the request.
     pub(in crate::http) fn only(self) -> Result<(ItemOutcome, Vec<(ShardId, Lsn)>), Stop> {
-        let Some(mut item) = self.items.into_iter().next() else { return Err(mismatch("write")) };
+        let Some(mut item) = self.items.into_iter().next() else {
+            return Err(mismatch("write"));
+        };
         match item.problem.take() {
             Some(problem) => Err(Stop::Problem(problem)),
             None => Ok((item, self.positions)),

@@ -1,0 +1,296 @@
+//! A node of one shard without log or network: the real state behind the same trait. Answers can be scripted.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ikada_api::state::{
+    BatchBuilder, Claim, Command, Lsn, Member, Order, Reply, RequestId, RequestKey, Shard,
+    TaskState,
+};
+use ikada_replica::call::{
+    Answer, ClaimCall, Outcome, Query, RenewOutcome, Renewal, Request, Routing, View,
+};
+use ikada_replica::consensus::Role;
+use ikada_replica::status::{NodeStatus, PeerStatus, RoleEvent, ShardStatus};
+
+use crate::http::door::{Door, NodeInfo};
+use crate::metrics::Counters;
+
+/// What the fake does with the next call instead of its own work.
+pub(super) enum Script {
+    /// Gives this answer.
+    Answer(Answer),
+    /// Panics.
+    Panic,
+}
+
+struct World {
+    shard: Shard,
+    index: u64,
+    script: VecDeque<Script>,
+    status: NodeStatus,
+    events: Vec<RoleEvent>,
+    /// The last call's timeout and routing.
+    last: Option<(Duration, Routing)>,
+}
+
+#[derive(Clone)]
+pub(super) struct FakeDoor {
+    world: Arc<Mutex<World>>,
+    info: Arc<NodeInfo>,
+    ids: Arc<AtomicU64>,
+}
+
+impl FakeDoor {
+    pub(super) fn new() -> FakeDoor {
+        let member = |node: u64| Member {
+            node,
+            incarnation: 1,
+            peer_addr: format!("10.0.0.{node}:7401"),
+            client_addr: format!("10.0.0.{node}:7400"),
+        };
+        let members = [member(1), member(2), member(3)];
+        let world = World {
+            shard: Shard::genesis(0, 1, &members),
+            index: 1,
+            script: VecDeque::new(),
+            status: status(&members),
+            events: Vec::new(),
+            last: None,
+        };
+        let info = NodeInfo {
+            node: 1,
+            name: "north".into(),
+            cluster: u64::MAX,
+            client_addr: "10.0.0.1:7400".into(),
+            peer_addr: "10.0.0.1:7401".into(),
+            version: "0.0.0-test".into(),
+            started_wall_ms: 1_000,
+        };
+        FakeDoor {
+            world: Arc::new(Mutex::new(world)),
+            info: Arc::new(info),
+            ids: Arc::new(AtomicU64::new(0)),
+        }
+    }
+
+    /// Puts something in place of the next call's own work.
+    pub(super) fn script(&self, next: Script) {
+        self.world.lock().unwrap().script.push_back(next);
+    }
+
+    pub(super) fn answer_next(&self, answer: Answer) {
+        self.script(Script::Answer(answer));
+    }
+
+    pub(super) fn change_status(&self, change: impl FnOnce(&mut NodeStatus)) {
+        change(&mut self.world.lock().unwrap().status);
+    }
+
+    pub(super) fn add_event(&self, event: RoleEvent) {
+        self.world.lock().unwrap().events.push(event);
+    }
+
+    pub(super) fn last(&self) -> (Duration, Routing) {
+        self.world.lock().unwrap().last.expect("a call was made")
+    }
+}
+
+fn status(members: &[Member]) -> NodeStatus {
+    let shard = ShardStatus {
+        shard: 0,
+        role: Role::Leader,
+        term: 7,
+        leader: Some(1),
+        voted_for: Some(1),
+        commit: 12,
+        applied: Lsn { term: 7, index: 12 },
+        log_time_ms: 5_000,
+        last_index: 12,
+        start_index: 1,
+        hash: 0xabc,
+        voters: vec![1, 2, 3],
+        learners: vec![],
+        joint: false,
+        repairing: false,
+        role_since_ms: 2_000,
+        scheduled: 0,
+        ready: 3,
+        claimed: 1,
+        finished: 2,
+    };
+    let peer = |node| PeerStatus {
+        node,
+        connected: true,
+        heard_ms_ago: Some(20),
+        clock_offset_ms: Some(-1),
+    };
+    NodeStatus {
+        node: 1,
+        cluster: u64::MAX,
+        shards: vec![shard],
+        peers: vec![peer(2), peer(3)],
+        members: members.to_vec(),
+        clock_offset_ms: -3,
+        calls_waiting: 0,
+        claims_parked: 0,
+        stopping: false,
+    }
+}
+
+impl World {
+    fn apply(&mut self, orders: &[Order]) -> Vec<Outcome> {
+        self.index += 1;
+        let lsn = Lsn {
+            term: 7,
+            index: self.index,
+        };
+        let mut batch = BatchBuilder::new();
+        for order in orders {
+            batch.push(order);
+        }
+        let applied = self.shard.apply(lsn, &batch.finish(1_000 + self.index));
+        applied
+            .replies
+            .into_iter()
+            .map(|reply| Outcome::Reply {
+                reply,
+                shard: 0,
+                lsn,
+            })
+            .collect()
+    }
+
+    fn claim(&mut self, call: ClaimCall) -> Answer {
+        let claim = Claim {
+            worker: call.worker,
+            session: call.session,
+            queues: call.queues,
+            max: call.count_max,
+        };
+        let order = Order {
+            namespace: call.namespace,
+            request: Some(RequestKey {
+                id: call.request,
+                item: 0,
+            }),
+            command: Command::Claim(claim),
+        };
+        match self.apply(&[order]).pop() {
+            Some(Outcome::Reply {
+                reply: Reply::Claimed { tasks },
+                ..
+            }) => Answer::Claimed(tasks),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn renew(&self, renewal: &Renewal) -> Answer {
+        let outcomes = renewal.claims.iter().map(|(id, fence)| {
+            let task = self.shard.task(&renewal.namespace, id);
+            match task.filter(|task| task.state == TaskState::Claimed && task.fence == *fence) {
+                Some(task) => RenewOutcome::Renewed {
+                    ttl_ms: u64::from(task.ttl_ms),
+                },
+                None => RenewOutcome::Refused(ikada_api::state::RefusalCode::StaleFence),
+            }
+        });
+        Answer::Renewed(outcomes.collect())
+    }
+
+    fn read(&self, query: &Query) -> Answer {
+        let view = match query {
+            Query::Task(namespace, id) => View::Task(self.shard.task(namespace, id)),
+            Query::Tasks {
+                filter,
+                after,
+                limit,
+            } => {
+                let list = self
+                    .shard
+                    .tasks(filter, after.map(|(_, place)| place), *limit);
+                View::Tasks {
+                    tasks: list.tasks,
+                    next: list.next.map(|place| (0, place)),
+                }
+            }
+            Query::Queue(namespace, name) => View::Queue(self.shard.queue(namespace, name)),
+            Query::Queues(namespace) => View::Queues(self.shard.queues(Some(namespace)).collect()),
+            Query::Request(namespace, id, item) => {
+                let key = RequestKey {
+                    id: id.clone(),
+                    item: *item,
+                };
+                View::Request(self.shard.request(namespace, &key))
+            }
+            Query::Members => View::Members(self.shard.members().to_vec()),
+        };
+        Answer::View {
+            view,
+            lsns: vec![(0, self.shard.applied())],
+            age_ms: 42,
+        }
+    }
+}
+
+impl Door for FakeDoor {
+    async fn call(&self, request: Request, timeout: Duration, routing: Routing) -> Answer {
+        let mut world = self.world.lock().unwrap();
+        world.last = Some((timeout, routing));
+        match world.script.pop_front() {
+            Some(Script::Answer(answer)) => return answer,
+            Some(Script::Panic) => {
+                drop(world);
+                panic!("scripted");
+            }
+            None => {}
+        }
+        match request {
+            Request::Write(orders) => Answer::Written(world.apply(&orders)),
+            Request::Claim(call) => world.claim(call),
+            Request::Renew(renewal) => world.renew(&renewal),
+            Request::Read(query, _) => world.read(&query),
+            Request::Transfer { to: Some(9), .. } => Answer::Refused {
+                code: "unknown_node".into(),
+                detail: "node 9 is not a voter".into(),
+            },
+            Request::Transfer { .. } | Request::Change { .. } => Answer::Accepted,
+        }
+    }
+
+    async fn status(&self) -> NodeStatus {
+        self.world.lock().unwrap().status.clone()
+    }
+
+    async fn events(&self, after_sequence: u64) -> Vec<RoleEvent> {
+        let world = self.world.lock().unwrap();
+        world
+            .events
+            .iter()
+            .filter(|event| event.sequence > after_sequence)
+            .cloned()
+            .collect()
+    }
+
+    fn info(&self) -> &NodeInfo {
+        &self.info
+    }
+
+    fn address_of(&self, node: u64) -> Option<String> {
+        (node <= 3).then(|| format!("10.0.0.{node}:7400"))
+    }
+
+    fn counters(&self) -> Counters {
+        Counters {
+            log_syncs: 17,
+            ..Counters::default()
+        }
+    }
+
+    fn fresh_request_id(&self) -> RequestId {
+        let count = self.ids.fetch_add(1, Ordering::Relaxed);
+        RequestId::parse(&format!("fresh-{count}")).unwrap()
+    }
+}
