@@ -236,8 +236,7 @@ fn memory(label: &str, tasks: usize, with_request: bool) {
 }
 
 fn main() {
-    if std::env::args().any(|argument| argument == "--lifecycle") {
-        lifecycle("deep", 1_000_000, false);
+    if std::env::args().any(|argument| argument == "--steady") {
         steady(1_000_000, false);
         return steady(1_000_000, true);
     }

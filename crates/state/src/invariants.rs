@@ -2,7 +2,7 @@
 //! predicates; each gives the rule it found broken. They recompute from the records and cost time in
 //! proportion to the state, so they are not run in production.
 
-use crate::dedup::entry_digest;
+use crate::dedup::RingEntry;
 use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::outbox::Inbox;
 use crate::shard::{Core, Index, queue_digest};
@@ -267,10 +267,10 @@ fn recompute(core: &Core) -> StateHash {
         hash.add(task.compute_digest(slot, &mut scratch));
     }
     for (number, entry) in core.submits.iter() {
-        hash.add(entry_digest(RecordKind::Submit, number, entry));
+        hash.add(entry.digest(number));
     }
     for (number, entry) in core.claims.iter() {
-        hash.add(entry_digest(RecordKind::Claim, number, entry));
+        hash.add(entry.digest(number));
     }
     for line in core.outbox.line_records() {
         hash.add(digest_record(RecordKind::OutboxLine, &line));

@@ -9,6 +9,6 @@
 mod remember;
 mod ring;
 
-pub(crate) use remember::{ClaimEntry, GrantMark, SubmitEntry, entry_digest};
+pub(crate) use remember::{ClaimEntry, GrantMark, SubmitEntry};
 pub use remember::{Outcome, RecordedRequest};
 pub(crate) use ring::{Ring, RingEntry};

@@ -131,6 +131,29 @@ impl RingEntry for SubmitEntry {
     fn key(&self) -> [u64; 2] {
         self.key
     }
+    fn digest(&self, number: u64) -> u64 {
+        let (kind, detail) = match self.outcome {
+            Outcome::Enqueued { created } => (0, u64::from(created)),
+            Outcome::Cancelled => (1, 0),
+            Outcome::QueueSet { version } => (2, version),
+            Outcome::Refused { code } => (3, code as u64),
+        };
+        let [high, low] = self.key;
+        let words = [
+            number,
+            high,
+            low,
+            self.body_hash,
+            self.time_ms,
+            kind,
+            detail,
+        ];
+        let mut bytes = [0u8; 56];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        digest_bytes(RecordKind::Submit, &bytes)
+    }
     fn time_ms(&self) -> u64 {
         self.time_ms
     }
@@ -143,17 +166,15 @@ impl RingEntry for ClaimEntry {
     fn weight(&self) -> u64 {
         self.grants.len() as u64
     }
+    fn digest(&self, number: u64) -> u64 {
+        let mut bytes = Vec::with_capacity(96);
+        bytes.extend_from_slice(&number.to_le_bytes());
+        encode_into(self, &mut bytes);
+        digest_bytes(RecordKind::Claim, &bytes)
+    }
     fn time_ms(&self) -> u64 {
         self.time_ms
     }
-}
-
-/// Digest of an entry at its place.
-pub(crate) fn entry_digest<T: Encode<()>>(kind: RecordKind, number: u64, entry: &T) -> u64 {
-    let mut bytes = Vec::with_capacity(96);
-    bytes.extend_from_slice(&number.to_le_bytes());
-    encode_into(entry, &mut bytes);
-    digest_bytes(kind, &bytes)
 }
 
 /// A window while it is being changed: the stored list, its lookup table and the state hash.
@@ -161,12 +182,11 @@ pub(crate) struct Window<'a, T> {
     pub(crate) ring: &'a mut Ring<T>,
     pub(crate) lookup: &'a mut Lookup,
     pub(crate) hash: &'a mut StateHash,
-    pub(crate) kind: RecordKind,
     /// Sum of the entries' weights.
     pub(crate) weight: &'a mut u64,
 }
 
-impl<T: RingEntry + Encode<()>> Window<'_, T> {
+impl<T: RingEntry> Window<'_, T> {
     fn remember(&mut self, entry: T, count_max: u32, weight_max: u64) {
         let weight = entry.weight();
         if count_max == 0 || weight > weight_max {
@@ -177,11 +197,7 @@ impl<T: RingEntry + Encode<()>> Window<'_, T> {
         }
         *self.weight += weight;
         let key = entry.key();
-        self.hash.add(entry_digest(
-            self.kind,
-            self.ring.head() + self.ring.len() as u64,
-            &entry,
-        ));
+        self.hash.add(entry.digest(self.ring.next_number()));
         let number = self.ring.push(entry);
         self.lookup.insert(key[0], number as u32);
     }
@@ -190,7 +206,7 @@ impl<T: RingEntry + Encode<()>> Window<'_, T> {
         if let Some((number, entry)) = self.ring.pop() {
             *self.weight -= entry.weight();
             self.lookup.remove(entry.key()[0], number as u32);
-            self.hash.remove(entry_digest(self.kind, number, &entry));
+            self.hash.remove(entry.digest(number));
         }
     }
 
@@ -226,7 +242,6 @@ impl Shard {
             ring: &mut self.core.submits,
             lookup: &mut self.index.submits,
             hash: &mut self.core.hash,
-            kind: RecordKind::Submit,
             weight: &mut self.index.submit_weight,
         }
     }
@@ -236,7 +251,6 @@ impl Shard {
             ring: &mut self.core.claims,
             lookup: &mut self.index.claims,
             hash: &mut self.core.hash,
-            kind: RecordKind::Claim,
             weight: &mut self.index.claim_weight,
         }
     }

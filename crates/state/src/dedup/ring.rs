@@ -13,6 +13,8 @@ pub(crate) trait RingEntry: Clone {
     fn key(&self) -> [u64; 2];
     /// Log time at which it was remembered.
     fn time_ms(&self) -> u64;
+    /// Its share of the state hash at its number.
+    fn digest(&self, number: u64) -> u64;
     /// What it counts against a bound other than the number of entries.
     fn weight(&self) -> u64 {
         0
@@ -44,6 +46,11 @@ impl<T: RingEntry> Ring<T> {
         (self.tail - self.head) as usize
     }
 
+    /// Number the next entry will get.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.tail
+    }
+
     /// Number of the oldest entry.
     pub(crate) fn head(&self) -> u64 {
         self.head
@@ -52,7 +59,7 @@ impl<T: RingEntry> Ring<T> {
     /// Appends an entry and tells its number.
     pub(crate) fn push(&mut self, entry: T) -> u64 {
         let number = self.tail;
-        let starts_page = number % PAGE_ENTRIES == 0 || self.pages.is_empty();
+        let starts_page = number.is_multiple_of(PAGE_ENTRIES) || self.pages.is_empty();
         if starts_page {
             self.pages
                 .push_back(Arc::new(Vec::with_capacity(PAGE_ENTRIES as usize)));
@@ -88,7 +95,7 @@ impl<T: RingEntry> Ring<T> {
         let entry = self.front()?.clone();
         let number = self.head;
         self.head += 1;
-        if self.head % PAGE_ENTRIES == 0 || self.head == self.tail {
+        if self.head.is_multiple_of(PAGE_ENTRIES) || self.head == self.tail {
             self.pages.pop_front();
         }
         Some((number, entry))
@@ -110,6 +117,9 @@ mod tests {
         }
         fn time_ms(&self) -> u64 {
             *self
+        }
+        fn digest(&self, number: u64) -> u64 {
+            number
         }
     }
 

@@ -9,11 +9,12 @@ use super::{Namespace, RequestKey, TaskId};
 /// Hash of a task's full name, for the id table.
 pub(crate) fn task_hash(namespace: &str, id: &str) -> u64 {
     // The namespace seeds the hash, so that no joined copy of both names is needed.
-    let seed = namespace
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+    let mut seed = namespace.len() as u64;
+    for part in namespace.as_bytes().chunks(8) {
+        let mut word = [0u8; 8];
+        word[..part.len()].copy_from_slice(part);
+        seed = (seed ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
     xxh3_64_with_seed(id.as_bytes(), seed)
 }
 

@@ -26,12 +26,9 @@ impl Shard {
         if entry.is_empty() {
             return Applied::default();
         }
-        let frame = match read_frame(entry) {
-            Ok(frame) => frame,
-            Err(_) => {
-                self.core.entries_refused += 1;
-                return Applied::default();
-            }
+        let Ok(frame) = read_frame(entry) else {
+            self.core.entries_refused += 1;
+            return Applied::default();
         };
         let mut batch = Batch::default();
         batch.effects.reserve(frame.len() * 2);

@@ -4,7 +4,7 @@
 use minicbor::Decode;
 
 use super::{RECORD_BYTES_MAX, StoredTask, Trailer, VERSION};
-use crate::dedup::{ClaimEntry, SubmitEntry, entry_digest};
+use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry};
 use crate::hash::{RecordKind, digest_record};
 use crate::limits::BATCH_ORDERS_MAX;
 use crate::members::Member;
@@ -259,9 +259,8 @@ impl Reader {
 
     fn take_submit(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
         let entry: SubmitEntry = self.decode(bytes)?;
-        let number = core.submits.head() + core.submits.len() as u64;
-        core.hash
-            .add(entry_digest(RecordKind::Submit, number, &entry));
+        let number = core.submits.next_number();
+        core.hash.add(entry.digest(number));
         core.submits.push(entry);
         match core.submits.len() > core.limits.submit_window_max as usize {
             true => Err(self.invalid("submit window is bounded")),
@@ -271,9 +270,8 @@ impl Reader {
 
     fn take_claim(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
         let entry: ClaimEntry = self.decode(bytes)?;
-        let number = core.claims.head() + core.claims.len() as u64;
-        core.hash
-            .add(entry_digest(RecordKind::Claim, number, &entry));
+        let number = core.claims.next_number();
+        core.hash.add(entry.digest(number));
         core.claims.push(entry);
         match core.claims.len() > core.limits.claim_window_max as usize {
             true => Err(self.invalid("claim window is bounded")),
