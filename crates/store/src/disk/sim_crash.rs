@@ -40,6 +40,13 @@ impl SimDisk {
         world.operations_left = None;
     }
 
+    /// Takes planned faults back: the next sync and the next write go as they should.
+    pub fn forget_faults(&self) {
+        let mut world = self.lock();
+        world.fail_next_sync = false;
+        world.misdirect_next_write = None;
+    }
+
     /// Flips one bit of a file, also in its durable image.
     pub fn flip_bit(&self, name: &str, offset: u64, bit: u8) -> io::Result<()> {
         let mut world = self.lock();
