@@ -1,3 +1,17 @@
-//! Placeholder until the crate is written.
+//! The simulator's command line: data on stdout, talk on stderr, exit code 0 when nothing was violated.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use ikada_sim::{args, commands};
+
+fn main() -> ExitCode {
+    match commands::perform(args::Args::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The checks: one file per property, named after it. Each has a test that feeds it a violation.
+//!
+//! R1 to R11 look at nodes and disks, Q1 to Q14 at committed commands and what clients were told, V1 to V6 at the
+//! cluster after all faults have gone. Predicates over the state itself are shared with `ikada_state::invariants`.
+//!
+//! Leaves out: when each check is asked (`world::watch`), and where its facts come from (`oracle`).
+
+pub mod accounting;
+pub mod all_settled;
+pub mod apply_is_pure;
+pub mod attempts;
+pub mod bounded;
+pub mod cancel;
+pub mod committed_forever;
+pub mod config_safety;
+pub mod config_settled;
+pub mod election_safety;
+pub mod equal_state;
+pub mod fence;
+pub mod fresh_write;
+pub mod honest_outcome;
+pub mod idempotent_submit;
+pub mod leader_completeness;
+pub mod linearizable_reads;
+pub mod log_matching;
+pub mod monotonic;
+pub mod no_early_expiry;
+pub mod no_silent_loss;
+pub mod nobody_stuck;
+pub mod one_holder;
+pub mod one_leader;
+pub mod persist_before_speak;
+pub mod quorum_evidence;
+pub mod same_result;
+pub mod state_machine_safety;
+pub mod terminal_once;
+pub mod token_order;
+mod view;
+
+pub use view::ShardView;
+
+/// A broken promise.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{check}: {what}")]
+pub struct Violation {
+    /// Number and name of the property.
+    pub check: &'static str,
+    /// What was seen.
+    pub what: String,
+}
+
+/// What a check says.
+pub type Verdict = Result<(), Violation>;
+
+/// A verdict that something is wrong.
+pub fn violation(check: &'static str, what: String) -> Verdict {
+    Err(Violation { check, what })
+}
+
+/// Turns the verdict of a predicate over the state into ours.
+pub fn predicate<E: std::fmt::Display>(check: &'static str, found: Result<(), E>) -> Verdict {
+    found.map_err(|error| Violation { check, what: error.to_string() })
+}

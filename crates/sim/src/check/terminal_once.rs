@@ -1,0 +1,66 @@
+//! Q2 Terminal once: a task enters at most one terminal state, once; only retention removes it, and only then.
+//!
+//! Every change of state that apply reports must begin where the last one ended.
+
+use std::collections::BTreeMap;
+
+use ikada_state::{TaskId, TaskState};
+
+use super::{Verdict, violation};
+
+const NAME: &str = "Q2 terminal_once";
+
+/// The last known state of every task of one shard.
+#[derive(Debug, Default)]
+pub struct TerminalOnce {
+    states: BTreeMap<TaskId, TaskState>,
+}
+
+impl TerminalOnce {
+    /// One change of state.
+    pub fn moved(&mut self, id: &TaskId, from: Option<TaskState>, to: Option<TaskState>) -> Verdict {
+        let known = self.states.get(id).copied();
+        if known != from {
+            return violation(NAME, format!("task {id} moves from {from:?}, but was {known:?}"));
+        }
+        if !legal(from, to) {
+            return violation(NAME, format!("task {id} moves from {from:?} to {to:?}"));
+        }
+        match to {
+            Some(state) => self.states.insert(id.clone(), state),
+            None => self.states.remove(id),
+        };
+        Ok(())
+    }
+}
+
+fn legal(from: Option<TaskState>, to: Option<TaskState>) -> bool {
+    use TaskState::{Cancelled, Claimed, Dead, Done, Ready, Scheduled};
+    match (from, to) {
+        (None, Some(to)) => matches!(to, Scheduled | Ready),
+        (Some(from), None) => from.is_terminal(),
+        (Some(Scheduled), Some(to)) => matches!(to, Ready | Cancelled),
+        (Some(Ready), Some(to)) => matches!(to, Claimed | Cancelled),
+        (Some(Claimed), Some(to)) => matches!(to, Ready | Scheduled | Done | Dead | Cancelled),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use TaskState::{Cancelled, Claimed, Done, Ready};
+
+    #[test]
+    fn a_second_end_and_a_removed_live_task_are_noticed() {
+        let id = TaskId::parse("t1").unwrap();
+        let mut check = TerminalOnce::default();
+        assert!(check.moved(&id, None, Some(Ready)).is_ok());
+        assert!(check.moved(&id, Some(Ready), None).is_err());
+        assert!(check.moved(&id, Some(Ready), Some(Claimed)).is_ok());
+        assert!(check.moved(&id, Some(Claimed), Some(Cancelled)).is_ok());
+        assert!(check.moved(&id, Some(Cancelled), Some(Done)).is_err());
+        assert!(check.moved(&id, Some(Claimed), Some(Done)).is_err());
+        assert!(check.moved(&id, Some(Cancelled), None).is_ok());
+    }
+}

@@ -1,0 +1,154 @@
+//! Rare states that a campaign should have passed through, by name, with counts.
+//!
+//! A green campaign means little if it never entered the states in which bugs live (S-3). Each mark is set where the
+//! world or a check sees the state; `run` and `marks` print the counts, and a mark that stays low says that the
+//! workload must be changed before its results are believed.
+
+macro_rules! marks {
+    ($($name:ident => $words:literal,)*) => {
+        /// One named rare state.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(usize)]
+        pub enum Mark {
+            $(#[doc = $words] $name,)*
+        }
+
+        impl Mark {
+            /// Every mark.
+            pub const ALL: &'static [Mark] = &[$(Mark::$name,)*];
+
+            /// What the state is, in a few words.
+            pub fn words(self) -> &'static str {
+                match self { $(Mark::$name => $words,)* }
+            }
+        }
+    };
+}
+
+marks! {
+    ElectionWon => "an election was won",
+    ElectionContested => "two nodes campaigned in one term",
+    ElectionDuringInstall => "an election happened while a snapshot was being installed",
+    TwoLeadersAtOnce => "an old leader and its successor both believed to lead",
+    LeaderLostQuorum => "a leader stepped down for want of a quorum",
+    LeaderConnectionLost => "a follower acted on the closed connection of its leader",
+    TransferDone => "leadership moved by a transfer",
+    ConflictTruncation => "a follower dropped a conflicting suffix of its log",
+    PriorTermCommit => "an entry of an earlier term was committed through a later one",
+    LeaderCrashUncommitted => "a leader died with uncommitted entries",
+    EntrySurvivedItsLeader => "an entry whose leader died unacknowledged was committed later",
+    CrashLostWrites => "a crash lost un-synced writes",
+    CrashAllAtOnce => "all nodes were down at once",
+    TornTailCut => "a torn tail of the log was cut",
+    DamageFound => "damage in the log was found at start",
+    Quarantined => "a damaged file was moved to quarantine",
+    RepairDone => "a damaged log was made whole from peers",
+    VoteWithheldInRepair => "a node in repair was running while an election went on",
+    WipedRefused => "a wiped node was refused",
+    SyncFailed => "a sync failed and the process exited",
+    DiskFilled => "a disk was full",
+    SlowDiskLeader => "the disk of a leader was slow",
+    SnapshotSaved => "a snapshot was saved",
+    SnapshotSent => "a snapshot was sent to a follower",
+    SnapshotInstalled => "a snapshot was installed",
+    SnapshotInstallCrash => "a node crashed during a snapshot install",
+    SnapshotSaveCrash => "a node crashed while it saved a snapshot",
+    SnapshotTwice => "a second snapshot of a shard was installed by one process",
+    RestoredFromSnapshot => "a node started from a snapshot that was not the first",
+    SegmentsPurged => "log segments were purged",
+    JointEntered => "a joint configuration was entered",
+    JointLeft => "a joint configuration was left",
+    JointCrash => "a leader died in a joint configuration",
+    LearnerPromoted => "a learner became a voter",
+    NodeRemoved => "a voter was removed",
+    NodeReplaced => "a node took the place of another",
+    ChangeRefused => "a membership change was refused",
+    ExpiryRacesCompletion => "an expiry and a completion of one claim were both in flight",
+    ZombieRefused => "a completion by a stale claim was refused",
+    ZombieInTime => "a stalled worker completed before its claim had expired",
+    ClaimExpired => "a claim expired",
+    ClaimOutlivedLeader => "a claim was renewed at a later leader than the one that granted it",
+    AttemptsExhausted => "a task died of its last attempt",
+    DedupHit => "a resent request got its recorded reply",
+    DedupAfterFailover => "a resent request got its recorded reply from a later leader",
+    DedupAfterSnapshot => "a resent request was answered by a node that had restored a snapshot",
+    UnknownCommitted => "an operation of unknown outcome turned out committed",
+    UnknownLost => "an operation of unknown outcome turned out lost",
+    CancelRacesCompletion => "a cancel and a completion of one task were both in flight",
+    CancelWon => "a cancel beat a running claim",
+    QueueRefusedFull => "an enqueue was refused because the shard was full",
+    QueuePaused => "a queue was paused while it held tasks",
+    OutboxDelivered => "a message between shards was delivered",
+    OutboxResent => "a message between shards was delivered twice",
+    RetentionRemoved => "a finished task was removed by retention",
+    ParkedClaimWoken => "a parked claim was woken by new work",
+    ReadOnFollower => "a linearizable read came through a follower",
+    ReadDuringElection => "a linearizable read waited for an election",
+    ReadAtLeast => "a read waited for a position",
+    StaleReadBehind => "a stale read was behind",
+    CallForwarded => "a call was decided by another node than the one asked",
+    PartitionMinorityLeader => "a leader was cut off in a minority",
+    ClockJumped => "a wall clock jumped",
+    ClockDrifted => "a clock ran at another rate",
+    PausedLeader => "a leader was paused",
+    GracefulStop => "a node handed leadership over and stopped",
+    LogTimeSlewed => "log time followed the median of the voters",
+}
+
+/// Counts per mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marks {
+    counts: Vec<u64>,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self {
+            counts: vec![0; Mark::ALL.len()],
+        }
+    }
+}
+
+impl Marks {
+    /// Counts one more.
+    pub fn hit(&mut self, mark: Mark) {
+        self.counts[mark as usize] += 1;
+    }
+
+    /// How often a mark was hit.
+    pub fn count(&self, mark: Mark) -> u64 {
+        self.counts[mark as usize]
+    }
+
+    /// Adds the counts of another run.
+    pub fn add(&mut self, other: &Marks) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+    }
+
+    /// Every mark with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (Mark, u64)> + '_ {
+        Mark::ALL.iter().map(|mark| (*mark, self.count(*mark)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_at_least_forty_marks() {
+        assert!(Mark::ALL.len() >= 40, "S-3");
+    }
+
+    #[test]
+    fn counts_add_up() {
+        let (mut one, mut other) = (Marks::default(), Marks::default());
+        one.hit(Mark::DedupHit);
+        other.hit(Mark::DedupHit);
+        one.add(&other);
+        assert_eq!(one.count(Mark::DedupHit), 2);
+        assert_eq!(one.iter().map(|(_, count)| count).sum::<u64>(), 2);
+    }
+}

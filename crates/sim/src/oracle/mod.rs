@@ -1,0 +1,9 @@
+//! What the world knows and the nodes do not: what is on every disk, what was committed, what clients were told.
+//!
+//! Nothing here decides whether a run is right; the checks ask and decide.
+
+pub mod batch;
+pub mod clients;
+pub mod ledger;
+pub mod mirror;
+pub mod model;

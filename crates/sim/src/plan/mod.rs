@@ -1,0 +1,92 @@
+//! What one seed will go through: shape of the cluster, settings of the product, and which faults at which rates.
+//!
+//! A swarm: every kind of fault is switched on or off per seed, and the rates differ by orders of magnitude, because
+//! runs with every fault at once hide bugs that need one of them alone. The product's own settings are drawn too:
+//! whether a textbook bug is visible at all can hang on the number of entries per message.
+//!
+//! Invariant: a plan is a function of (seed, operations) only.
+
+pub mod faults;
+pub mod knobs;
+
+use fastrand::Rng;
+
+use crate::draw::weighted;
+use faults::FaultPlan;
+use knobs::Knobs;
+
+/// Everything drawn before the first event.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Voters at the start.
+    pub nodes: u64,
+    /// Shards.
+    pub shards: u16,
+    /// Client operations to make before the safety phase may end.
+    pub operations: u64,
+    /// The safety phase lasts at least this long.
+    pub safety_ms: u64,
+    /// Settings of the product.
+    pub knobs: Knobs,
+    /// Faults.
+    pub faults: FaultPlan,
+}
+
+impl Plan {
+    /// Draws the plan of a seed.
+    pub fn draw(seed: u64, operations: u64) -> Self {
+        let mut rng = Rng::with_seed(seed ^ 0x5eed_0000_0000_0001);
+        let nodes = [1, 3, 5][weighted(&mut rng, &[1, 7, 4]).unwrap_or(1)];
+        let shards = rng.u16(1..=4);
+        let knobs = Knobs::draw(&mut rng);
+        let faults = FaultPlan::draw(&mut rng, nodes);
+        Self {
+            seed,
+            nodes,
+            shards,
+            operations,
+            safety_ms: rng.u64(60_000..=90_000),
+            knobs,
+            faults,
+        }
+    }
+
+    /// A calm plan for tests: no faults, three nodes, one shard.
+    pub fn calm(seed: u64, nodes: u64, shards: u16, operations: u64) -> Self {
+        Self {
+            nodes,
+            shards,
+            faults: FaultPlan::none(),
+            knobs: Knobs::usual(),
+            ..Self::draw(seed, operations)
+        }
+    }
+
+    /// A generator for one part of the world, independent of the others.
+    pub fn rng(&self, part: u64) -> Rng {
+        let mut rng = Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part);
+        rng.fork()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_a_function_of_its_seed() {
+        for seed in 0..50 {
+            let (one, other) = (Plan::draw(seed, 500), Plan::draw(seed, 500));
+            assert_eq!(format!("{one:?}"), format!("{other:?}"));
+        }
+    }
+
+    #[test]
+    fn every_cluster_size_is_drawn() {
+        let sizes: std::collections::BTreeSet<u64> =
+            (0..200).map(|seed| Plan::draw(seed, 1).nodes).collect();
+        assert_eq!(sizes.into_iter().collect::<Vec<_>>(), [1, 3, 5]);
+    }
+}

@@ -1,0 +1,222 @@
+//! A client: submits tasks in small batches, cancels some, changes queues, resends what it is unsure about, and now
+//! and then misuses a request id.
+
+use std::collections::VecDeque;
+
+use fastrand::Rng;
+use ikada_replica::call::{Answer, Outcome, Request};
+use ikada_state::{
+    Backoff, Cancel, Command, Enqueue, Order, QueueChange, Reply, RequestId, RequestKey, SetQueue,
+    TaskId,
+};
+
+use super::{Step, namespace, some_door, some_queue};
+use crate::check::{Verdict, honest_outcome};
+use crate::draw::{chance, log_uniform};
+use crate::marks::Mark;
+use crate::world::calls::{CallEnd, OpenCall};
+use crate::world::{Event, Phase, World};
+
+/// A request is sent this often at most.
+const TRIES_MAX: u32 = 6;
+/// Old requests kept for a resend out of the blue.
+const OLD_KEPT: usize = 20;
+
+/// One client.
+#[derive(Debug)]
+pub struct Client {
+    number: u64,
+    rng: Rng,
+    count: u64,
+    /// What is being asked; sent again until it is settled or given up.
+    current: Option<Vec<Order>>,
+    tries: u32,
+    old: VecDeque<Vec<Order>>,
+}
+
+impl Client {
+    /// A client with a number of its own.
+    pub fn new(number: u64, rng: Rng) -> Self {
+        Self { number, rng, count: 0, current: None, tries: 0, old: VecDeque::new() }
+    }
+
+    /// Does a step.
+    pub fn step(&mut self, world: &mut World, me: usize, step: &Step) -> Verdict {
+        if self.current.is_none() {
+            if world.phase == Phase::Liveness {
+                return Ok(());
+            }
+            self.tries = 0;
+            self.current = Some(self.choose(world));
+        }
+        debug_assert!(matches!(step, Step::Next | Step::Again(_)), "a client has no other steps");
+        let Some(orders) = self.current.clone() else { return Ok(()) };
+        self.tries += 1;
+        for order in &orders {
+            world.clients.sent(order);
+        }
+        let node = some_door(world, &mut self.rng);
+        let timeout_ms = log_uniform(&mut self.rng, 500, 8_000);
+        world.ask(me, node, Request::Write(orders), timeout_ms);
+        Ok(())
+    }
+
+    fn choose(&mut self, world: &World) -> Vec<Order> {
+        let dice = self.rng.u32(0..100);
+        let orders = match dice {
+            0..60 => self.submissions(world),
+            60..72 => self.cancels(world),
+            72..78 => vec![self.queue_change(world)],
+            78..92 if !self.old.is_empty() => {
+                let old = self.rng.usize(0..self.old.len());
+                return self.old[old].clone();
+            }
+            92..95 if !self.old.is_empty() => return self.misuse(),
+            _ => self.submissions(world),
+        };
+        self.old.push_back(orders.clone());
+        if self.old.len() > OLD_KEPT {
+            self.old.pop_front();
+        }
+        orders
+    }
+
+    fn key(&self, item: u32) -> RequestKey {
+        let text = format!("c{}-{}", self.number, self.count);
+        let id = RequestId::parse(&text).unwrap_or_else(|error| panic!("request id: {error}"));
+        RequestKey { id, item }
+    }
+
+    fn order(&self, item: u32, command: Command) -> Order {
+        Order { namespace: namespace(), request: Some(self.key(item)), command }
+    }
+
+    fn submissions(&mut self, world: &World) -> Vec<Order> {
+        self.count += 1;
+        let items = if chance(&mut self.rng, 300) { self.rng.u32(2..=5) } else { 1 };
+        (0..items).map(|item| self.submission(world, item)).collect()
+    }
+
+    fn submission(&mut self, world: &World, item: u32) -> Order {
+        let knobs = &world.plan.knobs;
+        let text = format!("t{}-{}-{item}", self.number, self.count);
+        let id = TaskId::parse(&text).unwrap_or_else(|error| panic!("task id: {error}"));
+        let length = if chance(&mut self.rng, 50) { self.rng.usize(0..4_000) } else { self.rng.usize(0..40) };
+        let payload: Vec<u8> = std::iter::repeat_with(|| self.rng.u8(..)).take(length).collect();
+        let mut task = Enqueue::new(id, some_queue(&mut self.rng), payload);
+        task.ttl_ms = Some(knobs.ttl_ms as u32);
+        task.max_attempts = Some(knobs.attempts_max as u16);
+        task.backoff = Some(Backoff { base_ms: 50, cap_ms: self.rng.u32(50..3_000) });
+        task.priority = chance(&mut self.rng, 300).then(|| self.rng.u8(0..=9));
+        task.delay_ms = chance(&mut self.rng, 200).then(|| self.rng.u64(1..8_000));
+        self.order(item, Command::Enqueue(task))
+    }
+
+    fn cancels(&mut self, world: &World) -> Vec<Order> {
+        self.count += 1;
+        let known = &world.clients.submitted;
+        if known.is_empty() {
+            return self.submissions(world);
+        }
+        // Recent tasks are the ones that may still run.
+        let recent = known.len().saturating_sub(15);
+        let id = known[self.rng.usize(recent..known.len())].clone();
+        vec![self.order(0, Command::Cancel(Cancel { id }))]
+    }
+
+    fn queue_change(&mut self, world: &World) -> Order {
+        self.count += 1;
+        let knobs = &world.plan.knobs;
+        let change = QueueChange {
+            paused: Some(chance(&mut self.rng, 400)),
+            retention_count: Some(knobs.retention_count),
+            retention_ms: Some(knobs.retention_ms),
+            ..QueueChange::default()
+        };
+        let queue = some_queue(&mut self.rng);
+        self.order(0, Command::SetQueue(SetQueue { queue, change, expected_version: None }))
+    }
+
+    /// An old request id with another body: it must be refused, or be the first body's own.
+    fn misuse(&mut self) -> Vec<Order> {
+        let old = self.rng.usize(0..self.old.len());
+        let mut orders = self.old[old].clone();
+        for order in &mut orders {
+            if let Command::Enqueue(task) = &mut order.command {
+                task.priority = Some(task.priority.map_or(9, |priority| 9 - priority));
+            }
+        }
+        orders
+    }
+
+    /// A call has ended.
+    pub fn ended(&mut self, world: &mut World, me: usize, open: &OpenCall, end: CallEnd) -> Verdict {
+        let Request::Write(orders) = &open.request else { return Ok(()) };
+        let settled = match end {
+            CallEnd::Answered(Answer::Written(outcomes)) => self.read(world, orders, &outcomes)?,
+            CallEnd::Answered(_) => {
+                world.tally.unavailable += 1;
+                for order in orders {
+                    let honest = world.clients.denied(order);
+                    honest_outcome::check(order, honest)?;
+                }
+                false
+            }
+            CallEnd::NotSent => {
+                world.tally.unavailable += 1;
+                false
+            }
+            CallEnd::Lost => {
+                for order in orders {
+                    world.tally.unknown += 1;
+                    world.clients.lost(order);
+                }
+                false
+            }
+        };
+        let patient = world.phase == Phase::Liveness || self.tries < TRIES_MAX;
+        let gives_up = world.phase == Phase::Safety && chance(&mut self.rng, 100);
+        if settled || !patient || gives_up {
+            self.current = None;
+            let think_us = log_uniform(&mut self.rng, 10, 600) * 1_000;
+            world.schedule.after(think_us, Event::Actor(me, Step::Next));
+        } else {
+            let again_us = log_uniform(&mut self.rng, 20, 1_500) * 1_000;
+            world.schedule.after(again_us, Event::Actor(me, Step::Again(0)));
+        }
+        Ok(())
+    }
+
+    /// Reads the outcomes; true when none is left open.
+    fn read(&mut self, world: &mut World, orders: &[Order], outcomes: &[Outcome]) -> Result<bool, crate::check::Violation> {
+        let mut settled = true;
+        for (order, outcome) in orders.iter().zip(outcomes) {
+            match outcome {
+                Outcome::Reply { reply, .. } => {
+                    match reply {
+                        Reply::Refused { .. } => world.tally.refused += 1,
+                        _ => world.tally.acked += 1,
+                    }
+                    if let (Command::SetQueue(set), Reply::QueueSet { .. }) = (&order.command, reply)
+                        && set.change.paused == Some(true)
+                    {
+                        world.mark(Mark::QueuePaused);
+                    }
+                    world.clients.told(order, reply);
+                }
+                Outcome::Unknown => {
+                    world.tally.unknown += 1;
+                    world.clients.lost(order);
+                    settled = false;
+                }
+                Outcome::Unavailable(_) => {
+                    world.tally.unavailable += 1;
+                    let honest = world.clients.denied(order);
+                    honest_outcome::check(order, honest)?;
+                    settled = false;
+                }
+            }
+        }
+        Ok(settled)
+    }
+}

@@ -1,0 +1,147 @@
+//! Who uses the cluster: clients that submit, workers that run, readers that look, an operator that changes things.
+//!
+//! Actors act through calls to any node and learn only what the answers say. They keep going through every fault; a
+//! call without an answer is sent again with the same request id, or left open.
+
+mod client;
+mod operator;
+mod reader;
+mod worker;
+
+use ikada_consensus::NodeId;
+use ikada_replica::call::CallId;
+use ikada_state::{Fence, Namespace, QueueName, TaskId};
+
+use crate::check::Verdict;
+use crate::draw::pick;
+use crate::world::calls::{CallEnd, OpenCall};
+use crate::world::{Event, World};
+use client::Client;
+use operator::Operator;
+use reader::Reader;
+use worker::Worker;
+
+/// Queues in use.
+pub const QUEUES: [&str; 3] = ["alpha", "beta", "gamma"];
+
+/// What an actor does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The next thing of its own choice.
+    Next,
+    /// Sends an open request again.
+    Again(u64),
+    /// A worker ends its work on a task.
+    Finish(TaskId, Fence),
+    /// A worker proves that it lives.
+    Renew(u64),
+    /// An operator's probe after healing.
+    Probe,
+    /// A membership change goes on.
+    Change,
+    /// A transfer is due.
+    Transfer,
+}
+
+/// One user of the cluster.
+#[derive(Debug)]
+pub enum Actor {
+    /// Submits and cancels.
+    Client(Box<Client>),
+    /// Claims and runs.
+    Worker(Box<Worker>),
+    /// Reads.
+    Reader(Box<Reader>),
+    /// Transfers, membership, probes.
+    Operator(Box<Operator>),
+}
+
+impl Actor {
+    /// Does a step.
+    pub fn step(&mut self, world: &mut World, me: usize, step: Step) -> Verdict {
+        match self {
+            Actor::Client(actor) => actor.step(world, me, &step),
+            Actor::Worker(actor) => actor.step(world, me, step),
+            Actor::Reader(actor) => actor.step(world, me),
+            Actor::Operator(actor) => actor.step(world, me, &step),
+        }
+    }
+
+    /// A call has ended.
+    pub fn ended(
+        &mut self,
+        world: &mut World,
+        me: usize,
+        call: CallId,
+        open: &OpenCall,
+        end: CallEnd,
+    ) -> Verdict {
+        match self {
+            Actor::Client(actor) => actor.ended(world, me, open, end),
+            Actor::Worker(actor) => actor.ended(world, me, call, open, end),
+            Actor::Reader(actor) => actor.ended(world, me, open, &end),
+            Actor::Operator(actor) => actor.ended(world, me, call, open, &end),
+        }
+    }
+}
+
+/// Brings all actors in and gives them their first step.
+pub fn enlist(world: &mut World) {
+    let plan = &world.plan;
+    let mut actors = Vec::new();
+    for number in 0..3 {
+        actors.push(Actor::Client(Box::new(Client::new(number, plan.rng(200 + number)))));
+    }
+    for number in 0..4 {
+        actors.push(Actor::Worker(Box::new(Worker::new(number, plan.rng(300 + number)))));
+    }
+    actors.push(Actor::Reader(Box::new(Reader::new(plan.rng(400)))));
+    let (membership_ms, transfer_ms) = (plan.faults.membership_ms, plan.faults.transfer_ms);
+    actors.push(Actor::Operator(Box::new(Operator::new(plan.rng(500), membership_ms, transfer_ms))));
+    let operator = actors.len() - 1;
+    world.actors = actors.into_iter().map(Some).collect();
+    for actor in 0..world.actors.len() {
+        let first_us = 1_000_000 + actor as u64 * 37_000;
+        world.schedule.at(first_us, Event::Actor(actor, Step::Next));
+    }
+    if transfer_ms > 0 {
+        world.schedule.at(transfer_ms * 1_000, Event::Actor(operator, Step::Transfer));
+    }
+    if membership_ms > 0 {
+        world.schedule.at(membership_ms * 1_000, Event::Actor(operator, Step::Change));
+    }
+}
+
+/// A node to ask: any machine, running or not, as a client cannot know.
+pub fn some_door(world: &World, rng: &mut fastrand::Rng) -> NodeId {
+    let doors: Vec<NodeId> = world.doors();
+    *pick(rng, &doors)
+}
+
+/// The namespace of everything.
+pub fn namespace() -> Namespace {
+    Namespace::default()
+}
+
+/// One of the queues.
+pub fn some_queue(rng: &mut fastrand::Rng) -> QueueName {
+    queue(pick::<&str>(rng, &QUEUES))
+}
+
+/// A queue by name.
+pub fn queue(name: &str) -> QueueName {
+    QueueName::parse(name).unwrap_or_else(|error| panic!("queue name in the workload: {error}"))
+}
+
+/// Cuts the last line of a trace, whose detail may be long.
+pub fn shorten(text: &mut String) {
+    const DETAIL_CHARS_MAX: usize = 400;
+    let line = text.rfind('\n').map_or(0, |at| at + 1);
+    if text.len() > line + DETAIL_CHARS_MAX {
+        let mut cut = line + DETAIL_CHARS_MAX;
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        text.truncate(cut);
+    }
+}

@@ -1,0 +1,164 @@
+//! An operator: hands leadership over, changes the membership, and after the healing resumes queues and sends a probe
+//! to every shard.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use ikada_replica::call::{Answer, CallId, Outcome, Request};
+use ikada_state::{
+    Command, Enqueue, Order, QueueChange, Reply, RequestId, RequestKey, SetQueue, ShardId, TaskId,
+};
+
+use super::{QUEUES, Step, namespace, queue, some_door};
+use crate::check::Verdict;
+use crate::draw::pick;
+use crate::marks::Mark;
+use crate::world::calls::{CallEnd, OpenCall};
+use crate::world::{Event, Phase, World};
+
+/// The operator.
+#[derive(Debug)]
+pub struct Operator {
+    rng: Rng,
+    membership_ms: u64,
+    transfer_ms: u64,
+    count: u64,
+    /// Probes under way: what to send again until it is acknowledged.
+    probes: BTreeMap<CallId, (ShardId, Vec<Order>)>,
+}
+
+impl Operator {
+    /// An operator who changes things at these mean distances; 0 means never.
+    pub fn new(rng: Rng, membership_ms: u64, transfer_ms: u64) -> Self {
+        Self { rng, membership_ms, transfer_ms, count: 0, probes: BTreeMap::new() }
+    }
+
+    /// Does a step.
+    pub fn step(&mut self, world: &mut World, me: usize, step: &Step) -> Verdict {
+        match step {
+            Step::Transfer => self.transfer(world, me),
+            Step::Change => self.change(world, me),
+            Step::Probe => self.probe(world, me),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn transfer(&mut self, world: &mut World, me: usize) {
+        if world.phase == Phase::Liveness {
+            return;
+        }
+        let shard = self.rng.u16(0..world.plan.shards);
+        let to = self.rng.bool().then(|| some_door(world, &mut self.rng));
+        let node = some_door(world, &mut self.rng);
+        world.ask(me, node, Request::Transfer { shard, to }, 2_000);
+        let again_us = self.rng.u64(self.transfer_ms * 300..=self.transfer_ms * 1_700);
+        world.schedule.after(again_us, Event::Actor(me, Step::Transfer));
+    }
+
+    fn change(&mut self, world: &mut World, me: usize) {
+        if !world.membership.is_changing() && world.phase == Phase::Safety {
+            world.wish_change();
+        }
+        let distance_us = if let Some(request) = world.next_change() {
+            let node = some_door(world, &mut self.rng);
+            world.ask(me, node, request, 2_000);
+            self.rng.u64(200_000..1_500_000)
+        } else if world.phase == Phase::Liveness {
+            return;
+        } else {
+            self.rng.u64(self.membership_ms * 300..=self.membership_ms * 1_700)
+        };
+        world.schedule.after(distance_us, Event::Actor(me, Step::Change));
+    }
+
+    /// Resumes all queues, and submits one task to every shard.
+    fn probe(&mut self, world: &mut World, me: usize) {
+        for name in QUEUES {
+            self.count += 1;
+            let change = QueueChange { paused: Some(false), ..QueueChange::default() };
+            let set = SetQueue { queue: queue(name), change, expected_version: None };
+            let order = self.order(Command::SetQueue(set));
+            self.send(world, me, ShardId::MAX, vec![order]);
+        }
+        for shard in 0..world.plan.shards {
+            self.count += 1;
+            let id = self.id_in(world, shard);
+            let mut task = Enqueue::new(id, queue(pick::<&str>(&mut self.rng, &QUEUES)), &b"probe"[..]);
+            task.ttl_ms = Some(world.plan.knobs.ttl_ms as u32);
+            let order = self.order(Command::Enqueue(task));
+            world.probes.insert(shard, (world.now_us(), None));
+            self.send(world, me, shard, vec![order]);
+        }
+    }
+
+    fn order(&self, command: Command) -> Order {
+        let text = format!("op-{}", self.count);
+        let id = RequestId::parse(&text).unwrap_or_else(|error| panic!("request id: {error}"));
+        Order { namespace: namespace(), request: Some(RequestKey { id, item: 0 }), command }
+    }
+
+    fn id_in(&mut self, world: &World, shard: ShardId) -> TaskId {
+        loop {
+            let text = format!("probe-{}", self.rng.u32(..));
+            let id = TaskId::parse(&text).unwrap_or_else(|error| panic!("task id: {error}"));
+            if world.shard_of_task(&id) == shard {
+                return id;
+            }
+        }
+    }
+
+    fn send(&mut self, world: &mut World, me: usize, shard: ShardId, orders: Vec<Order>) {
+        let node = some_door(world, &mut self.rng);
+        for order in &orders {
+            world.clients.sent(order);
+        }
+        let call = world.ask(me, node, Request::Write(orders.clone()), 2_000);
+        self.probes.insert(call, (shard, orders));
+    }
+
+    /// A call has ended.
+    pub fn ended(
+        &mut self,
+        world: &mut World,
+        me: usize,
+        call: CallId,
+        open: &OpenCall,
+        end: &CallEnd,
+    ) -> Verdict {
+        if let (Request::Change { .. }, CallEnd::Answered(Answer::Refused { .. })) = (&open.request, end) {
+            world.mark(Mark::ChangeRefused);
+        }
+        let Some((shard, orders)) = self.probes.remove(&call) else { return Ok(()) };
+        let done = match end {
+            CallEnd::Answered(Answer::Written(outcomes)) => {
+                let settled = |outcome: &Outcome| match outcome {
+                    Outcome::Reply { reply, .. } => !is_transient(reply),
+                    _ => false,
+                };
+                outcomes.iter().all(settled)
+            }
+            _ => false,
+        };
+        if !done {
+            self.send(world, me, shard, orders);
+            return Ok(());
+        }
+        if let CallEnd::Answered(Answer::Written(outcomes)) = end {
+            for (order, outcome) in orders.iter().zip(outcomes) {
+                if let Outcome::Reply { reply, .. } = outcome {
+                    world.clients.told(order, reply);
+                }
+            }
+        }
+        let now_us = world.now_us();
+        if let Some((_, told)) = world.probes.get_mut(&shard) {
+            *told = Some(now_us);
+        }
+        Ok(())
+    }
+}
+
+fn is_transient(reply: &Reply) -> bool {
+    matches!(reply, Reply::Refused { code } if code.is_transient())
+}

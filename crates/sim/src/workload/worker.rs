@@ -1,0 +1,301 @@
+//! A worker: claims tasks, runs them for a while, completes or fails them; dies, stalls past the lifetime of its claims
+//! and comes back as a zombie, as the plan says.
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use ikada_consensus::NodeId;
+use ikada_replica::call::{Answer, CallId, ClaimCall, Outcome, RenewOutcome, Renewal, Request};
+use ikada_state::{
+    Command, Complete, Fail, Fence, Grant, Order, Reply, RequestId, SessionId, TaskId, WorkerId,
+};
+
+use super::{QUEUES, Step, namespace, queue, some_door};
+use crate::check::Verdict;
+use crate::draw::{chance, log_uniform};
+use crate::marks::Mark;
+use crate::world::calls::{CallEnd, OpenCall};
+use crate::world::{Event, Phase, World};
+
+/// Tasks that one worker runs at a time.
+const SLOTS: usize = 3;
+
+/// How the work on a task will end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Done,
+    Failed,
+}
+
+/// A claim in hand.
+#[derive(Debug, Clone)]
+struct Held {
+    fate: Fate,
+    /// The worker stopped renewing it.
+    stalled: bool,
+    /// Term-independent count of completions sent.
+    tries: u32,
+    /// The node through which it was granted.
+    door: NodeId,
+    renewed: bool,
+}
+
+/// One worker.
+#[derive(Debug)]
+pub struct Worker {
+    number: u64,
+    rng: Rng,
+    session: u64,
+    count: u64,
+    held: BTreeMap<(TaskId, Fence), Held>,
+    /// The claim request under way, or to be sent again.
+    claiming: Option<ClaimCall>,
+    calling: bool,
+}
+
+impl Worker {
+    /// A worker with a number of its own.
+    pub fn new(number: u64, rng: Rng) -> Self {
+        Self { number, rng, session: 1, count: 0, held: BTreeMap::new(), claiming: None, calling: false }
+    }
+
+    fn id(&self) -> WorkerId {
+        let text = format!("w{}", self.number);
+        WorkerId::parse(&text).unwrap_or_else(|error| panic!("worker id: {error}"))
+    }
+
+    /// Does a step.
+    pub fn step(&mut self, world: &mut World, me: usize, step: Step) -> Verdict {
+        match step {
+            Step::Finish(id, fence) => self.finish(world, me, &id, fence),
+            Step::Renew(session) => self.renew(world, me, session),
+            _ => self.claim(world, me),
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, world: &mut World, me: usize) {
+        if self.calling {
+            return;
+        }
+        if self.claiming.is_none() {
+            let free = SLOTS.saturating_sub(self.held.len());
+            if free == 0 {
+                world.schedule.after(200_000, Event::Actor(me, Step::Next));
+                return;
+            }
+            self.count += 1;
+            self.claiming = Some(self.wish(free));
+        }
+        let Some(wish) = self.claiming.clone() else { return };
+        self.calling = true;
+        let node = some_door(world, &mut self.rng);
+        let timeout_ms = wish.wait_ms + 2_000;
+        world.ask(me, node, Request::Claim(wish), timeout_ms);
+    }
+
+    fn wish(&mut self, free: usize) -> ClaimCall {
+        let text = format!("w{}-{}-{}", self.number, self.session, self.count);
+        let request = RequestId::parse(&text).unwrap_or_else(|error| panic!("request id: {error}"));
+        let queues = if self.rng.bool() {
+            QUEUES.iter().map(|name| queue(name)).collect()
+        } else {
+            vec![super::some_queue(&mut self.rng)]
+        };
+        ClaimCall {
+            namespace: namespace(),
+            worker: self.id(),
+            session: SessionId(self.session),
+            queues,
+            count_max: self.rng.u32(1..=free as u32),
+            wait_ms: log_uniform(&mut self.rng, 50, 4_000),
+            request,
+        }
+    }
+
+    fn take(&mut self, world: &mut World, me: usize, grants: Vec<Grant>, door: NodeId) {
+        for grant in grants {
+            let key = (grant.id.clone(), grant.fence);
+            if self.held.contains_key(&key) {
+                continue;
+            }
+            let calm = world.phase == Phase::Liveness;
+            let faults = &world.plan.faults;
+            let (crash, stall, fail) =
+                (faults.worker_crash_permille, faults.worker_stall_permille, faults.worker_fail_permille);
+            let ttl_ms = u64::from(grant.ttl_ms);
+            if !calm && chance(&mut self.rng, crash) {
+                return self.die(world, me);
+            }
+            let stalled = !calm && chance(&mut self.rng, stall);
+            let fate = if !calm && chance(&mut self.rng, fail) { Fate::Failed } else { Fate::Done };
+            let work_ms = if stalled {
+                self.rng.u64(ttl_ms / 2..=ttl_ms * 3)
+            } else if chance(&mut self.rng, 150) {
+                self.rng.u64(ttl_ms..=ttl_ms * 2)
+            } else {
+                log_uniform(&mut self.rng, 5, ttl_ms.max(6) / 2)
+            };
+            let held = Held { fate, stalled, tries: 0, door, renewed: false };
+            self.held.insert(key.clone(), held);
+            world.schedule.after(work_ms * 1_000, Event::Actor(me, Step::Finish(key.0, key.1)));
+            if !stalled {
+                let renew_us = ttl_ms * 1_000 / 3;
+                world.schedule.after(renew_us, Event::Actor(me, Step::Renew(self.session)));
+            }
+        }
+    }
+
+    /// The process dies with everything it holds; another begins after a while.
+    fn die(&mut self, world: &mut World, me: usize) {
+        self.held.clear();
+        self.session += 1;
+        self.claiming = None;
+        let down_us = log_uniform(&mut self.rng, 50, 3_000) * 1_000;
+        world.schedule.after(down_us, Event::Actor(me, Step::Next));
+    }
+
+    fn renew(&mut self, world: &mut World, me: usize, session: u64) {
+        let live = self.held.iter().filter(|(_, held)| !held.stalled && held.tries == 0);
+        let claims: Vec<(TaskId, Fence)> = live.map(|(key, _)| key.clone()).collect();
+        if session != self.session || claims.is_empty() {
+            return;
+        }
+        let node = some_door(world, &mut self.rng);
+        let renewal = Renewal { namespace: namespace(), worker: self.id(), claims };
+        world.ask(me, node, Request::Renew(renewal), 1_500);
+        let again_us = world.plan.knobs.ttl_ms * 1_000 / 3;
+        world.schedule.after(again_us, Event::Actor(me, Step::Renew(session)));
+    }
+
+    fn finish(&mut self, world: &mut World, me: usize, id: &TaskId, fence: Fence) {
+        let worker = self.id();
+        let Some(held) = self.held.get_mut(&(id.clone(), fence)) else { return };
+        held.tries += 1;
+        let command = match held.fate {
+            Fate::Done => Command::Complete(Complete {
+                id: id.clone(),
+                fence,
+                worker,
+                result: Some(id.as_str().as_bytes().into()),
+            }),
+            Fate::Failed => Command::Fail(Fail {
+                id: id.clone(),
+                fence,
+                worker,
+                error: b"it broke"[..].into(),
+                retry: !id.as_str().ends_with("-4"),
+                delay_ms: None,
+                jitter_permille: 0,
+            }),
+        };
+        let order = Order { namespace: namespace(), request: None, command };
+        let node = some_door(world, &mut self.rng);
+        world.ask(me, node, Request::Write(vec![order]), 3_000);
+    }
+
+    /// A call has ended.
+    pub fn ended(
+        &mut self,
+        world: &mut World,
+        me: usize,
+        _call: CallId,
+        open: &OpenCall,
+        end: CallEnd,
+    ) -> Verdict {
+        match &open.request {
+            Request::Claim(wish) => self.claim_ended(world, me, wish, open.node, end),
+            Request::Renew(renewal) => self.renew_ended(world, renewal, open.node, &end),
+            Request::Write(orders) => {
+                for order in orders {
+                    self.finish_ended(world, me, order, &end);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn claim_ended(&mut self, world: &mut World, me: usize, wish: &ClaimCall, door: NodeId, end: CallEnd) {
+        self.calling = false;
+        let current = wish.session == SessionId(self.session);
+        match end {
+            CallEnd::Answered(Answer::Claimed(grants)) => {
+                self.claiming = None;
+                if current {
+                    if !grants.is_empty() && world.now_us() > 0 {
+                        world.mark(Mark::ParkedClaimWoken);
+                    }
+                    self.take(world, me, grants, door);
+                }
+            }
+            CallEnd::Answered(_) => self.claiming = None,
+            CallEnd::NotSent | CallEnd::Lost => {
+                if !current || chance(&mut self.rng, 400) {
+                    self.claiming = None;
+                }
+            }
+        }
+        let again_us = log_uniform(&mut self.rng, 1, 200) * 1_000;
+        world.schedule.after(again_us, Event::Actor(me, Step::Next));
+    }
+
+    fn renew_ended(&mut self, world: &mut World, renewal: &Renewal, door: NodeId, end: &CallEnd) {
+        let CallEnd::Answered(Answer::Renewed(outcomes)) = end else { return };
+        for (key, outcome) in renewal.claims.iter().zip(outcomes) {
+            let Some(held) = self.held.get_mut(key) else { continue };
+            match outcome {
+                RenewOutcome::Renewed { .. } => {
+                    if held.door != door && !held.renewed {
+                        world.mark(Mark::ClaimOutlivedLeader);
+                    }
+                    held.renewed = true;
+                }
+                RenewOutcome::Refused(_) => {
+                    // The claim is gone: a good worker stops; it may still have a completion on its way.
+                    if held.tries == 0 {
+                        self.held.remove(key);
+                    }
+                }
+                RenewOutcome::Unknown => {}
+            }
+        }
+    }
+
+    fn finish_ended(&mut self, world: &mut World, me: usize, order: &Order, end: &CallEnd) {
+        let (id, fence) = match &order.command {
+            Command::Complete(complete) => (&complete.id, complete.fence),
+            Command::Fail(fail) => (&fail.id, fail.fence),
+            _ => return,
+        };
+        let key = (id.clone(), fence);
+        let Some(held) = self.held.get(&key) else { return };
+        let stalled = held.stalled;
+        let outcome = match end {
+            CallEnd::Answered(Answer::Written(outcomes)) => outcomes.first(),
+            _ => None,
+        };
+        match outcome {
+            Some(Outcome::Reply { reply, .. }) => {
+                match reply {
+                    Reply::Refused { .. } => {
+                        world.tally.refused += 1;
+                        world.mark(Mark::ZombieRefused);
+                    }
+                    _ => {
+                        world.tally.acked += 1;
+                        if stalled {
+                            world.mark(Mark::ZombieInTime);
+                        }
+                    }
+                }
+                self.held.remove(&key);
+            }
+            _ => {
+                world.tally.unknown += 1;
+                let again_us = log_uniform(&mut self.rng, 20, 800) * 1_000;
+                world.schedule.after(again_us, Event::Actor(me, Step::Finish(key.0, key.1)));
+            }
+        }
+    }
+}

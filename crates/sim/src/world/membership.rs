@@ -1,0 +1,174 @@
+//! Membership changes as an operator makes them: a new node joins as a learner of every shard, becomes a voter, and
+//! perhaps takes the place of another, which is then switched off.
+//!
+//! One change at a time. Every step is asked for until it is so, through any node; a refused step is asked for again
+//! later, after a transfer if the leader is the one to go.
+
+use ikada_consensus::{Change, Conf, NodeId};
+use ikada_replica::call::Request;
+use ikada_state::{Command, Member, Namespace, Order, SetMembers, ShardId};
+
+use super::World;
+use super::clock::Clock;
+use super::machine::{Health, Machine};
+use crate::marks::Mark;
+
+/// Most machines that ever exist in one run.
+const MACHINES_MAX: usize = 9;
+
+/// A change under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// This node shall be a voter of every shard.
+    Join(NodeId),
+    /// This node shall be no member of any shard.
+    Leave(NodeId),
+}
+
+/// What the operator wants.
+#[derive(Debug, Default)]
+pub struct Membership {
+    /// The change under way and what follows it.
+    pub wishes: Vec<Wish>,
+    /// Nodes that have left for good.
+    pub left: Vec<NodeId>,
+}
+
+impl Membership {
+    /// Whether a change is under way.
+    pub fn is_changing(&self) -> bool {
+        !self.wishes.is_empty()
+    }
+}
+
+impl World {
+    /// Begins a change, if one may begin now.
+    pub fn wish_change(&mut self) {
+        if self.membership.is_changing() || self.machines.len() >= MACHINES_MAX {
+            return;
+        }
+        let Some(voters) = self.watch.config_safety.newest(0).map(|conf| conf.voters.clone()) else {
+            return;
+        };
+        let hurt = |node: &NodeId| self.machines.get(node).is_some_and(|m| !matches!(m.health, Health::Sound));
+        let hurt: Vec<NodeId> = voters.iter().copied().filter(hurt).collect();
+        let gone: Vec<NodeId> = hurt
+            .iter()
+            .copied()
+            .filter(|node| self.machines.get(node).is_some_and(|m| !m.is_usable()))
+            .collect();
+        // A damaged node must be whole again before the voters change.
+        if hurt.len() > gone.len() {
+            return;
+        }
+        let dice = self.rng.u8(0..3);
+        let leaving = gone.first().copied().unwrap_or_else(|| voters[self.rng.usize(0..voters.len())]);
+        if dice == 0 && gone.is_empty() && voters.len() > 3 {
+            self.membership.wishes.push(Wish::Leave(leaving));
+            return;
+        }
+        let node = self.add_machine();
+        self.membership.wishes.push(Wish::Join(node));
+        if dice == 1 || !gone.is_empty() || voters.len() >= 5 {
+            self.membership.wishes.push(Wish::Leave(leaving));
+            self.mark(Mark::NodeReplaced);
+        }
+    }
+
+    /// A new machine with an empty disk.
+    fn add_machine(&mut self) -> NodeId {
+        let node = self.machines.keys().next_back().copied().unwrap_or(0) + 1;
+        let now_us = self.now_us();
+        let setup = self.setup_of(node, true);
+        let mono_ms = self.rng.u64(0..1_000_000);
+        let machine = Machine::new(node, setup, Clock::new(mono_ms, 1_000));
+        self.machines.insert(node, machine);
+        self.schedule.at(now_us, super::Event::Start(node));
+        node
+    }
+
+    /// The next request of the change under way; drops wishes that have come true.
+    pub fn next_change(&mut self) -> Option<Request> {
+        loop {
+            let wish = *self.membership.wishes.first()?;
+            if let Some(request) = self.step_towards(wish) {
+                return Some(request);
+            }
+            self.membership.wishes.remove(0);
+            if let Wish::Leave(node) = wish {
+                self.membership.left.push(node);
+                let _ = self.bury(node, "removed from the cluster".into());
+            }
+        }
+    }
+
+    /// What is still missing for a wish, the first thing first.
+    fn step_towards(&mut self, wish: Wish) -> Option<Request> {
+        match wish {
+            Wish::Join(node) => {
+                let known = self.recorded_members();
+                if !known.iter().any(|member| member.node == node) {
+                    return Some(self.record_members(Some(node), None));
+                }
+                self.first_shard(|conf| !conf.is_member(node))
+                    .map(|shard| change(shard, &[], &[node], &[]))
+                    .or_else(|| {
+                        self.first_shard(|conf| !conf.voters.contains(&node) || conf.is_joint())
+                            .map(|shard| change(shard, &[node], &[], &[]))
+                    })
+            }
+            Wish::Leave(node) => {
+                if let Some(shard) = self.first_shard(|conf| conf.is_member(node) || conf.is_joint()) {
+                    let leads = self.watch.leaders.get(&shard).is_some_and(|l| l.contains_key(&node));
+                    if leads {
+                        return Some(Request::Transfer { shard, to: None });
+                    }
+                    return Some(change(shard, &[], &[], &[node]));
+                }
+                let known = self.recorded_members();
+                known.iter().any(|member| member.node == node).then(|| self.record_members(None, Some(node)))
+            }
+        }
+    }
+
+    fn first_shard(&self, lacks: impl Fn(&Conf) -> bool) -> Option<ShardId> {
+        (0..self.plan.shards).find(|shard| {
+            let conf = self.watch.config_safety.newest(*shard);
+            conf.is_some_and(&lacks)
+        })
+    }
+
+    fn recorded_members(&self) -> Vec<Member> {
+        let reference = self.watch.ledgers.first().and_then(|ledger| ledger.reference());
+        reference.map(|state| state.members().to_vec()).unwrap_or_default()
+    }
+
+    fn record_members(&mut self, add: Option<NodeId>, remove: Option<NodeId>) -> Request {
+        let mut members = self.recorded_members();
+        members.retain(|member| Some(member.node) != remove);
+        if let Some(machine) = add.and_then(|node| self.machines.get(&node)) {
+            members.push(member_of(machine.node, machine.setup.config.incarnation));
+        }
+        let command = Command::SetMembers(SetMembers { members });
+        Request::Write(vec![Order { namespace: Namespace::default(), request: None, command }])
+    }
+}
+
+fn change(shard: ShardId, voters: &[NodeId], learners: &[NodeId], remove: &[NodeId]) -> Request {
+    let change = Change {
+        add_voters: voters.to_vec(),
+        add_learners: learners.to_vec(),
+        remove: remove.to_vec(),
+    };
+    Request::Change { shard, change }
+}
+
+/// A member as shard 0 records it.
+pub fn member_of(node: NodeId, incarnation: u64) -> Member {
+    Member {
+        node,
+        incarnation,
+        peer_addr: format!("node-{node}:7401"),
+        client_addr: format!("node-{node}:7400"),
+    }
+}

@@ -1,0 +1,290 @@
+//! Looks at a node after each of its turns: what changed is shown to the checks R1 to R11.
+//!
+//! Only what changed is looked at, so that a quiet turn costs almost nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use ikada_consensus::{Conf, Entry, NodeId, Role};
+use ikada_replica::peer::{self, PeerMessage};
+use ikada_state::{Fence, Lsn, Order, Reply, ShardId};
+
+use super::World;
+use super::machine::Health;
+use crate::check::cancel::Cancels;
+use crate::check::config_safety::ConfigSafety;
+use crate::check::election_safety::ElectionSafety;
+use crate::check::idempotent_submit::IdempotentSubmit;
+use crate::check::linearizable_reads::Acknowledged;
+use crate::check::log_matching::LogMatching;
+use crate::check::monotonic::Monotonic;
+use crate::check::no_silent_loss::NoSilentLoss;
+use crate::check::persist_before_speak::{self, Promise};
+use crate::check::same_result::SameResult;
+use crate::check::terminal_once::TerminalOnce;
+use crate::check::{
+    ShardView, Verdict, committed_forever, leader_completeness, state_machine_safety,
+};
+use crate::marks::Mark;
+use crate::oracle::ledger::ShardLedger;
+use crate::oracle::mirror::EntryMark;
+use crate::oracle::model::Model;
+
+/// A renewal that a worker was told of.
+#[derive(Debug, Clone, Copy)]
+pub struct Renewed {
+    /// When it was sent.
+    pub sent_us: u64,
+    /// When the answer left the node that was asked.
+    pub told_us: u64,
+}
+
+/// The checks with a memory, and what the others ask for.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// R1.
+    pub election_safety: ElectionSafety,
+    /// R2.
+    pub log_matching: LogMatching,
+    /// R7.
+    pub monotonic: Monotonic,
+    /// R9.
+    pub config_safety: ConfigSafety,
+    /// R11.
+    pub no_silent_loss: NoSilentLoss,
+    /// What was committed, per shard.
+    pub ledgers: Vec<ShardLedger>,
+    /// What tasks should be like, per shard.
+    pub models: Vec<Model>,
+    /// Q2, per shard.
+    pub terminal_once: Vec<TerminalOnce>,
+    /// Q8, per shard.
+    pub submits: Vec<IdempotentSubmit>,
+    /// Q9.
+    pub same_result: SameResult,
+    /// Q10.
+    pub cancels: Cancels,
+    /// R10.
+    pub acknowledged: Acknowledged,
+    /// Orders and replies of every committed entry.
+    pub replies: BTreeMap<(ShardId, u64), (Vec<Option<Order>>, Vec<Reply>)>,
+    /// When each entry was first written.
+    pub written_us: BTreeMap<(ShardId, u64, u64), u64>,
+    /// When each index was committed.
+    pub committed_us: BTreeMap<(ShardId, u64), u64>,
+    /// Since when each term has had its leader.
+    pub led_us: BTreeMap<(ShardId, u64), u64>,
+    /// Who believes to lead each shard now.
+    pub leaders: BTreeMap<ShardId, BTreeMap<NodeId, u64>>,
+    /// Intervals in which more than one node believed to lead, per shard; the last may be open.
+    pub disputed_us: BTreeMap<ShardId, Vec<(u64, Option<u64>)>>,
+    /// Renewals by claim.
+    pub renewals: BTreeMap<(ShardId, Fence), Vec<Renewed>>,
+    /// Who campaigned in which term.
+    pub campaigned: BTreeSet<(ShardId, u64, NodeId)>,
+    /// Term and index at which a request was first answered.
+    pub first_seen: BTreeMap<Option<ikada_state::RequestKey>, (u64, u64)>,
+    /// The newest committed entry of each shard.
+    pub last_entry: BTreeMap<ShardId, Bytes>,
+    /// Shards that were restored from a snapshot by some node, with the index of the first such snapshot.
+    pub restored: BTreeMap<ShardId, u64>,
+}
+
+impl Watch {
+    /// A watch over shards that begin like this.
+    pub fn new(genesis: Vec<ikada_state::Shard>, conf: &Conf) -> Self {
+        let mut watch = Self::default();
+        for (position, state) in genesis.into_iter().enumerate() {
+            let shard = position as ShardId;
+            watch.config_safety.begin(shard, ikada_consensus::BOOTSTRAP.index, conf.clone());
+            watch.ledgers.push(ShardLedger::new(state));
+            watch.models.push(Model::default());
+            watch.terminal_once.push(TerminalOnce::default());
+            watch.submits.push(IdempotentSubmit::default());
+        }
+        watch
+    }
+
+    /// A node wrote an entry.
+    pub fn wrote(&mut self, shard: ShardId, mark: &EntryMark, entry: &Entry, now_us: u64) {
+        if let Some(ledger) = self.ledgers.get_mut(usize::from(shard)) {
+            ledger.wrote(mark, entry.kind, &entry.data);
+        }
+        self.written_us.entry((shard, mark.index, mark.term)).or_insert(now_us);
+    }
+
+    /// How many nodes campaigned in a term.
+    pub fn rivals(&self, shard: ShardId, term: u64) -> usize {
+        let of_term = (shard, term, NodeId::MIN)..=(shard, term, NodeId::MAX);
+        self.campaigned.range(of_term).count()
+    }
+}
+
+impl World {
+    /// Looks at a node after its turn.
+    pub(super) fn observe(&mut self, node: NodeId) -> Verdict {
+        let wiped = self.machines.get(&node).is_some_and(|m| m.health == Health::Wiped);
+        for shard in 0..self.plan.shards {
+            let Some(view) = self.view(node, shard) else { continue };
+            let Some(process) = self.process_mut(node) else { return Ok(()) };
+            let before = process.views[usize::from(shard)].replace(view);
+            if before == Some(view) {
+                continue;
+            }
+            if wiped {
+                let limit = self.machines.get(&node).and_then(|m| m.wiped_at.get(&shard)).copied();
+                ConfigSafety::wiped(&view, limit.unwrap_or(0))?;
+                continue;
+            }
+            self.observe_shard(&view, before.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// A shard on a node as the node has it in memory.
+    pub fn view(&self, node: NodeId, shard: ShardId) -> Option<ShardView> {
+        let machine = self.machines.get(&node)?;
+        let process = machine.process.as_ref()?;
+        let consensus = process.replica.consensus();
+        let state = process.replica.shard(shard)?;
+        let log = machine.mirror.memory.get(&shard);
+        let applied = state.applied();
+        let before = process.views[usize::from(shard)];
+        // Hashing the header costs more than all the rest; it changes only when something was applied.
+        let hash = match before {
+            Some(before) if before.applied == applied => before.hash,
+            _ => state.hash(),
+        };
+        Some(ShardView {
+            node,
+            generation: machine.generation,
+            shard,
+            term: consensus.term(shard),
+            vote: consensus.vote(shard).unwrap_or(0),
+            role: consensus.role(shard)?,
+            leader: consensus.leader(shard),
+            commit: consensus.commit(shard),
+            last_index: consensus.last_index(shard),
+            start_index: log.map_or(0, |log| log.start.index),
+            applied,
+            hash,
+            repairing: consensus.is_repairing(shard),
+        })
+    }
+
+    fn observe_shard(&mut self, view: &ShardView, before: Option<&ShardView>) -> Verdict {
+        let shard = view.shard;
+        self.watch.election_safety.observe(view)?;
+        self.note_leaders(view);
+        self.observe_commits(view)?;
+        let Some(machine) = self.machines.get(&view.node) else { return Ok(()) };
+        let Some(log) = machine.mirror.memory.get(&shard) else { return Ok(()) };
+        let ledger = &self.watch.ledgers[usize::from(shard)];
+        let since = before.map_or(0, |before| before.commit);
+        committed_forever::check(view, log, ledger, since)?;
+        if before.is_none_or(|before| before.role != Role::Leader) {
+            leader_completeness::check(view, log, ledger)?;
+        }
+        // While a snapshot is being loaded the state is older than the log says; it is compared when it is there.
+        let loading = view.applied.index < view.start_index;
+        if !loading {
+            state_machine_safety::check(view, ledger)?;
+            self.watch.monotonic.observe(view)?;
+        }
+        if let Some(durable) = machine.mirror.durable.get(&shard) {
+            persist_before_speak::check_applied(view, durable)?;
+        }
+        let commit_term = log.term_at(view.commit);
+        if self.watch.no_silent_loss.observe(view, commit_term)? {
+            self.marks.hit(Mark::RepairDone);
+        }
+        self.observe_conf(view)
+    }
+
+    fn note_leaders(&mut self, view: &ShardView) {
+        let now_us = self.now_us();
+        let leaders = self.watch.leaders.entry(view.shard).or_default();
+        if view.role == Role::Leader {
+            self.watch.led_us.entry((view.shard, view.term)).or_insert(now_us);
+            leaders.insert(view.node, view.term);
+        } else {
+            leaders.remove(&view.node);
+        }
+        let several = leaders.len() > 1;
+        let disputed = self.watch.disputed_us.entry(view.shard).or_default();
+        let open = disputed.last().is_some_and(|(_, end)| end.is_none());
+        if several && !open {
+            disputed.push((now_us, None));
+            self.marks.hit(Mark::TwoLeadersAtOnce);
+        } else if !several
+            && let Some((_, end)) = disputed.last_mut()
+        {
+            end.get_or_insert(now_us);
+        }
+    }
+
+    /// The node's configuration: where it comes from, and whether a leader may have proposed it.
+    fn observe_conf(&mut self, view: &ShardView) -> Verdict {
+        let shard = view.shard;
+        let Some(machine) = self.machines.get_mut(&view.node) else { return Ok(()) };
+        let Some(process) = &mut machine.process else { return Ok(()) };
+        let Some(log) = machine.mirror.memory.get(&shard) else { return Ok(()) };
+        if view.role == Role::Leader {
+            let own = log.iter().rev().take_while(|e| e.index > view.commit).find(|e| e.change);
+            if let Some(mark) = own.filter(|mark| mark.term == view.term) {
+                ConfigSafety::proposed(view, log, mark)?;
+            }
+        }
+        let conf = process.replica.consensus().conf(shard);
+        if conf.is_empty() {
+            return Ok(());
+        }
+        let ledger = &self.watch.ledgers[usize::from(shard)];
+        let changed = |index| ledger.committed(index).is_some_and(|mark| mark.change);
+        self.watch.config_safety.observe(view, &conf, changed)?;
+        let before = std::mem::replace(&mut process.confs[usize::from(shard)], conf.clone());
+        if before.is_empty() || before == conf {
+            return Ok(());
+        }
+        for (seen, mark) in [
+            (conf.is_joint() && !before.is_joint(), Mark::JointEntered),
+            (before.is_joint() && !conf.is_joint(), Mark::JointLeft),
+            (before.learners.iter().any(|node| conf.voters.contains(node)), Mark::LearnerPromoted),
+            (before.members().iter().any(|node| !conf.is_member(*node)), Mark::NodeRemoved),
+        ] {
+            if seen {
+                self.marks.hit(mark);
+            }
+        }
+        Ok(())
+    }
+
+    /// A frame is about to leave: what it promises must be on disk.
+    pub(super) fn check_frame(&mut self, node: NodeId, frame: &Bytes) -> Verdict {
+        let Some(machine) = self.machines.get(&node) else { return Ok(()) };
+        if machine.health == Health::Wiped {
+            return Ok(());
+        }
+        let Ok((_, messages)) = peer::decode(frame.clone()) else {
+            return crate::check::violation("frame", format!("node {node} wrote a frame that nobody can read"));
+        };
+        for message in messages {
+            let PeerMessage::Raft(message) = message else { continue };
+            let Some(promise) = Promise::of(&message) else { continue };
+            let shard = message.shard();
+            if let Promise::Vote { candidate, .. } = promise {
+                self.watch.no_silent_loss.voted(node, shard, candidate)?;
+            }
+            if let Some(durable) = machine.mirror.durable.get(&shard) {
+                persist_before_speak::check(node, shard, promise, durable)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The position that a node has applied.
+    pub fn applied(&self, node: NodeId, shard: ShardId) -> Option<Lsn> {
+        let process = self.machines.get(&node)?.process.as_ref()?;
+        Some(process.replica.shard(shard)?.applied())
+    }
+}

@@ -1,0 +1,270 @@
+//! Looks at what is committed: evidence on disks (R6), then every order and its reply, in log order (Q2 to Q10).
+
+use ikada_consensus::{NodeId, Role};
+use ikada_state::{Command, Effect, FailNext, Fence, Order, Reply, ShardId, TaskId};
+
+use super::World;
+use crate::check::fence::{self, Came};
+use crate::check::no_early_expiry::{self, Expiry};
+use crate::check::{
+    ShardView, Verdict, attempts, honest_outcome, one_holder, quorum_evidence, token_order, violation,
+};
+use crate::marks::Mark;
+use crate::oracle::ledger::Committed;
+use crate::oracle::mirror::EntryMark;
+use crate::oracle::model::{End, Holder};
+
+impl World {
+    /// A node reports a commit index: whatever is new in it is fixed for ever.
+    pub(super) fn observe_commits(&mut self, view: &ShardView) -> Verdict {
+        let shard = view.shard;
+        let position = usize::from(shard);
+        loop {
+            let next = self.watch.ledgers[position].committed_index() + 1;
+            if view.commit < next {
+                return Ok(());
+            }
+            let log = self.machines.get(&view.node).and_then(|m| m.mirror.memory.get(&shard));
+            let Some(mark) = log.and_then(|log| log.get(next)) else {
+                return violation(
+                    "R5 committed_forever",
+                    format!("shard {shard}: node {} reports {next} committed and does not have it", view.node),
+                );
+            };
+            self.check_evidence(view, &mark)?;
+            let Some(committed) = self.watch.ledgers[position].commit(mark, view.term) else {
+                return violation("R5 committed_forever", format!("shard {shard}: nobody wrote {}.{next}", mark.term));
+            };
+            self.tally.committed += 1;
+            let now_us = self.now_us();
+            self.watch.committed_us.insert((shard, next), now_us);
+            if view.role == Role::Leader && mark.term < view.term {
+                self.marks.hit(Mark::PriorTermCommit);
+                self.marks.hit(Mark::EntrySurvivedItsLeader);
+            }
+            self.follow(shard, committed)?;
+        }
+    }
+
+    /// R6, in the configuration before or after this turn: a turn may commit on both sides of a change.
+    fn check_evidence(&self, view: &ShardView, mark: &EntryMark) -> Verdict {
+        if view.role != Role::Leader {
+            return Ok(());
+        }
+        let Some(machine) = self.machines.get(&view.node) else { return Ok(()) };
+        let Some(process) = &machine.process else { return Ok(()) };
+        let before = &process.confs[usize::from(view.shard)];
+        let after = process.replica.consensus().conf(view.shard);
+        let holds = |node: NodeId| {
+            self.machines.get(&node).is_some_and(|machine| machine.mirror.holds(view.shard, mark))
+        };
+        let verdict = quorum_evidence::check(view.shard, mark, &after, holds);
+        if verdict.is_err() && !before.is_empty() && *before != after {
+            return quorum_evidence::check(view.shard, mark, before, holds);
+        }
+        verdict
+    }
+
+    /// Every order of a committed entry, with its reply.
+    fn follow(&mut self, shard: ShardId, committed: Committed) -> Verdict {
+        let Committed { lsn, batch, applied, data } = committed;
+        for effect in &applied.effects {
+            self.follow_effect(shard, effect)?;
+        }
+        for (order, reply) in batch.orders.iter().zip(&applied.replies) {
+            let Some(order) = order else { continue };
+            if !matches!(reply, Reply::Refused { .. }) {
+                let honest = self.clients.committed(order);
+                honest_outcome::check(order, honest)?;
+            }
+            self.follow_order(shard, lsn.index, lsn.term, order, reply)?;
+        }
+        for effect in &applied.effects {
+            if let Effect::Moved { id, to: None, .. } = effect {
+                self.watch.models[usize::from(shard)].task_mut(id).removed = true;
+                self.marks.hit(Mark::RetentionRemoved);
+            }
+        }
+        if !data.is_empty() {
+            self.watch.last_entry.insert(shard, data);
+        }
+        self.watch.replies.insert((shard, lsn.index), (batch.orders, applied.replies));
+        Ok(())
+    }
+
+    fn follow_effect(&mut self, shard: ShardId, effect: &Effect) -> Verdict {
+        let Effect::Moved { id, from, to, .. } = effect else { return Ok(()) };
+        let position = usize::from(shard);
+        self.watch.terminal_once[position].moved(id, *from, *to)?;
+        if from.is_none() {
+            self.watch.models[position].task_mut(id).created += 1;
+            self.watch.submits[position].created(id)?;
+        }
+        Ok(())
+    }
+
+    fn follow_order(&mut self, shard: ShardId, index: u64, term: u64, order: &Order, reply: &Reply) -> Verdict {
+        let position = usize::from(shard);
+        match &order.command {
+            Command::Enqueue(enqueue) => {
+                if matches!(reply, Reply::Refused { code } if code.as_str() == "queue_full") {
+                    self.marks.hit(Mark::QueueRefusedFull);
+                }
+                self.watch.submits[position].applied(order.request.as_ref(), enqueue, reply)
+            }
+            Command::Claim(claim) => {
+                let Reply::Claimed { tasks } = reply else { return Ok(()) };
+                for grant in tasks {
+                    let holder = Holder {
+                        task: grant.id.clone(),
+                        worker: claim.worker.clone(),
+                        session: claim.session,
+                        index,
+                        ttl_ms: u64::from(grant.ttl_ms),
+                    };
+                    let counts = (u32::from(grant.attempt), u32::from(grant.max_attempts));
+                    self.granted(position, grant.fence, holder, counts)?;
+                }
+                Ok(())
+            }
+            Command::Complete(complete) => {
+                let came = came(reply, matches!(reply, Reply::Completed));
+                let model = &self.watch.models[position];
+                let (id, fence) = (&complete.id, complete.fence);
+                if fence::check(model, "complete", id, fence, Some(&complete.worker), came)? {
+                    self.watch.models[position].settle(id, End::Done(fence));
+                }
+                Ok(())
+            }
+            Command::Fail(fail) => {
+                let came = came(reply, matches!(reply, Reply::Failed { .. }));
+                let model = &self.watch.models[position];
+                let (id, fence) = (&fail.id, fail.fence);
+                let effective = fence::check(model, "fail", id, fence, Some(&fail.worker), came)?;
+                match reply {
+                    Reply::Failed { next } if effective => {
+                        self.watch.models[position].failed.insert(fence);
+                        self.attempt_ended(position, id, fail.retry, *next)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Command::Expire(expire) => {
+                let came = came(reply, matches!(reply, Reply::Expired { .. }));
+                let model = &self.watch.models[position];
+                let effective = fence::check(model, "expire", &expire.id, expire.fence, None, came)?;
+                match reply {
+                    Reply::Expired { next } if effective => {
+                        self.marks.hit(Mark::ClaimExpired);
+                        self.check_expiry(shard, index, term, expire.fence)?;
+                        self.attempt_ended(position, &expire.id, true, *next)
+                    }
+                    _ => {
+                        self.marks.hit(Mark::ExpiryRacesCompletion);
+                        Ok(())
+                    }
+                }
+            }
+            Command::Unclaim(unclaim) => {
+                let came = came(reply, matches!(reply, Reply::Unclaimed));
+                let model = &self.watch.models[position];
+                if fence::check(model, "unclaim", &unclaim.id, unclaim.fence, None, came)? {
+                    self.watch.models[position].release(&unclaim.id, false);
+                }
+                Ok(())
+            }
+            Command::Cancel(cancel) => {
+                if matches!(reply, Reply::Cancelled) {
+                    let task = self.watch.models[position].task_mut(&cancel.id);
+                    let claimed = task.claim.is_some();
+                    if task.end.is_none() {
+                        self.watch.models[position].settle(&cancel.id, End::Cancelled);
+                    }
+                    if claimed {
+                        self.marks.hit(Mark::CancelWon);
+                    }
+                }
+                Ok(())
+            }
+            Command::Deliver(_) => {
+                match reply {
+                    Reply::Delivered { fresh: true } => self.marks.hit(Mark::OutboxDelivered),
+                    Reply::Delivered { fresh: false } => self.marks.hit(Mark::OutboxResent),
+                    _ => {}
+                }
+                Ok(())
+            }
+            Command::SetQueue(_) | Command::Acked(_) | Command::SetMembers(_) | Command::RaiseEpoch(_) => Ok(()),
+        }
+    }
+
+    fn granted(&mut self, position: usize, fence: Fence, holder: Holder, counts: (u32, u32)) -> Verdict {
+        let model = &mut self.watch.models[position];
+        if token_order::check(model, fence, &holder)? {
+            return Ok(());
+        }
+        one_holder::granted(model, &holder.task, fence)?;
+        attempts::granted(model, &holder.task, counts.0, counts.1)?;
+        model.task_mut(&holder.task).attempts_max = counts.1;
+        model.grant(fence, holder);
+        Ok(())
+    }
+
+    fn attempt_ended(&mut self, position: usize, id: &TaskId, retry: bool, next: FailNext) -> Verdict {
+        let model = &mut self.watch.models[position];
+        let task = model.task_mut(id);
+        attempts::ended(id, task.attempts, task.attempts_max, retry, next)?;
+        if next == FailNext::Dead {
+            model.settle(id, End::Dead);
+            self.marks.hit(Mark::AttemptsExhausted);
+        } else {
+            model.release(id, true);
+        }
+        Ok(())
+    }
+
+    /// Q6, on the clock of the leader that proposed the expiry.
+    fn check_expiry(&self, shard: ShardId, index: u64, term: u64, fence: Fence) -> Verdict {
+        let watch = &self.watch;
+        let holder = &watch.models[usize::from(shard)].holders[&fence];
+        let leader = watch.election_safety.leader_of(shard, term);
+        let Some(machine) = leader.and_then(|leader| self.machines.get(&leader)) else { return Ok(()) };
+        let (Some(&proposed_us), Some(&granted_us), Some(&led_us)) = (
+            watch.written_us.get(&(shard, index, term)),
+            watch.committed_us.get(&(shard, holder.index)),
+            watch.led_us.get(&(shard, term)),
+        ) else {
+            return Ok(());
+        };
+        let disputed = watch.disputed_us.get(&shard);
+        // Only a renewal that no other node can have taken counts.
+        let certain = |renewed: &&super::watch::Renewed| {
+            let crossed = |(from, to): &(u64, Option<u64>)| {
+                *from <= renewed.told_us && to.is_none_or(|to| to >= renewed.sent_us)
+            };
+            renewed.sent_us >= led_us
+                && renewed.told_us <= proposed_us
+                && !disputed.is_some_and(|disputed| disputed.iter().any(crossed))
+        };
+        let renewed = watch.renewals.get(&(shard, fence));
+        let renewed = renewed.and_then(|all| all.iter().filter(certain).map(|r| r.sent_us).max());
+        let mono = |at_us| machine.clock.mono_us_at(at_us);
+        no_early_expiry::check(&Expiry {
+            shard,
+            fence,
+            ttl_ms: holder.ttl_ms,
+            proposed_us: mono(proposed_us),
+            granted_us: mono(granted_us),
+            led_us: mono(led_us),
+            renewed_us: renewed.map(mono),
+        })
+    }
+}
+
+fn came(reply: &Reply, accepted: bool) -> Came {
+    if accepted {
+        return Came::Accepted;
+    }
+    debug_assert!(matches!(reply, Reply::Refused { .. }), "a fenced order is accepted or refused");
+    Came::Refused
+}
