@@ -258,10 +258,13 @@ impl ChangeStep {
         let mut singles = Vec::new();
         for (nodes, kind) in kinds {
             for node in nodes {
-                let mut single = ConfChangeSingle::default();
-                single.node_id = *node;
-                single.set_change_type(kind);
-                singles.push(single);
+                let node_id = *node;
+                let change_type = kind;
+                singles.push(ConfChangeSingle {
+                    change_type,
+                    node_id,
+                    ..Default::default()
+                });
             }
         }
         all.set_changes(singles.into());

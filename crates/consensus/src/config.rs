@@ -75,7 +75,7 @@ pub struct Recovered {
     pub commit: u64,
     /// The last durable snapshot point.
     pub start: Start,
-    /// Membership at `start`; empty only for a node that has yet to receive its first snapshot.
+    /// Membership at `start`, not today's; empty only for a node that has yet to receive its first snapshot.
     pub conf: Conf,
     /// Entries after `start`, without gaps.
     pub entries: Vec<Entry>,

@@ -83,7 +83,7 @@ impl Consensus {
         }
         for shard in self.shards.values_mut() {
             for _ in 0..ticks {
-                shard.tick(now_ms);
+                shard.tick();
             }
             shard.fire_timers(now_ms);
         }
@@ -176,7 +176,8 @@ impl Consensus {
         }
     }
 
-    /// Leader: the snapshot for `to` arrived there (`ok`) or failed.
+    /// Leader: the snapshot for `to` arrived there (`ok`) or failed. Every need that was handed out must get an
+    /// answer, or that peer is fed nothing more while this node leads.
     pub fn snapshot_result(&mut self, shard: ShardId, to: NodeId, ok: bool) {
         if let Some(shard) = self.shards.get_mut(&shard) {
             shard.snapshot_result(to, ok);
@@ -192,7 +193,8 @@ impl Consensus {
         }
     }
 
-    /// Follower: the state of the snapshot at `start` is loaded and durable.
+    /// Follower: the state of the snapshot at `start` is loaded and durable. Until then, and until the batch with
+    /// the restart is durable, the leader hears nothing of it.
     pub fn snapshot_installed(&mut self, shard: ShardId, start: Start, conf: Conf) {
         if let Some(shard) = self.shards.get_mut(&shard) {
             shard.snapshot_installed(start, conf);

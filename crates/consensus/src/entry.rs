@@ -67,16 +67,17 @@ impl Entry {
     }
 
     pub(crate) fn into_engine(self) -> eraftpb::Entry {
-        let mut entry = eraftpb::Entry::default();
-        entry.term = self.term;
-        entry.index = self.index;
-        entry.set_entry_type(match self.kind {
-            EntryKind::Normal => eraftpb::EntryType::EntryNormal,
-            EntryKind::Change => eraftpb::EntryType::EntryConfChangeV2,
-        });
-        entry.data = self.data;
-        entry.context = self.context;
-        entry
+        eraftpb::Entry {
+            entry_type: match self.kind {
+                EntryKind::Normal => eraftpb::EntryType::EntryNormal,
+                EntryKind::Change => eraftpb::EntryType::EntryConfChangeV2,
+            },
+            term: self.term,
+            index: self.index,
+            data: self.data,
+            context: self.context,
+            ..Default::default()
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 mod net;
 
 use bytes::Bytes;
-use ikada_consensus::{Config, Entry, EntryKind, NodeId, Reason, Role};
+use ikada_consensus::{Change, Config, Entry, EntryKind, NodeId, Reason, Role};
 use net::{Net, SHARD};
 
 fn leadership_changes(net: &Net) -> usize {
@@ -164,6 +164,12 @@ fn one_cut_link_changes_no_leader() {
         let leader = net.settle();
         let other = (1..=4).find(|node| *node != leader).expect("four nodes");
         net.cut(leader, other);
+        if seed % 2 == 0 {
+            // The closed connection is noticed on both ends.
+            let now_ms = net.now_ms;
+            net.at(other).peer_gone(leader, now_ms);
+            net.at(leader).peer_gone(other, now_ms);
+        }
         net.run(60_000);
         assert_eq!(leadership_changes(&net), 1, "seed {seed}");
         net.heal();
@@ -339,4 +345,24 @@ fn a_long_pause_does_not_burst_into_a_campaign() {
     assert_eq!(net.see(follower).role(SHARD), Some(Role::Follower));
     assert_eq!(net.see(follower).leader(SHARD), Some(leader));
     assert!(net.see(follower).next_wake_ms() > later_ms);
+}
+
+#[test]
+fn a_campaign_that_cannot_happen_does_not_keep_the_node_awake() {
+    let mut net = Net::new(3, &[1, 2, 3]);
+    let leader = net.settle();
+    let follower = (1..=3).find(|node| *node != leader).expect("three nodes");
+    let demote = Change {
+        add_learners: vec![follower],
+        ..Change::default()
+    };
+    net.at(leader).change(SHARD, demote).expect("a fit change");
+    net.work(leader);
+    net.run(500);
+    let now_ms = net.now_ms;
+    net.at(follower).peer_gone(leader, now_ms);
+    net.at(follower).campaign(SHARD);
+    net.at(follower).tick(now_ms + 200);
+    assert!(net.see(follower).next_wake_ms() > now_ms + 200);
+    assert_eq!(net.see(follower).role(SHARD), Some(Role::Follower));
 }

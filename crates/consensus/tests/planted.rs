@@ -12,7 +12,8 @@ use std::panic;
 use bytes::Bytes;
 use ikada_consensus::planted::{self, ALL, Bug};
 use ikada_consensus::{Config, Entry, EntryKind};
-use net::{Net, SHARD, storm};
+use net::storm::storm;
+use net::{Net, SHARD};
 
 /// Runs `scenario` with a defect, one seed after the other, until it fails; gives the seed and the failure.
 fn find(bug: Option<Bug>, seeds: u64, scenario: fn(u64)) -> Option<(u64, String)> {

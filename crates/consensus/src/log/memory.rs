@@ -122,11 +122,12 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, term: u64) -> eraftpb::Entry {
-        let mut entry = eraftpb::Entry::default();
-        entry.index = index;
-        entry.term = term;
-        entry.data = vec![0; 76].into();
-        entry
+        eraftpb::Entry {
+            index,
+            term,
+            data: vec![0; 76].into(),
+            ..Default::default()
+        }
     }
 
     fn log(entries: &[(u64, u64)]) -> MemoryLog {

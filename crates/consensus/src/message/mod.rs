@@ -169,6 +169,10 @@ impl Message {
     }
 
     /// Reads an encoding; entries share the memory of `bytes`.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the message keeps the memory of its bytes"
+    )]
     pub fn decode(bytes: Bytes) -> Result<Self, crate::DecodeError> {
         decode::decode(&bytes)
     }

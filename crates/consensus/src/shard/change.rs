@@ -69,7 +69,8 @@ impl Shard {
 
     /// Leaves the joint phase when that is allowed; called whenever something moved.
     pub(super) fn leave_joint_phase(&mut self) {
-        if !self.is_leader() || self.transferring().is_some() || !self.is_settled() {
+        let is_joint = self.confs.last().is_some_and(|(_, conf)| conf.is_joint());
+        if !is_joint || self.transferring().is_some() || !self.is_settled() {
             return;
         }
         let conf = self.conf();
@@ -101,9 +102,11 @@ impl Shard {
     fn append_change(&mut self, step: &ChangeStep) -> (u64, u64) {
         let mut context = Vec::new();
         step.encode(&mut context);
-        let mut entry = eraftpb::Entry::default();
-        entry.set_entry_type(eraftpb::EntryType::EntryConfChangeV2);
-        entry.context = Bytes::from(context);
+        let entry = eraftpb::Entry {
+            entry_type: eraftpb::EntryType::EntryConfChangeV2,
+            context: Bytes::from(context),
+            ..Default::default()
+        };
         // Appended directly: the engine's own way would read the change through its protobuf parser.
         let appended = self.append(entry);
         self.raw.raft.pending_conf_index = appended.1;

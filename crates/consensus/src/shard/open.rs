@@ -79,7 +79,7 @@ impl Shard {
 }
 
 fn check(shard: ShardId, recovered: &Recovered) -> Result<(), OpenError> {
-    if !recovered.conf.is_empty() {
+    if !recovered.conf.is_empty() || recovered.start.index > 0 {
         recovered
             .conf
             .check()
@@ -88,9 +88,8 @@ fn check(shard: ShardId, recovered: &Recovered) -> Result<(), OpenError> {
             return Err(OpenError::StartAtZero(shard));
         }
     }
-    let mut expected = recovered.start.index + 1;
     let mut term = recovered.start.term;
-    for entry in &recovered.entries {
+    for (expected, entry) in (recovered.start.index + 1..).zip(&recovered.entries) {
         if entry.index != expected {
             return Err(OpenError::Gap {
                 shard,
@@ -106,7 +105,6 @@ fn check(shard: ShardId, recovered: &Recovered) -> Result<(), OpenError> {
                 term: entry.term,
             });
         }
-        expected += 1;
         term = entry.term;
     }
     Ok(())
@@ -118,10 +116,12 @@ fn build(
     recovered: Recovered,
 ) -> Result<RawNode<MemoryLog>, OpenError> {
     let start = recovered.start;
-    let mut hard = HardState::default();
-    hard.term = recovered.term;
-    hard.vote = recovered.vote;
-    hard.commit = recovered.commit.clamp(start.index, recovered.last_index());
+    let hard = HardState {
+        term: recovered.term,
+        vote: recovered.vote,
+        commit: recovered.commit.clamp(start.index, recovered.last_index()),
+        ..Default::default()
+    };
     let entries = recovered
         .entries
         .into_iter()

@@ -18,9 +18,10 @@ impl Shard {
         if let Some(to) = self.transferring() {
             return Err(NotLeader { leader: Some(to) });
         }
-        let mut entry = eraftpb::Entry::default();
-        entry.data = payload;
-        Ok(self.append(entry))
+        Ok(self.append(eraftpb::Entry {
+            data: payload,
+            ..Default::default()
+        }))
     }
 
     /// Appends one entry as the leader and sends it out. The caller has checked that this node leads.

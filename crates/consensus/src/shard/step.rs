@@ -3,7 +3,7 @@
 //! Promises: no message, however wrong, makes the engine panic; what only a broken peer or disk could send is
 //! dropped and reported as a fault. Local kinds never get here, as they have no encoding.
 
-use raft::eraftpb;
+use raft::{ProgressState, eraftpb};
 
 use super::Shard;
 use super::roles::Cause;
@@ -142,7 +142,10 @@ impl Shard {
             && inner.index < progress.matched
         {
             progress.matched = inner.index;
-            progress.become_probe();
+            // A peer that gets a snapshot is probed when that ends.
+            if progress.state == ProgressState::Replicate {
+                progress.become_probe();
+            }
         }
     }
 

@@ -48,7 +48,7 @@ impl Shard {
     }
 
     /// One engine tick.
-    pub(crate) fn tick(&mut self, now_ms: u64) {
+    pub(crate) fn tick(&mut self) {
         if !self.is_leader() {
             let is_last_tick = self.raw.raft.election_elapsed + 1 >= self.timeout_ticks;
             // A node that may not campaign now stays just before its timeout and tries again next tick.
@@ -64,7 +64,6 @@ impl Shard {
         }
         if self.is_leader() {
             self.hand_over_when_leaving();
-            self.timers.retry_until_ms = now_ms;
         }
     }
 
@@ -73,7 +72,11 @@ impl Shard {
         let Some(at_ms) = self.timers.campaign_at_ms else {
             return;
         };
-        if now_ms < at_ms || !self.raw.raft.promotable() {
+        if self.is_leader() || !self.raw.raft.promotable() || !self.is_sound() {
+            self.timers.stop();
+            return;
+        }
+        if now_ms < at_ms {
             return;
         }
         if !self.may_campaign() {
@@ -139,12 +142,15 @@ impl Shard {
             && log.unstable_entries().is_empty()
             && log.unstable_snapshot().is_none()
             && log.persisted == log.last_index();
-        let is_sound = self.repair.is_none() || planted::active(Bug::RepairingCampaigns);
         is_durable
-            && is_sound
+            && self.is_sound()
             && self.installing.is_none()
             && raft.promotable()
             && !self.is_leader()
+    }
+
+    fn is_sound(&self) -> bool {
+        self.repair.is_none() || planted::active(Bug::RepairingCampaigns)
     }
 
     fn start_campaign(&mut self, cause: Cause) {

@@ -5,7 +5,7 @@
 #![allow(dead_code)]
 
 mod disk;
-mod storm;
+pub mod storm;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,7 +17,6 @@ use ikada_consensus::{
 };
 
 pub use disk::Disk;
-pub use storm::storm;
 
 /// The shard that most tests use.
 pub const SHARD: ShardId = 0;

@@ -26,7 +26,7 @@ impl Net {
             for (to, _, message) in &out.send {
                 let mut bytes = Vec::new();
                 message.encode(&mut bytes);
-                self.send(node, *to, Bytes::from(bytes));
+                self.send(node, *to, &Bytes::from(bytes));
             }
             for need in &out.snapshots {
                 self.send_snapshot(node, need);
@@ -175,7 +175,7 @@ impl Net {
             .extend_from_slice(roles);
     }
 
-    fn send(&mut self, from: NodeId, to: NodeId, bytes: Bytes) {
+    fn send(&mut self, from: NodeId, to: NodeId, bytes: &Bytes) {
         if self.cuts.contains(&(from, to)) || !self.nodes.contains_key(&to) {
             return;
         }
