@@ -132,3 +132,13 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// Most tasks of any kind: what the slab and its indexes can number with ease.
+    const TASKS_MAX: u64 = 1 << 27;
+
+    /// Whether a shard can hold what these bounds allow.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.pending_tasks_max <= Self::TASKS_MAX && self.finished_tasks_max <= Self::TASKS_MAX
+    }
+}

@@ -6,9 +6,10 @@
 //!
 //! Transient refusals (no room) are not remembered: a retry under the same id is judged afresh.
 
+mod entry;
 mod remember;
 mod ring;
 
-pub(crate) use remember::{ClaimEntry, GrantMark, SubmitEntry};
-pub use remember::{Outcome, RecordedRequest};
+pub(crate) use entry::{ClaimEntry, GrantMark, Grants, SubmitEntry};
+pub use entry::{Outcome, RecordedRequest};
 pub(crate) use ring::{Ring, RingEntry};

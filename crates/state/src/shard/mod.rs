@@ -165,6 +165,7 @@ impl Shard {
     /// The first state with other bounds; all replicas must start with the same.
     pub fn genesis_with(shard: ShardId, shards: u16, members: &[Member], limits: Limits) -> Shard {
         assert!(shard < shards, "shard number is outside the cluster");
+        assert!(limits.is_valid(), "limits exceed what a shard can hold");
         let header = Header {
             version: crate::snapshot::VERSION,
             shard,

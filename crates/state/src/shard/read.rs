@@ -110,4 +110,24 @@ impl Shard {
             entries_refused: self.core.entries_refused,
         }
     }
+
+    /// Whether every task and queue is found by its name and every line holds all its tasks, which a
+    /// damaged snapshot could break.
+    pub(crate) fn has_unique_places(&self) -> bool {
+        let sizes = self.sizes();
+        let ready: usize = self.index.lines.iter().map(|line| line.ready.len()).sum();
+        let total = sizes.scheduled + sizes.ready + sizes.claimed + sizes.finished;
+        let tasks_found = self.core.tasks.iter().all(|(slot, task)| {
+            let namespace = &self.core.queues[task.queue as usize].namespace;
+            self.find_task(namespace, &task.id) == Some(slot)
+        });
+        let queues_found = self.core.queues.iter().enumerate().all(|(queue, record)| {
+            self.find_queue(&record.namespace, &record.name) == Some(queue as u32)
+        });
+        tasks_found
+            && queues_found
+            && ready as u64 == sizes.ready
+            && self.index.scheduled.len() as u64 == sizes.scheduled
+            && self.core.tasks.len() as u64 == total
+    }
 }

@@ -5,11 +5,12 @@
 //! record may be larger than a chunk. Checksums of chunks and files are the store's business; the hash
 //! here proves that what was restored is the state that was frozen (TQ-26).
 
+mod error;
 mod read;
 mod stored;
 mod write;
 
-pub use read::RestoreError;
+pub use error::RestoreError;
 pub(crate) use stored::{StoredTask, Trailer};
 pub use write::{Chunks, Frozen};
 

@@ -3,7 +3,7 @@
 
 use minicbor::Decode;
 
-use super::{RECORD_BYTES_MAX, StoredTask, Trailer, VERSION};
+use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
 use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry};
 use crate::hash::{RecordKind, digest_record};
 use crate::limits::BATCH_ORDERS_MAX;
@@ -13,58 +13,6 @@ use crate::planted::{self, Bug};
 use crate::queue::QueueRecord;
 use crate::shard::{Core, Header, Shard, queue_digest};
 use crate::{Fence, SlotMap};
-
-/// Why a snapshot cannot be restored.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RestoreError {
-    /// The stream ends before its trailer.
-    #[error("snapshot ends early")]
-    Truncated,
-    /// Bytes follow the trailer.
-    #[error("snapshot has bytes after its trailer")]
-    Trailing,
-    /// The format is of another version.
-    #[error("snapshot version {0} is not known")]
-    Version(u32),
-    /// A record is of an unknown kind, or not in its place.
-    #[error("snapshot record {record} has kind {kind}, which does not belong there")]
-    Kind {
-        /// Number of the record.
-        record: u64,
-        /// Its kind.
-        kind: u8,
-    },
-    /// A record does not decode or is too large.
-    #[error("snapshot record {record} does not decode")]
-    Malformed {
-        /// Number of the record.
-        record: u64,
-    },
-    /// A record breaks a rule of the state.
-    #[error("snapshot record {record} breaks a rule: {rule}")]
-    Invalid {
-        /// Number of the record.
-        record: u64,
-        /// The rule.
-        rule: &'static str,
-    },
-    /// The number of records is not that of the trailer.
-    #[error("snapshot holds {found} records, its trailer says {stored}")]
-    Count {
-        /// Records read.
-        found: u64,
-        /// Records announced.
-        stored: u64,
-    },
-    /// The restored state is not the one that was frozen.
-    #[error("snapshot hash is {found:016x}, its trailer says {stored:016x}")]
-    Hash {
-        /// Hash of what was read.
-        found: u64,
-        /// Hash announced.
-        stored: u64,
-    },
-}
 
 impl Shard {
     /// Rebuilds a shard from the chunks of a snapshot, in order.
@@ -193,6 +141,9 @@ impl Reader {
         }
         if header.grants > Fence::COUNTER_MAX {
             return Err(self.invalid("grant counter fits 48 bits"));
+        }
+        if !header.limits.is_valid() {
+            return Err(self.invalid("limits can be held"));
         }
         let far = u64::MAX / 2;
         if header.sequence > far || header.submits_head > far || header.claims_head > far {
@@ -357,6 +308,13 @@ impl Reader {
                 stored: trailer.hash,
             });
         }
-        Ok(Shard::from_core(core))
+        let shard = Shard::from_core(core);
+        match shard.has_unique_places() {
+            true => Ok(shard),
+            false => Err(RestoreError::Invalid {
+                record: self.records,
+                rule: "names and places in line are unique",
+            }),
+        }
     }
 }

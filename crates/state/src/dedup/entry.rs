@@ -1,0 +1,182 @@
+//! What the windows hold: hashes of names and bodies, a time, and a small outcome.
+
+use std::sync::Arc;
+
+use minicbor::decode::{Decoder, Error as DecodeError};
+use minicbor::encode::{Encoder, Error as EncodeError, Write};
+use minicbor::{Decode, Encode};
+
+use super::RingEntry;
+use crate::hash::{RecordKind, digest_bytes, encode_into};
+use crate::{Fence, RefusalCode, Reply};
+
+/// First outcome of a remembered request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Outcome {
+    /// A task was created, or existed with the same body.
+    #[n(0)]
+    Enqueued {
+        /// Whether it was created.
+        #[n(0)]
+        created: bool,
+    },
+    /// A task was cancelled.
+    #[n(1)]
+    Cancelled,
+    /// Settings were stored.
+    #[n(2)]
+    QueueSet {
+        /// Their version.
+        #[n(0)]
+        version: u64,
+    },
+    /// The order was refused for good.
+    #[n(3)]
+    Refused {
+        /// Why.
+        #[n(0)]
+        code: RefusalCode,
+    },
+}
+
+impl Outcome {
+    /// What to remember of a reply; none if it is not to be remembered.
+    pub(crate) fn of(reply: &Reply) -> Option<Outcome> {
+        match reply {
+            Reply::Enqueued { created, .. } => Some(Outcome::Enqueued { created: *created }),
+            Reply::Cancelled => Some(Outcome::Cancelled),
+            Reply::QueueSet { version } => Some(Outcome::QueueSet { version: *version }),
+            Reply::Refused { code } if !code.is_transient() => {
+                Some(Outcome::Refused { code: *code })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A remembered request as readers see it. The task's id is that of the request, or derived from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedRequest {
+    /// Log time of the first application.
+    pub time_ms: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// One remembered submission, cancel or settings change.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct SubmitEntry {
+    #[n(0)]
+    pub(crate) key: [u64; 2],
+    #[n(1)]
+    pub(crate) body_hash: u64,
+    #[n(2)]
+    pub(crate) time_ms: u64,
+    #[n(3)]
+    pub(crate) outcome: Outcome,
+}
+
+/// One task handed out by a remembered claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct GrantMark {
+    #[n(0)]
+    pub(crate) slot: u32,
+    #[n(1)]
+    pub(crate) fence: Fence,
+}
+
+/// The tasks handed out by one claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grants(Arc<Vec<GrantMark>>);
+
+impl From<Vec<GrantMark>> for Grants {
+    fn from(marks: Vec<GrantMark>) -> Self {
+        Self(Arc::new(marks))
+    }
+}
+
+impl std::ops::Deref for Grants {
+    type Target = [GrantMark];
+    fn deref(&self) -> &[GrantMark] {
+        &self.0
+    }
+}
+
+impl<C> Encode<C> for Grants {
+    fn encode<W: Write>(
+        &self,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        self.0.as_ref().encode(encoder, context)
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Grants {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, DecodeError> {
+        Ok(Self(Arc::new(Vec::decode(decoder, context)?)))
+    }
+}
+
+/// One remembered claim.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ClaimEntry {
+    #[n(0)]
+    pub(crate) key: [u64; 2],
+    #[n(1)]
+    pub(crate) body_hash: u64,
+    #[n(2)]
+    pub(crate) time_ms: u64,
+    #[n(3)]
+    pub(crate) grants: Grants,
+}
+
+impl RingEntry for SubmitEntry {
+    fn key(&self) -> [u64; 2] {
+        self.key
+    }
+    fn digest(&self, number: u64) -> u64 {
+        let (kind, detail) = match self.outcome {
+            Outcome::Enqueued { created } => (0, u64::from(created)),
+            Outcome::Cancelled => (1, 0),
+            Outcome::QueueSet { version } => (2, version),
+            Outcome::Refused { code } => (3, code as u64),
+        };
+        let [high, low] = self.key;
+        let words = [
+            number,
+            high,
+            low,
+            self.body_hash,
+            self.time_ms,
+            kind,
+            detail,
+        ];
+        let mut bytes = [0u8; 56];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        digest_bytes(RecordKind::Submit, &bytes)
+    }
+    fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+}
+
+impl RingEntry for ClaimEntry {
+    fn key(&self) -> [u64; 2] {
+        self.key
+    }
+    fn weight(&self) -> u64 {
+        self.grants.len() as u64
+    }
+    fn digest(&self, number: u64) -> u64 {
+        let mut bytes = Vec::with_capacity(96);
+        bytes.extend_from_slice(&number.to_le_bytes());
+        encode_into(self, &mut bytes);
+        digest_bytes(RecordKind::Claim, &bytes)
+    }
+    fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+}
