@@ -11,26 +11,26 @@ use serde::{Deserialize, Serialize};
 /// The media type of a problem.
 pub const PROBLEM_TYPE: &str = "application/problem+json";
 
-/// Why a request, or one item of it, was not carried out.
+/// Why a request, or one item of it, was not carried out. Kept small, since it travels in results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// A URI reference that names the kind of problem; `urn:ikada:problem:<code>`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: Box<str>,
     /// The kind of problem in a few words.
-    pub title: String,
+    pub title: Box<str>,
     /// The HTTP status that belongs to it.
     pub status: u16,
     /// What happened here, and what to do next.
-    pub detail: String,
+    pub detail: Box<str>,
     /// Stable code for programs.
     pub code: Cow<'static, str>,
     /// The field that was refused; absent when no single field is to blame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
+    pub field: Option<Box<str>>,
     /// The request id under which to ask what became of it; absent when nothing was begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<String>,
+    pub request: Option<Box<str>>,
     /// Seconds after which to try again; absent when trying again does not help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u32>,
@@ -41,12 +41,12 @@ impl Problem {
     pub fn new(
         status: u16,
         code: impl Into<Cow<'static, str>>,
-        title: impl Into<String>,
-        detail: impl Into<String>,
+        title: impl Into<Box<str>>,
+        detail: impl Into<Box<str>>,
     ) -> Problem {
         let code = code.into();
         Problem {
-            kind: format!("urn:ikada:problem:{code}"),
+            kind: format!("urn:ikada:problem:{code}").into(),
             title: title.into(),
             status,
             detail: detail.into(),
@@ -58,13 +58,13 @@ impl Problem {
     }
 
     /// Names the field to blame.
-    pub fn with_field(mut self, field: impl Into<String>) -> Problem {
+    pub fn with_field(mut self, field: impl Into<Box<str>>) -> Problem {
         self.field = Some(field.into());
         self
     }
 
     /// Names the request to ask about.
-    pub fn with_request(mut self, request: impl Into<String>) -> Problem {
+    pub fn with_request(mut self, request: impl Into<Box<str>>) -> Problem {
         self.request = Some(request.into());
         self
     }

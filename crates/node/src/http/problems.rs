@@ -161,12 +161,12 @@ pub(super) fn bad_field(error: &FieldError) -> Problem {
 }
 
 /// A header or query parameter that cannot be taken.
-pub(super) fn bad_parameter(name: &str, detail: impl Into<String>) -> Problem {
+pub(super) fn bad_parameter(name: &str, detail: impl Into<Box<str>>) -> Problem {
     Problem::new(400, "bad_parameter", "bad request", detail).with_field(name)
 }
 
 /// A body that is not what the route takes.
-pub(super) fn bad_json(detail: impl Into<String>, field: Option<String>) -> Problem {
+pub(super) fn bad_json(detail: impl Into<Box<str>>, field: Option<String>) -> Problem {
     let code = if field.is_some() {
         "unknown_field"
     } else {
@@ -245,7 +245,7 @@ pub(super) fn bad_method(method: &str, verbs: &[Verb]) -> Problem {
 }
 
 /// A page of another site tried to use this node through a browser.
-pub(super) fn foreign_origin(detail: impl Into<String>) -> Problem {
+pub(super) fn foreign_origin(detail: impl Into<Box<str>>) -> Problem {
     Problem::new(403, "foreign_origin", "foreign origin", detail)
 }
 

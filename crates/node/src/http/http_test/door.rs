@@ -21,7 +21,7 @@ use crate::metrics::Counters;
 /// What the fake does with the next call instead of its own work.
 pub(super) enum Script {
     /// Gives this answer.
-    Answer(Answer),
+    Answer(Box<Answer>),
     /// Panics.
     Panic,
 }
@@ -82,7 +82,7 @@ impl FakeDoor {
     }
 
     pub(super) fn answer_next(&self, answer: Answer) {
-        self.script(Script::Answer(answer));
+        self.script(Script::Answer(Box::new(answer)));
     }
 
     pub(super) fn change_status(&self, change: impl FnOnce(&mut NodeStatus)) {
@@ -240,7 +240,7 @@ impl Door for FakeDoor {
         let mut world = self.world.lock().unwrap();
         world.last = Some((timeout, routing));
         match world.script.pop_front() {
-            Some(Script::Answer(answer)) => return answer,
+            Some(Script::Answer(answer)) => return *answer,
             Some(Script::Panic) => {
                 drop(world);
                 panic!("scripted");

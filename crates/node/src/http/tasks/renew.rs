@@ -43,16 +43,16 @@ pub(in crate::http) async fn renew<D: Door>(
     }
     let items = request.tasks.into_iter().zip(outcomes);
     let tasks = items
-        .map(|(item, outcome)| show_renewal(item.id, outcome))
+        .map(|(item, outcome)| show_renewal(item.id, &outcome))
         .collect();
     json(StatusCode::OK, &OutcomeList { tasks })
 }
 
-fn show_renewal(id: String, outcome: RenewOutcome) -> ItemOutcome {
+fn show_renewal(id: String, outcome: &RenewOutcome) -> ItemOutcome {
     let (outcome, ttl_ms, problem) = match outcome {
-        RenewOutcome::Renewed { ttl_ms } => (OutcomeKind::Renewed, Some(ttl_ms), None),
+        RenewOutcome::Renewed { ttl_ms } => (OutcomeKind::Renewed, Some(*ttl_ms), None),
         RenewOutcome::Refused(code) => {
-            let (kind, _, problem) = show_refusal(code);
+            let (kind, _, problem) = show_refusal(*code);
             (kind, None, problem)
         }
         RenewOutcome::Unknown => (OutcomeKind::Unknown, None, Some(problems::unknown(None))),
