@@ -10,9 +10,22 @@ const SEEDS: u64 = 400;
 /// Everything the log may legally hold after a crash.
 struct Legal {
     states: Vec<Model>,
+    /// How often the rare paths were taken, so that a green run means something.
+    rewritten: u64,
+    deleted: u64,
+    torn: u64,
 }
 
 impl Legal {
+    fn new() -> Legal {
+        Legal {
+            states: vec![Model::default()],
+            rewritten: 0,
+            deleted: 0,
+            torn: 0,
+        }
+    }
+
     fn newest(&self) -> &Model {
         self.states.last().expect("there is always one")
     }
@@ -48,6 +61,7 @@ fn work(disk: &SimDisk, rng: &mut fastrand::Rng, legal: &mut Legal, turns: usize
         recovery.findings
     );
     legal.states = vec![found];
+    legal.torn += u64::from(recovery.torn_bytes > 0);
     for _ in 0..turns {
         let batch = random_batch(rng, legal.newest());
         legal.step(&batch);
@@ -73,6 +87,9 @@ fn work(disk: &SimDisk, rng: &mut fastrand::Rng, legal: &mut Legal, turns: usize
                 return;
             }
             legal.synced();
+            let stats = log.stats();
+            legal.rewritten += u64::from(stats.rewritten_records > 0);
+            legal.deleted += u64::from(stats.deleted_segments > 0);
         }
     }
 }
@@ -80,12 +97,11 @@ fn work(disk: &SimDisk, rng: &mut fastrand::Rng, legal: &mut Legal, turns: usize
 #[test]
 fn synced_work_survives_power_cuts() {
     // F-2, F-4
+    let (mut rewritten, mut deleted, mut torn) = (0, 0, 0);
     for seed in 0..SEEDS {
         let mut rng = fastrand::Rng::with_seed(seed);
         let disk = SimDisk::new();
-        let mut legal = Legal {
-            states: vec![Model::default()],
-        };
+        let mut legal = Legal::new();
         for _ in 0..8 {
             if rng.bool() {
                 // Stops anywhere, also in the middle of an open or of a change of segments.
@@ -100,7 +116,13 @@ fn synced_work_survives_power_cuts() {
             }
         }
         work(&disk, &mut rng, &mut legal, 1);
+        (rewritten, deleted) = (rewritten + legal.rewritten, deleted + legal.deleted);
+        torn += legal.torn;
     }
+    assert!(
+        rewritten > 100 && deleted > 100 && torn > 100,
+        "{rewritten} {deleted} {torn}"
+    );
 }
 
 #[test]
@@ -145,9 +167,7 @@ fn the_same_seed_gives_the_same_bytes() {
     let run = || {
         let mut rng = fastrand::Rng::with_seed(9);
         let disk = SimDisk::new();
-        let mut legal = Legal {
-            states: vec![Model::default()],
-        };
+        let mut legal = Legal::new();
         for _ in 0..5 {
             work(&disk, &mut rng, &mut legal, 30);
             disk.crash(&mut rng);
@@ -168,9 +188,7 @@ fn a_flip_after_a_power_cut_never_forgets_a_vote() {
     for seed in 0..SEEDS {
         let mut rng = fastrand::Rng::with_seed(seed);
         let disk = SimDisk::new();
-        let mut legal = Legal {
-            states: vec![Model::default()],
-        };
+        let mut legal = Legal::new();
         let turns = rng.usize(1..40);
         work(&disk, &mut rng, &mut legal, turns);
         disk.crash(&mut rng);

@@ -104,11 +104,13 @@ fn find<D: Disk>(disk: &D, identity: &Identity) -> Result<Found, OpenError> {
     let tables = votes.tables.iter().map(|table| table.batch);
     let proven = segments
         .iter()
-        .map(Scanned::proven)
+        .map(|segment| segment.said.proven)
         .chain(tables)
         .max()
         .unwrap_or(0);
-    let trims = segments.iter().filter_map(|segment| segment.trim(proven));
+    let trims = segments
+        .iter()
+        .filter_map(|segment| segment.said.trim(proven));
     let (low, leftover_damaged) = trims.max_by_key(|trim| trim.0).unwrap_or((1, false));
     let old = segments.iter().filter(|segment| segment.number < low);
     let leftover = old.map(|segment| segment.number).collect();
@@ -116,7 +118,7 @@ fn find<D: Disk>(disk: &D, identity: &Identity) -> Result<Found, OpenError> {
     let mut void = Vec::new();
     while let Some(last) = segments.last()
         && last.header.is_none()
-        && last.first_batch().is_none_or(|batch| batch > proven)
+        && last.said.first_batch.is_none_or(|batch| batch > proven)
         // A lone segment that was ever finished has left a table beside it.
         && (segments.len() > 1 || proven == 0)
     {

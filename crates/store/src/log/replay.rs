@@ -76,7 +76,7 @@ impl<'a> Replay<'a> {
             segment
                 .header
                 .map(|header| header.first_batch)
-                .or_else(|| segment.first_batch())
+                .or(segment.said.first_batch)
         });
         for table in &votes.tables {
             if origin.is_some_and(|origin| table.batch >= origin) {

@@ -24,6 +24,42 @@ pub(super) struct Scanned {
     pub(super) runs: Vec<Range<usize>>,
     /// Only zeros follow the last run.
     pub(super) clean_end: bool,
+    pub(super) said: Said,
+}
+
+/// What the valid frames of a segment say about the log as a whole, gathered on the way.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// The highest batch that is called durable.
+    pub(super) proven: u64,
+    /// The lowest batch that has a frame here.
+    pub(super) first_batch: Option<u64>,
+    /// (batch, bound, damaged): segments below the bound are not needed.
+    trims: Vec<(u64, u64, bool)>,
+}
+
+impl Said {
+    fn hear(&mut self, frame: &Frame) {
+        let head = &frame.head;
+        let first = self
+            .first_batch
+            .map_or(head.batch, |first| first.min(head.batch));
+        self.first_batch = Some(first);
+        match head.kind {
+            Kind::Batch => self.proven = self.proven.max(head.chain),
+            Kind::Mark => self.proven = self.proven.max(head.index),
+            Kind::Trim => self.trims.push((head.batch, head.index, head.tag == 1)),
+            _ => {}
+        }
+    }
+
+    /// The highest bound stated in a batch up to `proven`, and whether damage was the reason.
+    pub(super) fn trim(&self, proven: u64) -> Option<(u64, bool)> {
+        let stated = self.trims.iter().filter(|trim| trim.0 <= proven);
+        stated
+            .map(|trim| (trim.1, trim.2))
+            .max_by_key(|trim| trim.0)
+    }
 }
 
 /// Scans one segment; refuses one that belongs elsewhere.
@@ -39,10 +75,16 @@ pub(super) fn scan(
     }
     let place = Place::new(identity, number);
     let mut runs = Vec::new();
+    let first_batch = header.map_or(0, |header| header.first_batch);
+    let mut said = Said {
+        proven: first_batch.saturating_sub(1),
+        ..Said::default()
+    };
     let mut position = SEGMENT_HEADER_BYTES.min(bytes.len());
     let clean_end = loop {
         let from = position;
         while let Some(frame) = frame_at(&bytes, position, &place) {
+            said.hear(&frame);
             position += frame.length;
         }
         if position > from {
@@ -67,6 +109,7 @@ pub(super) fn scan(
         header,
         runs,
         clean_end,
+        said,
     })
 }
 
@@ -129,39 +172,6 @@ impl Scanned {
             position += frame.length;
             Some((at, frame))
         })
-    }
-
-    /// All valid frames.
-    pub(super) fn all_frames(&self) -> impl Iterator<Item = (usize, Frame)> + '_ {
-        self.runs.iter().flat_map(|run| self.frames(run))
-    }
-
-    /// The highest batch that this segment calls durable.
-    pub(super) fn proven(&self) -> u64 {
-        let frames = self.all_frames().map(|(_, frame)| match frame.head.kind {
-            Kind::Batch => frame.head.chain,
-            Kind::Mark => frame.head.index,
-            _ => 0,
-        });
-        let header = self
-            .header
-            .map_or(0, |header| header.first_batch.saturating_sub(1));
-        frames.fold(header, u64::max)
-    }
-
-    /// The lowest batch that has a frame here.
-    pub(super) fn first_batch(&self) -> Option<u64> {
-        self.all_frames().map(|(_, frame)| frame.head.batch).min()
-    }
-
-    /// The highest bound below which segments are not needed, stated in a batch up to `proven`.
-    pub(super) fn trim(&self, proven: u64) -> Option<(u64, bool)> {
-        let trims = self
-            .all_frames()
-            .filter(|(_, frame)| frame.head.kind == Kind::Trim && frame.head.batch <= proven);
-        trims
-            .map(|(_, frame)| (frame.head.index, frame.head.tag == 1))
-            .max_by_key(|trim| trim.0)
     }
 
     /// Bytes from an offset to the last one that is not zero.

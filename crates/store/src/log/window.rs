@@ -92,7 +92,9 @@ impl Window {
         if index <= self.start_index {
             return;
         }
-        self.entries.split_off(&index);
+        if index <= self.last_index {
+            self.entries.split_off(&index);
+        }
         let epoch = self.epoch;
         self.entries.insert(
             index,
