@@ -1,1 +1,20 @@
-//! Placeholder until the crate is written.
+//! The server process around a replica: clock, sockets, disk threads, HTTP.
+//!
+//! Promise: everything that decides lives in `replica` and below; this crate reads clocks, moves bytes and translates.
+//! Each part is a room of its own: `config` (settings), `boot` (from disk to replica), `driver` (the loop and its disk
+//! threads), `peers` (frames between nodes), `http` (clients), `metrics`.
+//!
+//! Leaves out: commands and their output (`cli`), the public words (`api`).
+
+mod boot;
+pub mod config;
+mod counters;
+mod driver;
+mod handle;
+pub mod http;
+pub mod metrics;
+mod peers;
+mod run;
+
+pub use handle::Handle;
+pub use run::{RunError, Started, run};

@@ -1,0 +1,15 @@
+//! From a data folder to a running replica: lock, identity, founding, genesis, recovery.
+//!
+//! Promise: a folder that belongs to another node or cluster, or that lost what it promised, is refused with a message
+//! that names both, and nothing on disk is changed. A node's identity is written last, so that a crash while founding
+//! repeats the founding.
+
+mod found;
+mod genesis;
+mod papers;
+mod recover;
+
+pub use found::{FoundError, found};
+pub use genesis::write_genesis;
+pub use papers::{Papers, PapersError};
+pub use recover::{Boot, BootError, load_state, recover};

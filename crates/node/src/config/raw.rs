@@ -1,0 +1,135 @@
+//! Settings as one source gave them: all optional, unknown keys refused.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// One source's settings (flags, environment or file).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RawConfig {
+    /// Data folder.
+    pub data: Option<PathBuf>,
+    /// Address for clients, `host:port`.
+    pub listen: Option<String>,
+    /// Address for peers, `host:port`.
+    pub peer_listen: Option<String>,
+    /// Address that clients are told, if not `listen`.
+    pub advertise: Option<String>,
+    /// Address that peers are told, if not `peer-listen`.
+    pub peer_advertise: Option<String>,
+    /// Peer addresses to ask when founding a cluster.
+    pub peer: Option<Vec<String>>,
+    /// How many nodes found the cluster.
+    pub expect: Option<u16>,
+    /// How many shards the cluster is founded with.
+    pub shards: Option<u16>,
+    /// This node's id; drawn at random if absent.
+    pub node_id: Option<u64>,
+    /// A name for people.
+    pub name: Option<String>,
+    /// Allow addresses other than loopback without TLS.
+    pub insecure_listen_anywhere: Option<bool>,
+    /// Election priority: higher is preferred when logs are equal.
+    pub priority: Option<i64>,
+}
+
+impl RawConfig {
+    /// Reads `ikada.toml`; the error names the key and the line.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// Reads `IKADA_*` variables. `IKADA_URL` and others of the client commands are not settings of a server and are
+    /// passed over; any other unknown name is a problem.
+    pub fn from_env(vars: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<String>> {
+        const CLIENT: [&str; 5] = [
+            "IKADA_URL",
+            "IKADA_OUTPUT",
+            "IKADA_NAMESPACE",
+            "IKADA_CONFIG",
+            "IKADA_LOG",
+        ];
+        let mut table = BTreeMap::new();
+        for (name, value) in vars {
+            let Some(key) = name.strip_prefix("IKADA_") else {
+                continue;
+            };
+            if !CLIENT.contains(&name.as_str()) {
+                table.insert(key.to_ascii_lowercase().replace('_', "-"), (name, value));
+            }
+        }
+        let mut raw = RawConfig::default();
+        let mut problems = Vec::new();
+        for (key, (name, value)) in table {
+            if let Err(why) = raw.set(&key, &value) {
+                problems.push(format!("{name}={value}: {why}"));
+            }
+        }
+        if problems.is_empty() {
+            Ok(raw)
+        } else {
+            Err(problems)
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        fn number<T: std::str::FromStr>(value: &str) -> Result<Option<T>, String> {
+            value
+                .parse()
+                .map(Some)
+                .map_err(|_| "not a number in range".to_owned())
+        }
+        let text = || Some(value.to_owned());
+        match key {
+            "data" => self.data = Some(PathBuf::from(value)),
+            "listen" => self.listen = text(),
+            "peer-listen" => self.peer_listen = text(),
+            "advertise" => self.advertise = text(),
+            "peer-advertise" => self.peer_advertise = text(),
+            "peer" => {
+                self.peer = Some(
+                    value
+                        .split(',')
+                        .map(|addr| addr.trim().to_owned())
+                        .collect(),
+                )
+            }
+            "expect" => self.expect = number(value)?,
+            "shards" => self.shards = number(value)?,
+            "node-id" => self.node_id = number(value)?,
+            "name" => self.name = text(),
+            "insecure-listen-anywhere" => {
+                let flag = value
+                    .parse()
+                    .map_err(|_| "neither true nor false".to_owned())?;
+                self.insecure_listen_anywhere = Some(flag);
+            }
+            "priority" => self.priority = number(value)?,
+            _ => return Err("unknown setting; see `ikada server --help`".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Fills what is absent here from a source of lower rank.
+    #[must_use]
+    pub fn or(self, lower: RawConfig) -> RawConfig {
+        RawConfig {
+            data: self.data.or(lower.data),
+            listen: self.listen.or(lower.listen),
+            peer_listen: self.peer_listen.or(lower.peer_listen),
+            advertise: self.advertise.or(lower.advertise),
+            peer_advertise: self.peer_advertise.or(lower.peer_advertise),
+            peer: self.peer.or(lower.peer),
+            expect: self.expect.or(lower.expect),
+            shards: self.shards.or(lower.shards),
+            node_id: self.node_id.or(lower.node_id),
+            name: self.name.or(lower.name),
+            insecure_listen_anywhere: self
+                .insecure_listen_anywhere
+                .or(lower.insecure_listen_anywhere),
+            priority: self.priority.or(lower.priority),
+        }
+    }
+}

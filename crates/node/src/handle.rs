@@ -1,0 +1,148 @@
+//! The way into a running node for everything that is not the driver itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use ikada_replica::Input;
+use ikada_replica::call::{Answer, CallId, Request, Routing, Unavailable};
+use ikada_replica::state::RequestId;
+use ikada_replica::status::{NodeStatus, RoleEvent};
+use tokio::sync::oneshot;
+
+use crate::counters::SharedCounters;
+use crate::driver::{DriverMessage, DriverSender};
+use crate::http::{Door, NodeInfo};
+use crate::metrics::Counters;
+
+struct Shared {
+    info: NodeInfo,
+    addresses: BTreeMap<u64, String>,
+    driver: DriverSender,
+    counters: SharedCounters,
+    calls: AtomicU64,
+    requests: AtomicU64,
+}
+
+/// A cloneable handle on a node.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+/// Tells the driver when a caller goes away before its answer came.
+struct Waiting<'a> {
+    driver: &'a DriverSender,
+    call: CallId,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            let _ = self
+                .driver
+                .send(DriverMessage::Input(Input::CallGone(self.call)));
+        }
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(
+        info: NodeInfo,
+        addresses: BTreeMap<u64, String>,
+        driver: DriverSender,
+        counters: SharedCounters,
+    ) -> Self {
+        // Request ids of two runs of one node never meet: the run's random start is part of them.
+        let requests = AtomicU64::new(fastrand::u64(..1 << 48));
+        let calls = AtomicU64::new(1);
+        Handle(Arc::new(Shared {
+            info,
+            addresses,
+            driver,
+            counters,
+            calls,
+            requests,
+        }))
+    }
+
+    /// Begins a graceful stop.
+    pub fn stop(&self) {
+        let _ = self.0.driver.send(DriverMessage::Input(Input::Stop));
+    }
+
+    /// Ends the driver's loop for good.
+    pub(crate) fn end(&self) {
+        let _ = self.0.driver.send(DriverMessage::End);
+    }
+}
+
+impl Door for Handle {
+    async fn call(&self, request: Request, timeout: Duration, routing: Routing) -> Answer {
+        let id = self.0.calls.fetch_add(1, Relaxed);
+        self.0.counters.call();
+        let (reply, answer) = oneshot::channel();
+        let timeout_ms = timeout.as_millis() as u64;
+        let message = DriverMessage::Call {
+            id,
+            request,
+            timeout_ms,
+            routing,
+            reply,
+        };
+        if self.0.driver.send(message).is_err() {
+            return Answer::Unavailable(Unavailable::Stopping);
+        }
+        let mut waiting = Waiting {
+            driver: &self.0.driver,
+            call: id,
+            answered: false,
+        };
+        let answer = answer.await;
+        waiting.answered = true;
+        answer.unwrap_or(Answer::Unavailable(Unavailable::Stopping))
+    }
+
+    async fn status(&self) -> NodeStatus {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.0.driver.send(DriverMessage::Status(reply));
+        answer.await.unwrap_or_else(|_| NodeStatus {
+            node: self.0.info.node,
+            cluster: self.0.info.cluster,
+            shards: Vec::new(),
+            peers: Vec::new(),
+            members: Vec::new(),
+            clock_offset_ms: 0,
+            calls_waiting: 0,
+            claims_parked: 0,
+            stopping: true,
+        })
+    }
+
+    async fn events(&self, after_sequence: u64) -> Vec<RoleEvent> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self
+            .0
+            .driver
+            .send(DriverMessage::Events(after_sequence, reply));
+        answer.await.unwrap_or_default()
+    }
+
+    fn info(&self) -> &NodeInfo {
+        &self.0.info
+    }
+
+    fn address_of(&self, node: u64) -> Option<String> {
+        self.0.addresses.get(&node).cloned()
+    }
+
+    fn counters(&self) -> Counters {
+        self.0.counters.read()
+    }
+
+    fn fresh_request_id(&self) -> RequestId {
+        let count = self.0.requests.fetch_add(1, Relaxed);
+        let text = format!("n{:x}-{count:x}", self.0.info.node);
+        RequestId::parse(&text).unwrap_or_else(|_| unreachable!("hexadecimal digits are allowed"))
+    }
+}

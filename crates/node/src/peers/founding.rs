@@ -1,0 +1,92 @@
+//! Founding questions over the peer port: asked by nodes without a cluster, answered by everyone.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ikada_replica::founding::{FoundingMessage, Plan};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::hello::{HELLO_BYTES_MAX, Opening, Welcome, decode, encode};
+use super::wire;
+use crate::config::HANDSHAKE_MS;
+
+/// A question and where its answer goes.
+pub type Question = (FoundingMessage, oneshot::Sender<FoundingMessage>);
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Shut,
+    Open(mpsc::Sender<Question>),
+    Founded(Plan),
+}
+
+/// Who answers founding questions on this node right now.
+#[derive(Debug, Clone, Default)]
+pub struct FoundingDoor(Arc<Mutex<State>>);
+
+impl FoundingDoor {
+    /// Questions go to the founding protocol.
+    pub fn open(&self, questions: mpsc::Sender<Question>) {
+        self.set(State::Open(questions));
+    }
+
+    /// The cluster stands: every question is answered with its plan.
+    pub fn founded(&self, plan: Plan) {
+        self.set(State::Founded(plan));
+    }
+
+    fn set(&self, state: State) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    /// Answers one question, if anyone can.
+    pub async fn answer(&self, message: FoundingMessage) -> Option<FoundingMessage> {
+        let questions = match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Shut => return None,
+            State::Founded(plan) => return Some(FoundingMessage::Founded(plan.clone())),
+            State::Open(questions) => questions.clone(),
+        };
+        let (reply, answer) = oneshot::channel();
+        questions.send((message, reply)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+/// Asks others; answers arrive on a channel.
+#[derive(Debug)]
+pub struct FoundingAsker {
+    answers: mpsc::Sender<FoundingMessage>,
+}
+
+impl FoundingAsker {
+    /// An asker whose answers go to this channel.
+    pub fn new(answers: mpsc::Sender<FoundingMessage>) -> Self {
+        FoundingAsker { answers }
+    }
+
+    /// Asks one node in the background; no answer is no news.
+    pub fn ask(&self, addr: String, message: FoundingMessage) {
+        let answers = self.answers.clone();
+        tokio::spawn(async move {
+            let limit = Duration::from_millis(HANDSHAKE_MS);
+            if let Ok(Some(answer)) = timeout(limit, ask(&addr, message)).await {
+                let _ = answers.send(answer).await;
+            }
+        });
+    }
+}
+
+async fn ask(addr: &str, message: FoundingMessage) -> Option<FoundingMessage> {
+    let mut stream = TcpStream::connect(addr).await.ok()?;
+    wire::write(&mut stream, &encode(&Opening::Founding(message)))
+        .await
+        .ok()?;
+    let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await.ok()??;
+    match decode::<Welcome>(&answer)? {
+        Welcome::Founding(message) => Some(message),
+        Welcome::Accepted | Welcome::Refused(_) => None,
+    }
+}

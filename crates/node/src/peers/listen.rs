@@ -1,0 +1,148 @@
+//! The peer port: links in, founding questions in.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use super::founding::FoundingDoor;
+use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, PROTOCOL, Welcome, decode, encode};
+use super::wire;
+use crate::config::{FRAME_BYTES_MAX, HANDSHAKE_MS, INBOUND_BYTES_MAX, PEER_CONNECTIONS_MAX};
+use crate::counters::SharedCounters;
+use crate::driver::{DriverMessage, DriverSender};
+
+/// Who may link to us, once the cluster stands.
+#[derive(Debug)]
+pub struct Links {
+    /// The cluster.
+    pub cluster: u64,
+    /// Our id.
+    pub node: u64,
+    /// Members and their disks.
+    pub members: BTreeMap<u64, u64>,
+    /// Where frames go.
+    pub driver: DriverSender,
+}
+
+struct Port {
+    links: Arc<OnceLock<Links>>,
+    door: FoundingDoor,
+    inbound: Arc<Semaphore>,
+    counters: SharedCounters,
+}
+
+/// Serves the peer port for as long as the process lives. Links are refused until `links` is set.
+pub async fn listen(
+    listener: TcpListener,
+    links: Arc<OnceLock<Links>>,
+    door: FoundingDoor,
+    counters: SharedCounters,
+) {
+    let inbound = Arc::new(Semaphore::new(INBOUND_BYTES_MAX));
+    let connections = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
+    let port = Arc::new(Port {
+        links,
+        door,
+        inbound,
+        counters,
+    });
+    loop {
+        let Ok((stream, from)) = listener.accept().await else {
+            // Out of file descriptors: a pause, not an end.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let Ok(permit) = connections.clone().try_acquire_owned() else {
+            warn!(%from, "too many peer connections; one refused");
+            continue;
+        };
+        let port = port.clone();
+        tokio::spawn(async move {
+            if let Err(error) = port.serve(stream).await {
+                debug!(%from, %error, "peer connection ended");
+            }
+            drop(permit);
+        });
+    }
+}
+
+impl Port {
+    async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let limit = Duration::from_millis(HANDSHAKE_MS);
+        let opening = timeout(limit, wire::read(&mut stream, HELLO_BYTES_MAX))
+            .await
+            .map_err(|_| io::ErrorKind::TimedOut)??;
+        let Some(opening) = opening.as_deref().and_then(decode::<Opening>) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not an opening"));
+        };
+        match opening {
+            Opening::Founding(message) => {
+                if let Some(answer) = self.door.answer(message).await {
+                    wire::write(&mut stream, &encode(&Welcome::Founding(answer))).await?;
+                }
+                Ok(())
+            }
+            Opening::Link(hello) => self.link(stream, hello).await,
+        }
+    }
+
+    async fn link(&self, mut stream: TcpStream, hello: LinkHello) -> io::Result<()> {
+        let links = match self.admit(&hello) {
+            Ok(links) => links,
+            Err(why) => {
+                warn!(peer = hello.node, %why, "link refused");
+                return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
+            }
+        };
+        wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
+        let mut reader = tokio::io::BufReader::with_capacity(256 * 1024, stream);
+        while let Some(frame) = wire::read(&mut reader, FRAME_BYTES_MAX).await? {
+            self.counters.frame_received(frame.len());
+            let units = (frame.len().max(1)).min(INBOUND_BYTES_MAX) as u32;
+            let permit = self.inbound.clone().acquire_many_owned(units).await;
+            let permit = permit.map_err(io::Error::other)?;
+            let message = DriverMessage::Frame(hello.node, frame, permit);
+            if links.driver.send(message).is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this node may link to us; the reason goes back to it.
+    fn admit(&self, hello: &LinkHello) -> Result<&Links, String> {
+        let Some(links) = self.links.get() else {
+            return Err("this node is not ready yet".to_owned());
+        };
+        if hello.protocol != PROTOCOL {
+            return Err(format!(
+                "this node speaks protocol {PROTOCOL}, not {}",
+                hello.protocol
+            ));
+        }
+        if hello.cluster != links.cluster {
+            return Err(format!(
+                "this node belongs to cluster {:016x}, not {:016x}",
+                links.cluster, hello.cluster
+            ));
+        }
+        if hello.to != links.node {
+            return Err(format!("this is node {}, not {}", links.node, hello.to));
+        }
+        match links.members.get(&hello.node) {
+            None => Err(format!("node {} is not a member", hello.node)),
+            Some(incarnation) if *incarnation != hello.incarnation => Err(format!(
+                "node {} is known with another disk: it was wiped or replaced and needs a new id",
+                hello.node
+            )),
+            Some(_) => Ok(links),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Talking to the other nodes: one outgoing connection per peer, frames in order, reconnects with jitter.
+//!
+//! Promise: a frame arrives whole (length and checksum) and from a node that named its cluster, id and disk in the
+//! handshake, or it does not arrive. Queues to a peer and bytes waiting for the driver are bounded; what does not fit
+//! is dropped, which consensus repairs. A connection that closes is dialled again at once: if that is refused, the
+//! peer's process is gone and the driver hears so immediately.
+//!
+//! Leaves out: TLS, and what frames mean (`replica::peer`).
+
+mod dial;
+mod founding;
+mod hello;
+mod listen;
+mod outgoing;
+mod wire;
+
+pub use dial::{dial_all, link_hello};
+pub use founding::{FoundingAsker, FoundingDoor};
+pub use listen::{Links, listen};
+pub use outgoing::Outgoing;

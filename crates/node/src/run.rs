@@ -1,0 +1,340 @@
+//! A server from start to stop.
+//!
+//! Order: check the settings, bind both ports, lock the data folder; only then is anything written. A start that is
+//! refused leaves the disk as it was.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ikada_replica::consensus::OpenError;
+use ikada_replica::founding::{Candidate, Plan};
+use ikada_replica::{Halt, Replica, ReplicaConfig};
+use ikada_store::{Identity, RealDisk};
+use tokio::net::TcpListener;
+use tracing::{info, warn};
+
+use crate::boot::{self, Boot, BootError, FoundError, Papers, PapersError};
+use crate::config::Config;
+use crate::counters::SharedCounters;
+use crate::driver::{self, Driver, Ended};
+use crate::handle::Handle;
+use crate::http::{self, Door, HttpLimits, NodeInfo};
+use crate::peers::{self, FoundingDoor, Links, Outgoing};
+
+/// Why a server did not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A port could not be bound.
+    #[error(
+        "cannot listen on {addr}: {source}; is another server running there? choose another port with {flag}"
+    )]
+    Bind {
+        /// The address.
+        addr: String,
+        /// Which flag sets it.
+        flag: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The data folder cannot be used.
+    #[error("data folder {path}: {source}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Another process uses it.
+    #[error("data folder {path} is in use by another ikada process")]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The node's papers.
+    #[error(transparent)]
+    Papers(#[from] PapersError),
+    /// Two files of the folder disagree.
+    #[error(
+        "data folder belongs to cluster {identity:016x}, but node {node} promised itself to cluster {promised:016x}"
+    )]
+    OtherCluster {
+        /// This node.
+        node: u64,
+        /// In the identity file.
+        identity: u64,
+        /// In the promise.
+        promised: u64,
+    },
+    /// No cluster could be founded.
+    #[error(transparent)]
+    Found(#[from] FoundError),
+    /// The disk cannot be trusted.
+    #[error(transparent)]
+    Boot(#[from] BootError),
+    /// The replica refused what the disk holds.
+    #[error("starting: {0}")]
+    Start(#[from] driver::StartError<OpenError>),
+    /// The node had to stop.
+    #[error("{0}")]
+    Halted(Halt),
+}
+
+type Threads = Vec<std::thread::JoinHandle<()>>;
+
+/// What a running server tells its starter.
+#[derive(Clone)]
+pub struct Started {
+    /// The way in.
+    pub handle: Handle,
+}
+
+/// Runs a server until `stop` is done (then gracefully) or it must end. `started` is called once it serves clients.
+pub async fn run(
+    config: Config,
+    stop: impl Future<Output = ()>,
+    started: impl FnOnce(Started),
+) -> Result<(), RunError> {
+    for warning in &config.warnings {
+        warn!("{warning}");
+    }
+    let client_listener = bind(&config.listen.to_string(), "--listen").await?;
+    let peer_listener = bind(&config.peer_listen.to_string(), "--peer-listen").await?;
+    let client_addr = advertised(config.advertise.as_ref(), &client_listener);
+    let peer_addr = advertised(config.peer_advertise.as_ref(), &peer_listener);
+    let (disk, _lock) = open_folder(&config)?;
+    let mut papers = Papers::load_or_make(&disk, config.node_id, &mut fastrand::Rng::new())?;
+    let counters = SharedCounters::default();
+    let door = FoundingDoor::default();
+    let links = Arc::new(OnceLock::new());
+    let port = peers::listen(peer_listener, links.clone(), door.clone(), counters.clone());
+    let port = tokio::spawn(port);
+    let me = Candidate {
+        node: papers.node,
+        incarnation: papers.incarnation,
+        peer_addr,
+        client_addr,
+    };
+    tokio::pin!(stop);
+    let (identity, plan) = tokio::select! {
+        found = belong(&config, &disk, &mut papers, me.clone(), &door) => found?,
+        () = &mut stop => return Ok(()),
+    };
+    door.founded(plan.clone());
+    let boot = boot::recover(&disk, identity, &plan)?;
+    let (handle, mut ended, threads) = start(&config, boot, &plan, &me, &links, counters)?;
+    started(Started {
+        handle: handle.clone(),
+    });
+    let (close, closed) = tokio::sync::oneshot::channel::<()>();
+    let server = tokio::spawn(http::serve(
+        handle.clone(),
+        client_listener,
+        HttpLimits::default(),
+        async {
+            let _ = closed.await;
+        },
+    ));
+    let result = tokio::select! {
+        () = &mut stop => { stop_gracefully(&handle, &mut ended).await }
+        halted = halted(ended.clone()) => Err(RunError::Halted(halted)),
+    };
+    let _ = close.send(());
+    let _ = server.await;
+    port.abort();
+    handle.end();
+    let join = move || threads.into_iter().for_each(|thread| drop(thread.join()));
+    let _ = tokio::task::spawn_blocking(join).await;
+    result
+}
+
+async fn bind(addr: &str, flag: &'static str) -> Result<TcpListener, RunError> {
+    TcpListener::bind(addr)
+        .await
+        .map_err(|source| RunError::Bind {
+            addr: addr.to_owned(),
+            flag,
+            source,
+        })
+}
+
+fn advertised(asked: Option<&String>, listener: &TcpListener) -> String {
+    let bound = || {
+        listener
+            .local_addr()
+            .map(|addr| addr.to_string())
+            .unwrap_or_default()
+    };
+    asked.cloned().unwrap_or_else(bound)
+}
+
+/// Opens and locks the data folder.
+fn open_folder(config: &Config) -> Result<(RealDisk, File), RunError> {
+    let path = config.data.clone();
+    let folder = |source| RunError::Folder {
+        path: path.clone(),
+        source,
+    };
+    std::fs::create_dir_all(&path).map_err(folder)?;
+    let lock = File::create(path.join("lock")).map_err(folder)?;
+    if lock.try_lock().is_err() {
+        return Err(RunError::Locked { path });
+    }
+    let disk = RealDisk::open(&path).map_err(folder)?;
+    Ok((disk, lock))
+}
+
+/// The cluster this node belongs to: the one its disk names, or a newly founded one.
+async fn belong(
+    config: &Config,
+    disk: &RealDisk,
+    papers: &mut Papers,
+    me: Candidate,
+    door: &FoundingDoor,
+) -> Result<(Identity, Plan), RunError> {
+    if let Some(identity) = Identity::load(disk).map_err(BootError::from)? {
+        let plan = papers.promise.clone().ok_or(PapersError::Damaged)?;
+        if plan.cluster != identity.cluster {
+            let (identity, promised) = (identity.cluster, plan.cluster);
+            return Err(RunError::OtherCluster {
+                node: papers.node,
+                identity,
+                promised,
+            });
+        }
+        return Ok((identity, plan));
+    }
+    let plan = boot::found(config, disk, papers, me, door).await?;
+    info!(
+        cluster = format!("{:016x}", plan.cluster),
+        members = plan.members.len(),
+        "cluster founded"
+    );
+    let identity = boot::write_genesis(disk, &plan, papers.node, papers.incarnation, &config.name)?;
+    Ok((identity, plan))
+}
+
+/// Starts the driver and the links.
+fn start(
+    config: &Config,
+    boot: Boot,
+    plan: &Plan,
+    me: &Candidate,
+    links: &Arc<OnceLock<Links>>,
+    counters: SharedCounters,
+) -> Result<(Handle, tokio::sync::watch::Receiver<Ended>, Threads), RunError> {
+    let Boot {
+        identity,
+        shards,
+        log,
+        snapshots,
+        notes,
+    } = boot;
+    for note in notes {
+        warn!("{note}");
+    }
+    let others = plan
+        .members
+        .iter()
+        .filter(|member| member.node != identity.node);
+    let peer_addresses: BTreeMap<u64, String> = others
+        .map(|member| (member.node, member.peer_addr.clone()))
+        .collect();
+    let (outgoing, ends) = Outgoing::new(peer_addresses.keys().copied(), counters.clone());
+    let mut settings = ReplicaConfig::new(
+        identity.node,
+        identity.incarnation,
+        identity.cluster,
+        fastrand::u64(..),
+    );
+    settings.consensus.priority = config.priority;
+    let inbox = std::sync::mpsc::channel();
+    let Driver {
+        sender,
+        ended,
+        threads,
+    } = driver::start(
+        move |now| Replica::new(settings, shards, now),
+        log,
+        snapshots,
+        outgoing,
+        &counters,
+        inbox,
+    )?;
+    let members = plan
+        .members
+        .iter()
+        .map(|member| (member.node, member.incarnation))
+        .collect();
+    let _ = links.set(Links {
+        cluster: identity.cluster,
+        node: identity.node,
+        members,
+        driver: sender.clone(),
+    });
+    let hello = peers::link_hello(identity.cluster, identity.node, identity.incarnation);
+    peers::dial_all(ends, &peer_addresses, hello, &sender, &counters);
+    let addresses = plan
+        .members
+        .iter()
+        .map(|member| (member.node, member.client_addr.clone()))
+        .collect();
+    let info = node_info(&identity, me);
+    Ok((
+        Handle::new(info, addresses, sender, counters),
+        ended,
+        threads,
+    ))
+}
+
+fn node_info(identity: &Identity, me: &Candidate) -> NodeInfo {
+    let started = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    NodeInfo {
+        node: identity.node,
+        name: identity.name.clone(),
+        cluster: identity.cluster,
+        client_addr: me.client_addr.clone(),
+        peer_addr: me.peer_addr.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_wall_ms: started.as_millis() as u64,
+    }
+}
+
+async fn halted(mut ended: tokio::sync::watch::Receiver<Ended>) -> Halt {
+    loop {
+        if let Ended::Halted(halt) = ended.borrow_and_update().clone() {
+            return halt;
+        }
+        if ended.changed().await.is_err() {
+            // The driver is gone without a word: its thread panicked.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Hands leadership over, then lets go.
+async fn stop_gracefully(
+    handle: &Handle,
+    ended: &mut tokio::sync::watch::Receiver<Ended>,
+) -> Result<(), RunError> {
+    info!(
+        node = handle.info().node,
+        "stopping: handing leadership over"
+    );
+    handle.stop();
+    loop {
+        match ended.borrow_and_update().clone() {
+            Ended::Running => {}
+            Ended::Stopped => return Ok(()),
+            Ended::Halted(halt) => return Err(RunError::Halted(halt)),
+        }
+        if ended.changed().await.is_err() {
+            return Ok(());
+        }
+    }
+}
