@@ -36,7 +36,8 @@ pub enum Effect {
         /// Token of the claim that ended.
         fence: Fence,
     },
-    /// A task changed state. `from` is none for a new task, `to` is none for one removed by retention.
+    /// A task changed state. `from` is none for a new task, `to` is none for one removed by
+    /// retention.
     Moved {
         /// The task's queue (and by it the namespace).
         queue: QueueHandle,

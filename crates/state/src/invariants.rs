@@ -1,6 +1,6 @@
 //! Named rules that hold after every entry. Tests, the simulator and debug tools call the same
-//! predicates; each gives the rule it found broken. They recompute from the records and cost time in
-//! proportion to the state, so they are not run in production.
+//! predicates; each gives the rule it found broken. They recompute from the records and cost time
+//! in proportion to the state, so they are not run in production.
 
 use crate::dedup::RingEntry;
 use crate::hash::{RecordKind, StateHash, digest_record};

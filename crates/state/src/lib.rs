@@ -1,15 +1,16 @@
 //! What is true: the replicated state machine of one shard of the task queue.
 //!
-//! Promise: [`Shard::apply`] is a pure, total function of (state, entry). It reads no clock, draws no
-//! random number, touches no file and never panics on any entry bytes; two replicas fed the same log
-//! hold equal state hashes (Q14, TQ-10). Time enters only as the log time inside an entry.
+//! Promise: [`Shard::apply`] is a pure, total function of (state, entry). It reads no clock, draws
+//! no random number, touches no file and never panics on any entry bytes; two replicas fed the same
+//! log hold equal state hashes (Q14, TQ-10). Time enters only as the log time inside an entry.
 //!
-//! A log entry is a *batch* of orders ([`BatchBuilder`]); each order gives one [`Reply`], and the batch
-//! gives [`Effect`]s that tell a leader what to wake, time or deliver. Snapshots ([`Shard::freeze`],
-//! [`Shard::restore`]) carry everything but derived indexes, which are rebuilt in the same order.
+//! A log entry is a *batch* of orders ([`BatchBuilder`]); each order gives one [`Reply`], and the
+//! batch gives [`Effect`]s that tell a leader what to wake, time or deliver. Snapshots
+//! ([`Shard::freeze`], [`Shard::restore`]) carry everything but derived indexes, which are rebuilt
+//! in the same order.
 //!
-//! Left out: who may write (consensus), claim lifetimes in real time (the leader proposes `Expire`),
-//! and the public JSON words. Callers: `replica`, `api` (ids) and the simulator.
+//! Left out: who may write (consensus), claim lifetimes in real time (the leader proposes
+//! `Expire`), and the public JSON words. Callers: `replica`, `api` (ids) and the simulator.
 
 pub mod batch;
 pub mod command;

@@ -1,5 +1,5 @@
-//! Every bound of the state machine, with its reason. The values are part of the state (stored in the
-//! snapshot), so that replicas agree; they are fixed when a shard is created.
+//! Every bound of the state machine, with its reason. The values are part of the state (stored in
+//! the snapshot), so that replicas agree; they are fixed when a shard is created.
 
 use minicbor::{Decode, Encode};
 

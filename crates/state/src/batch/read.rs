@@ -1,5 +1,5 @@
-//! Reads an entry. Total: any bytes give a frame or an error, and nothing is allocated on the word of
-//! a length field alone.
+//! Reads an entry. Total: any bytes give a frame or an error, and nothing is allocated on the word
+//! of a length field alone.
 
 use super::{HEADER_BYTES, VERSION};
 use crate::Order;

@@ -54,7 +54,8 @@ impl Outcome {
     }
 }
 
-/// A remembered request as readers see it. The task's id is that of the request, or derived from it.
+/// A remembered request as readers see it. The task's id is that of the request, or derived from
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedRequest {
     /// Log time of the first application.

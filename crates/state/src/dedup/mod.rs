@@ -1,8 +1,9 @@
 //! Idempotency: which request ids were seen, with the first outcome (Q8, Q9, TQ-22).
 //!
-//! Two windows, bounded by log time and by count, both in the snapshot: one for submissions, cancels
-//! and settings, one for claims. Completions and failures need none, since their fence already makes
-//! them idempotent. Entries hold hashes, not names; replies are rebuilt from the resent order.
+//! Two windows, bounded by log time and by count, both in the snapshot: one for submissions,
+//! cancels and settings, one for claims. Completions and failures need none, since their fence
+//! already makes them idempotent. Entries hold hashes, not names; replies are rebuilt from the
+//! resent order.
 //!
 //! Transient refusals (no room) are not remembered: a retry under the same id is judged afresh.
 

@@ -51,8 +51,8 @@ impl<T: RingEntry> Window<'_, T> {
     }
 }
 
-/// Finds the entry of a key. The table holds the low half of each number; the full number lies within
-/// one window length of the oldest.
+/// Finds the entry of a key. The table holds the low half of each number; the full number lies
+/// within one window length of the oldest.
 pub(crate) fn find_entry<'a, T: RingEntry>(
     ring: &'a Ring<T>,
     lookup: &Lookup,

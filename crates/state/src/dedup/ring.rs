@@ -1,5 +1,5 @@
-//! A first-in-first-out list in copy-on-write pages: cheap to clone for a snapshot, and every entry is
-//! found by its number, which only rises.
+//! A first-in-first-out list in copy-on-write pages: cheap to clone for a snapshot, and every entry
+//! is found by its number, which only rises.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

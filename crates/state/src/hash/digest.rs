@@ -1,4 +1,5 @@
-//! Digests of single records. The kind is part of the digest, so that equal bytes of two kinds differ.
+//! Digests of single records. The kind is part of the digest, so that equal bytes of two kinds
+//! differ.
 
 use minicbor::Encode;
 use xxhash_rust::xxh3::xxh3_64;

@@ -8,8 +8,8 @@ fn spread(tag: u32) -> u64 {
     u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Entries of (upper half of the name's hash, value). Keeping part of the hash beside the value means
-/// that growth and most misses need not read the records.
+/// Entries of (upper half of the name's hash, value). Keeping part of the hash beside the value
+/// means that growth and most misses need not read the records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lookup {
     table: HashTable<(u32, u32)>,

@@ -1,4 +1,5 @@
-//! Hashes of names: table keys and ids derived from requests. Fixed for ever, since derived ids route.
+//! Hashes of names: table keys and ids derived from requests. Fixed for ever, since derived ids
+//! route.
 //!
 //! These hashes are fast, not secret: they spread and compare, they do not authenticate.
 

@@ -7,8 +7,8 @@ use minicbor::{Decode, Encode};
 /// Bits of a fence that hold the grant counter; the rest holds the restore epoch.
 const COUNTER_BITS: u32 = 48;
 
-/// Fencing token of one attempt: restore epoch (16 bits), then grant counter (48 bits). It only rises
-/// for one task, also over failovers, snapshots and restores (Q3).
+/// Fencing token of one attempt: restore epoch (16 bits), then grant counter (48 bits). It only
+/// rises for one task, also over failovers, snapshots and restores (Q3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct Fence(#[n(0)] pub u64);

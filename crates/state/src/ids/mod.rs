@@ -1,5 +1,5 @@
-//! Names and numbers that identify things. All are validated when parsed or decoded, so that a value
-//! of one of these types is always well-formed.
+//! Names and numbers that identify things. All are validated when parsed or decoded, so that a
+//! value of one of these types is always well-formed.
 
 mod bytes;
 mod derive;

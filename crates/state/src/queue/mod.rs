@@ -1,6 +1,6 @@
-//! Queues: named lines of tasks with their own settings. Shard 0 owns the settings; every other shard
-//! holds a versioned copy, delivered through the outbox. A queue appears with its first task or
-//! setting and is never removed.
+//! Queues: named lines of tasks with their own settings. Shard 0 owns the settings; every other
+//! shard holds a versioned copy, delivered through the outbox. A queue appears with its first task
+//! or setting and is never removed.
 
 mod record;
 mod set;

@@ -7,8 +7,8 @@ use crate::limits::Limits;
 use crate::shard::Shard;
 use crate::{Namespace, QueueHandle, QueueName, RefusalCode};
 
-/// Delay before a failed task is ready again: `base_ms` doubled per attempt, at most `cap_ms`. A base
-/// of 0 retries at once.
+/// Delay before a failed task is ready again: `base_ms` doubled per attempt, at most `cap_ms`. A
+/// base of 0 retries at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Backoff {
     /// Delay after the first failure.

@@ -1,7 +1,7 @@
 //! Applies one log entry. Only routes: every verb's rule lives in its own file.
 //!
-//! Order within an entry: log time moves on (never back, TQ-14), due tasks become ready, aged records
-//! go, then the orders one by one, each seeing what the ones before it did.
+//! Order within an entry: log time moves on (never back, TQ-14), due tasks become ready, aged
+//! records go, then the orders one by one, each seeing what the ones before it did.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -14,8 +14,8 @@ use crate::task::BodyHashes;
 use crate::{Applied, Command, Lsn, Order, RefusalCode, Reply, SetQueue, TaskId};
 
 impl Shard {
-    /// Applies the entry at a log position. Total over the entry's bytes: an empty entry only moves the
-    /// position, a broken one is counted and changes nothing else. Positions must rise.
+    /// Applies the entry at a log position. Total over the entry's bytes: an empty entry only moves
+    /// the position, a broken one is counted and changes nothing else. Positions must rise.
     pub fn apply(&mut self, lsn: Lsn, entry: &[u8]) -> Applied {
         assert!(
             lsn > self.core.applied,

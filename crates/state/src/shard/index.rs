@@ -1,6 +1,6 @@
-//! What is derived from the stored state: name tables, lines of ready, scheduled and finished tasks,
-//! sums. Never in a snapshot; rebuilt from the records in exactly the same order, since every record
-//! carries its place in line.
+//! What is derived from the stored state: name tables, lines of ready, scheduled and finished
+//! tasks, sums. Never in a snapshot; rebuilt from the records in exactly the same order, since
+//! every record carries its place in line.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,5 @@
-//! The state machine of one shard: what is stored (`Core`), what is derived from it (`Index`), and the
-//! entry point `apply`.
+//! The state machine of one shard: what is stored (`Core`), what is derived from it (`Index`), and
+//! the entry point `apply`.
 
 mod apply;
 mod index;
@@ -20,8 +20,8 @@ use crate::queue::QueueRecord;
 use crate::task::Slab;
 use crate::{Effect, Lsn, Member, ShardId, SlotMap};
 
-/// Everything that is true of a shard and travels in its snapshot. Cloning it is cheap: bulk data sits
-/// in shared pages.
+/// Everything that is true of a shard and travels in its snapshot. Cloning it is cheap: bulk data
+/// sits in shared pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub(crate) shard: ShardId,

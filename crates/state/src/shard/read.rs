@@ -111,8 +111,8 @@ impl Shard {
         }
     }
 
-    /// Whether every task and queue is found by its name and every line holds all its tasks, which a
-    /// damaged snapshot could break.
+    /// Whether every task and queue is found by its name and every line holds all its tasks, which
+    /// a damaged snapshot could break.
     pub(crate) fn has_unique_places(&self) -> bool {
         let sizes = self.sizes();
         let ready: usize = self.index.lines.iter().map(|line| line.ready.len()).sum();

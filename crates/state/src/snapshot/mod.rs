@@ -1,9 +1,9 @@
 //! Snapshots: the stored state as a stream of records, cut into bounded chunks.
 //!
-//! Stream: per record one kind byte, a length (4 bytes, little-endian) and its CBOR; kinds rise; the
-//! header comes first and a trailer with the state hash last. Chunks cut the stream anywhere, so that a
-//! record may be larger than a chunk. Checksums of chunks and files are the store's business; the hash
-//! here proves that what was restored is the state that was frozen (TQ-26).
+//! Stream: per record one kind byte, a length (4 bytes, little-endian) and its CBOR; kinds rise;
+//! the header comes first and a trailer with the state hash last. Chunks cut the stream anywhere,
+//! so that a record may be larger than a chunk. Checksums of chunks and files are the store's
+//! business; the hash here proves that what was restored is the state that was frozen (TQ-26).
 
 mod error;
 mod read;

@@ -1,5 +1,5 @@
-//! Restores a state from a snapshot stream. Everything is checked: any bytes give a state that obeys
-//! all rules and has the stored hash, or an error.
+//! Restores a state from a snapshot stream. Everything is checked: any bytes give a state that
+//! obeys all rules and has the stored hash, or an error.
 
 use minicbor::Decode;
 

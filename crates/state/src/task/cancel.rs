@@ -1,5 +1,5 @@
-//! `Cancel`: settles an unfinished task as cancelled. After it no completion is accepted; before it,
-//! exactly one of the two wins (Q10).
+//! `Cancel`: settles an unfinished task as cancelled. After it no completion is accepted; before
+//! it, exactly one of the two wins (Q10).
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! `Claim`: hands the next ready tasks to a worker in one command; never read-then-claim (TQ-16).
 //!
-//! Within a queue: higher priority first, then first come first served (Q11). Over several queues: one
-//! task from each in turn, beginning at another queue each time. Every grant raises the grant counter,
-//! so that its fence exceeds all before it (Q3). Attempts are counted here, not at failure (F-22).
+//! Within a queue: higher priority first, then first come first served (Q11). Over several queues:
+//! one task from each in turn, beginning at another queue each time. Every grant raises the grant
+//! counter, so that its fence exceeds all before it (Q3). Attempts are counted here, not at failure
+//! (F-22).
 
 use std::sync::Arc;
 
@@ -66,7 +67,8 @@ impl Shard {
             Err(code) => Reply::refused(code),
             Ok(marks) => {
                 let reply = self.repeat_grants(&marks);
-                // An empty answer is not remembered: the same request may wait for work and ask again.
+                // An empty answer is not remembered: the same request may wait for work and ask
+                // again.
                 if let (Some(key), false) = (request, marks.is_empty()) {
                     self.remember_claim(key, body_hash, marks);
                 }

@@ -1,5 +1,5 @@
-//! `Complete`: settles a task as done, once. Accepted only from the worker and fence of the live claim
-//! (Q4, TQ-18); a resend with the same fence is answered as the first time.
+//! `Complete`: settles a task as done, once. Accepted only from the worker and fence of the live
+//! claim (Q4, TQ-18); a resend with the same fence is answered as the first time.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! `Expire`: ends a claim whose lifetime is over. The leader's clock decides when to propose it; the
-//! fence decides whether it counts (Q6), so a late or repeated proposal changes nothing.
+//! `Expire`: ends a claim whose lifetime is over. The leader's clock decides when to propose it;
+//! the fence decides whether it counts (Q6), so a late or repeated proposal changes nothing.
 //!
-//! The task is ready again at once: its worker is gone, and waiting would help nobody. At the attempt
-//! limit it is dead instead (TQ-8).
+//! The task is ready again at once: its worker is gone, and waiting would help nobody. At the
+//! attempt limit it is dead instead (TQ-8).
 
 use minicbor::{Decode, Encode};
 

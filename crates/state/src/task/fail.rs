@@ -1,5 +1,5 @@
-//! `Fail`: ends an attempt as failed. With attempts left the task waits out its backoff and is ready
-//! again; else it is dead, with the reason (TQ-7, TQ-9, Q7).
+//! `Fail`: ends an attempt as failed. With attempts left the task waits out its backoff and is
+//! ready again; else it is dead, with the reason (TQ-7, TQ-9, Q7).
 
 use std::sync::Arc;
 

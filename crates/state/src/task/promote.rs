@@ -1,5 +1,5 @@
-//! Makes due tasks ready at the start of each entry, earliest first, in bounded steps. Log time decides
-//! what is due, so every replica promotes the same tasks at the same entry.
+//! Makes due tasks ready at the start of each entry, earliest first, in bounded steps. Log time
+//! decides what is due, so every replica promotes the same tasks at the same entry.
 
 use super::TaskState;
 use crate::shard::{Batch, Shard};

@@ -1,7 +1,7 @@
 //! What is stored about one task, and its digest.
 //!
-//! Records are compact (about 120 bytes plus id and payload) because millions wait at once; what only
-//! claimed and finished tasks need sits behind one pointer (`History`).
+//! Records are compact (about 120 bytes plus id and payload) because millions wait at once; what
+//! only claimed and finished tasks need sits behind one pointer (`History`).
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Removes finished tasks: by count when another one finishes, by age a few queues per entry, and by
-//! the shard's own bounds on number and bytes, oldest first. Counters outlive the records (TQ-25).
+//! Removes finished tasks: by count when another one finishes, by age a few queues per entry, and
+//! by the shard's own bounds on number and bytes, oldest first. Counters outlive the records
+//! (TQ-25).
 
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};

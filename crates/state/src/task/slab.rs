@@ -1,5 +1,5 @@
-//! Where task records live: a slab of copy-on-write pages. Cloning it for a snapshot copies one pointer
-//! per 64 tasks; the first change to a page after that copies the page.
+//! Where task records live: a slab of copy-on-write pages. Cloning it for a snapshot copies one
+//! pointer per 64 tasks; the first change to a page after that copies the page.
 //!
 //! The lowest free slot is taken first, so that slots depend on the state alone: a restored replica
 //! hands out the same slots as one that never stopped.

@@ -1,5 +1,5 @@
-//! `Unclaim`: returns a claim that its worker never confirmed. The attempt does not count, and the task
-//! goes back to its old place in line.
+//! `Unclaim`: returns a claim that its worker never confirmed. The attempt does not count, and the
+//! task goes back to its old place in line.
 
 use std::sync::Arc;
 
