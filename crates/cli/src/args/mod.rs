@@ -1,0 +1,104 @@
+//! The command line as typed. Nothing here decides; commands turn it into calls.
+
+mod cluster;
+mod demo;
+mod queue;
+mod server;
+mod task;
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use ikada_api::Client;
+use ikada_api::client::ClientOptions;
+
+pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
+pub(crate) use demo::DemoArgs;
+pub(crate) use queue::QueueCommand;
+pub(crate) use server::ServerArgs;
+pub(crate) use task::{EnqueueArgs, ListArgs, TaskCommand};
+
+use crate::failure::Failure;
+use crate::render::OutputKind;
+
+/// The version, and whether test-only defects are compiled in.
+const VERSION: &str = match ikada_api::state::planted::COMPILED {
+    true => concat!(env!("CARGO_PKG_VERSION"), " planted"),
+    false => env!("CARGO_PKG_VERSION"),
+};
+
+/// A replicated job orchestrator: one binary, no other services.
+#[derive(Debug, Parser)]
+#[command(name = "ikada", version = VERSION, propagate_version = false, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) shared: SharedArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ikada demo                                    three nodes, a killed leader, nothing lost
+  ikada server --data ./data                    a cluster of one node on 127.0.0.1:7400
+  ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'
+  ikada cluster status --output json
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unavailable (try again), 4 refused.";
+
+/// What all client commands share.
+#[derive(Debug, Args)]
+pub(crate) struct SharedArgs {
+    /// A node of the cluster; repeat it, or separate with commas, to name several.
+    #[arg(
+        long,
+        global = true,
+        env = "IKADA_URL",
+        value_delimiter = ',',
+        default_value = "http://127.0.0.1:7400",
+        value_name = "URL"
+    )]
+    pub(crate) url: Vec<String>,
+    /// The namespace; `default` when absent.
+    #[arg(long, global = true, env = "IKADA_NAMESPACE", value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// How data is printed.
+    #[arg(long, short, global = true, env = "IKADA_OUTPUT", value_enum, default_value_t = OutputKind::Table)]
+    pub(crate) output: OutputKind,
+    /// How long a command may take, in seconds.
+    #[arg(long, global = true, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120), value_name = "SECONDS")]
+    pub(crate) timeout: u64,
+}
+
+impl SharedArgs {
+    /// A client of the named nodes.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let options = ClientOptions {
+            namespace: self.namespace.clone(),
+            timeout: Duration::from_secs(self.timeout),
+            ..ClientOptions::default()
+        };
+        Ok(Client::with(&self.url, options)?)
+    }
+}
+
+/// All commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a node of a cluster.
+    Server(ServerArgs),
+    /// Show it work: three nodes, thousands of tasks, a killed leader, nothing lost.
+    Demo(DemoArgs),
+    /// Look at the cluster, or move leadership.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
+    /// Submit, show, list and cancel tasks.
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Look at queues and change their settings.
+    #[command(subcommand)]
+    Queue(QueueCommand),
+}
+
+#[cfg(test)]
+mod args_test;

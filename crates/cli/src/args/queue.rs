@@ -1,0 +1,88 @@
+//! `ikada queue`.
+
+use clap::{Args, Subcommand};
+use ikada_api::v1::{BackoffBody, QueueSettingsBody};
+
+/// Commands about queues.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// List all queues.
+    #[command(
+        after_help = "Examples:\n  ikada queue list\n  ikada queue list --namespace blue --output json"
+    )]
+    List,
+    /// Show a queue's settings and counts.
+    #[command(after_help = "Examples:\n  ikada queue show mail")]
+    Show(QueueName),
+    /// Change a queue's settings.
+    Set(QueueSetArgs),
+    /// Hold a queue's tasks back; it goes on taking new ones.
+    #[command(after_help = "Examples:\n  ikada queue pause mail")]
+    Pause(QueueName),
+    /// Hand a queue's tasks out again.
+    #[command(after_help = "Examples:\n  ikada queue resume mail")]
+    Resume(QueueName),
+}
+
+/// A queue.
+#[derive(Debug, Args)]
+pub(crate) struct QueueName {
+    /// The queue.
+    pub(crate) name: String,
+}
+
+/// Flags of `set`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada queue set mail --max-attempts 10 --ttl-ms 60000\n  ikada queue set mail --backoff-base-ms 500 --backoff-cap-ms 30000"
+)]
+pub(crate) struct QueueSetArgs {
+    /// The queue.
+    pub(crate) name: String,
+    /// Most attempts of tasks that name none.
+    #[arg(long)]
+    max_attempts: Option<u16>,
+    /// Claim lifetime of tasks that name none.
+    #[arg(long)]
+    ttl_ms: Option<u32>,
+    /// Wait after the first failure.
+    #[arg(long, requires = "backoff_cap_ms")]
+    backoff_base_ms: Option<u32>,
+    /// Longest wait between attempts.
+    #[arg(long, requires = "backoff_base_ms")]
+    backoff_cap_ms: Option<u32>,
+    /// Finished tasks kept per shard.
+    #[arg(long)]
+    retention_count: Option<u32>,
+    /// How long a finished task is kept.
+    #[arg(long)]
+    retention_ms: Option<u64>,
+    /// Most unfinished tasks per shard; 0 lifts the bound.
+    #[arg(long)]
+    pending_max: Option<u64>,
+    /// Refuse unless the settings still have this version.
+    #[arg(long, value_name = "VERSION")]
+    expected_version: Option<u64>,
+}
+
+impl QueueSetArgs {
+    /// The settings to send; none if nothing would change.
+    pub(crate) fn settings(&self) -> Option<QueueSettingsBody> {
+        let backoff = self.backoff_base_ms.zip(self.backoff_cap_ms);
+        let settings = QueueSettingsBody {
+            paused: None,
+            max_attempts: self.max_attempts,
+            ttl_ms: self.ttl_ms,
+            backoff: backoff.map(|(base_ms, cap_ms)| BackoffBody { base_ms, cap_ms }),
+            retention_count: self.retention_count,
+            retention_ms: self.retention_ms,
+            pending_max: self.pending_max,
+            expected_version: self.expected_version,
+        };
+        let blank = QueueSettingsBody {
+            expected_version: self.expected_version,
+            ..QueueSettingsBody::default()
+        };
+        (settings != blank).then_some(settings)
+    }
+}

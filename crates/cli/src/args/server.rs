@@ -1,0 +1,86 @@
+//! `ikada server`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ikada_node::config::RawConfig;
+
+const EXAMPLES: &str = "\
+Examples:
+  one node:
+    ikada server --data ./data
+  three nodes on one machine (run each in its own terminal):
+    ikada server --data a --expect 3 --listen 127.0.0.1:7400 --peer-listen 127.0.0.1:7401 --peer 127.0.0.1:7411 --peer 127.0.0.1:7421
+    ikada server --data b --expect 3 --listen 127.0.0.1:7410 --peer-listen 127.0.0.1:7411 --peer 127.0.0.1:7401 --peer 127.0.0.1:7421
+    ikada server --data c --expect 3 --listen 127.0.0.1:7420 --peer-listen 127.0.0.1:7421 --peer 127.0.0.1:7401 --peer 127.0.0.1:7411
+
+Settings are read from flags, then IKADA_* variables (IKADA_DATA, IKADA_LISTEN, ...), then the file. IKADA_LOG sets what
+is logged, e.g. IKADA_LOG=debug.";
+
+/// Flags of a server; every one may also stand in the environment or in the file.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServerArgs {
+    /// Data folder [default: ikada-data].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Address for clients [default: 127.0.0.1:7400].
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Address for other nodes [default: 127.0.0.1:7401].
+    #[arg(long, value_name = "HOST:PORT")]
+    peer_listen: Option<String>,
+    /// Address that clients are told, if not that of --listen.
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// Address that other nodes are told, if not that of --peer-listen.
+    #[arg(long, value_name = "HOST:PORT")]
+    peer_advertise: Option<String>,
+    /// Another node's --peer-listen; repeat it for each.
+    #[arg(long, value_name = "HOST:PORT")]
+    peer: Vec<String>,
+    /// How many nodes found the cluster together [default: 1].
+    #[arg(long, value_name = "N")]
+    expect: Option<u16>,
+    /// How many shards a new cluster has [default: 4].
+    #[arg(long, value_name = "N")]
+    shards: Option<u16>,
+    /// This node's id; drawn at random when absent.
+    #[arg(long, value_name = "ID")]
+    node_id: Option<u64>,
+    /// A name for people.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Preferred as leader over nodes with a lower number when logs are equal.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    priority: Option<i64>,
+    /// Listen beyond this machine without TLS: anyone who reaches the port can run jobs.
+    #[arg(long)]
+    insecure_listen_anywhere: bool,
+    /// Settings file; ikada.toml in the current folder when present.
+    #[arg(long, env = "IKADA_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Stop when standard input is closed, so that the node cannot outlive its starter.
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_closes: bool,
+}
+
+impl ServerArgs {
+    /// The flags as settings.
+    pub(crate) fn raw(&self) -> RawConfig {
+        RawConfig {
+            data: self.data.clone(),
+            listen: self.listen.clone(),
+            peer_listen: self.peer_listen.clone(),
+            advertise: self.advertise.clone(),
+            peer_advertise: self.peer_advertise.clone(),
+            peer: (!self.peer.is_empty()).then(|| self.peer.clone()),
+            expect: self.expect,
+            shards: self.shards,
+            node_id: self.node_id,
+            name: self.name.clone(),
+            insecure_listen_anywhere: self.insecure_listen_anywhere.then_some(true),
+            priority: self.priority,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! One file per noun.
+
+mod cluster;
+mod queue;
+mod server;
+mod task;
+
+pub(crate) use cluster::cluster;
+pub(crate) use queue::queue;
+pub(crate) use server::server;
+pub(crate) use task::task;

@@ -1,0 +1,122 @@
+//! `ikada task enqueue|show|list|cancel`.
+
+use std::io::Read;
+
+use ikada_api::Client;
+use ikada_api::client::{Consistency, TaskQuery, unique_key};
+use ikada_api::v1::{Body, NewTask, TaskPage};
+use serde_json::value::RawValue;
+
+use crate::args::{EnqueueArgs, ListArgs, SharedArgs, TaskCommand};
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// Tasks asked for at once when listing.
+const PAGE: u32 = 1_000;
+
+pub(crate) async fn task(
+    shared: &SharedArgs,
+    command: TaskCommand,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let client = shared.client()?;
+    match command {
+        TaskCommand::Enqueue(args) => enqueue(&client, args, screen).await,
+        TaskCommand::Show(args) => {
+            let task = client.task_at(&args.id, &freshness(args.stale)).await?;
+            screen.show(&task)
+        }
+        TaskCommand::List(args) => list(&client, args, screen).await,
+        TaskCommand::Cancel { id } => {
+            let outcome = client.cancel(&id).await?;
+            screen.show(&outcome)
+        }
+    }
+}
+
+fn freshness(stale: bool) -> Consistency {
+    if stale {
+        Consistency::Stale
+    } else {
+        Consistency::Linearizable
+    }
+}
+
+async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Result<(), Failure> {
+    let (payload, payload_base64) = read_payload(&args)?;
+    let task = NewTask {
+        id: args.id,
+        queue: Some(args.queue),
+        payload,
+        payload_base64,
+        priority: args.priority,
+        run_at_ms: args.run_at_ms,
+        delay_ms: args.delay_ms,
+        max_attempts: args.max_attempts,
+        ttl_ms: args.ttl_ms,
+        backoff: None,
+    };
+    let key = args.key.unwrap_or_else(unique_key);
+    let answer = client.enqueue_as(&key, vec![task]).await?;
+    screen.show(&answer)?;
+    match answer.tasks.into_iter().find_map(|item| item.problem) {
+        Some(problem) => Err(Failure::Refused {
+            message: problem.to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// JSON stays JSON; other text becomes a JSON string; a file's bytes stay as they are.
+fn read_payload(args: &EnqueueArgs) -> Result<(Option<Box<RawValue>>, Option<String>), Failure> {
+    if let Some(text) = &args.payload {
+        let json = match serde_json::from_str::<Box<RawValue>>(text) {
+            Ok(json) => json,
+            Err(_) => serde_json::value::to_raw_value(text)
+                .map_err(|error| Failure::usage(format!("--payload: {error}")))?,
+        };
+        return Ok((Some(json), None));
+    }
+    let Some(path) = &args.payload_file else {
+        return Ok((None, None));
+    };
+    let mut bytes = Vec::new();
+    let read = if path == "-" {
+        std::io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map_err(|error| Failure::failed(format!("payload file {path}: {error}")))?;
+    let body = Body::of(&bytes);
+    Ok((body.json, body.base64))
+}
+
+async fn list(client: &Client, args: ListArgs, screen: &mut Screen) -> Result<(), Failure> {
+    let mut query = TaskQuery {
+        queue: args.queue,
+        state: args.state,
+        after: None,
+        limit: None,
+        consistency: freshness(args.stale),
+    };
+    let mut all = TaskPage {
+        tasks: Vec::new(),
+        next: None,
+    };
+    let wanted = args.limit as usize;
+    loop {
+        query.limit = Some(PAGE.min((wanted - all.tasks.len()) as u32));
+        let page = client.tasks(&query).await?;
+        all.tasks.extend(page.tasks);
+        all.next = page.next;
+        if all.tasks.len() >= wanted || all.next.is_none() {
+            break;
+        }
+        query.after = all.next.clone();
+    }
+    screen.show(&all)?;
+    if all.next.is_some() {
+        eprintln!("there are more tasks; raise --limit to see them");
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The killed leader: which one, and how long the others needed to replace it.
+
+use std::time::{Duration, Instant};
+
+use ikada_api::Client;
+
+use super::nodes::Nodes;
+use crate::failure::Failure;
+
+/// An election that takes longer than this has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How finely the election is watched.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// The node to kill, and what it leads.
+pub(super) struct Target {
+    pub(super) node: u64,
+    shards: Vec<u16>,
+}
+
+/// What the kill came to.
+#[derive(Debug, Clone)]
+pub(super) struct Strike {
+    /// The killed node.
+    pub(super) node: u64,
+    /// How many shards it led.
+    pub(super) led: usize,
+    /// Until every one of them had a new leader, as the others saw it.
+    pub(super) replaced: Duration,
+    /// The longest time without a finished task after the kill.
+    pub(super) gap: Duration,
+}
+
+/// Chooses the node that leads the most shards.
+pub(super) async fn choose(nodes: &Nodes) -> Result<Target, Failure> {
+    let seen = Client::new(nodes.urls())?.cluster().await?;
+    let led_by = |node: u64| -> Vec<u16> {
+        let led = seen
+            .shards
+            .iter()
+            .filter(|shard| shard.leader.is_some_and(|leader| leader.0 == node));
+        led.map(|shard| shard.shard).collect()
+    };
+    let targets = seen.members.iter().map(|member| Target {
+        node: member.node.0,
+        shards: led_by(member.node.0),
+    });
+    let target = targets.max_by_key(|target| target.shards.len());
+    target
+        .filter(|target| !target.shards.is_empty())
+        .ok_or_else(|| Failure::failed("no node leads anything"))
+}
+
+/// Watches the survivors until all the killed node's shards have new leaders.
+pub(super) async fn watch(survivors: Vec<String>, target: Target) -> Result<Strike, Failure> {
+    let killed = Instant::now();
+    let client = Client::new(&survivors)?.with_timeout(Duration::from_millis(500));
+    loop {
+        let replaced = client.cluster().await.is_ok_and(|seen| {
+            target.shards.iter().all(|wanted| {
+                let shard = seen.shards.iter().find(|shard| shard.shard == *wanted);
+                let leader = shard.and_then(|shard| shard.leader);
+                leader.is_some_and(|leader| leader.0 != target.node)
+            })
+        });
+        let elapsed = killed.elapsed();
+        if replaced {
+            return Ok(Strike {
+                node: target.node,
+                led: target.shards.len(),
+                replaced: elapsed,
+                gap: Duration::ZERO,
+            });
+        }
+        if elapsed > PATIENCE {
+            return Err(Failure::failed(format!(
+                "no new leader within {} s",
+                PATIENCE.as_secs()
+            )));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
