@@ -43,6 +43,8 @@ pub(crate) struct Seat {
     /// Set while a received snapshot is being loaded; entries wait meanwhile.
     pub loading: Option<Loading>,
     pub snapshot: SnapshotProgress,
+    /// When a node under repair last asked for an entry.
+    pub nudged_ms: u64,
 }
 
 /// A snapshot being loaded into the state.
@@ -80,6 +82,7 @@ impl Seat {
             delivering: BTreeSet::new(),
             loading: None,
             snapshot: SnapshotProgress::default(),
+            nudged_ms: 0,
         }
     }
 

@@ -3,9 +3,14 @@
 use ikada_consensus::NodeId;
 use ikada_state::{Command, Expire, Order};
 
+use crate::leg::{Leg, Owner};
 use crate::output::Now;
+use crate::peer::Ask;
 use crate::replica::Replica;
 use crate::seat::Asker;
+
+/// How often a node under repair asks for an entry.
+const NUDGE_MS: u64 = 1_000;
 
 impl Replica {
     pub(crate) fn tick(&mut self, now: Now) {
@@ -17,6 +22,7 @@ impl Replica {
         self.wake_scheduled(now);
         self.deliver_outboxes(now);
         self.tend_transfers(now);
+        self.nudge_repairs(now);
         if self.stopping_since_ms.is_some() {
             self.hand_over();
         }
@@ -67,6 +73,21 @@ impl Replica {
             if due_ms <= time_ms {
                 seat.pending.push_timer();
             }
+        }
+    }
+
+    /// A damaged shard is whole again once its log has grown past what it once held. In an idle cluster nothing grows,
+    /// so the node asks its leader for an empty entry now and then.
+    fn nudge_repairs(&mut self, now: Now) {
+        for position in 0..self.seats.len() {
+            let shard = position as u16;
+            let seat = &mut self.seats[position];
+            if seat.nudged_ms + NUDGE_MS > now.mono_ms || !self.consensus.is_repairing(shard) {
+                continue;
+            }
+            seat.nudged_ms = now.mono_ms;
+            let leg = Leg::new(shard, Owner::Nobody, Ask::Write(Vec::new()), now.mono_ms + NUDGE_MS);
+            self.open_leg(leg, now);
         }
     }
 
