@@ -10,7 +10,8 @@ use ikada_consensus::{BOOTSTRAP, Conf, Entry, EntryKind, Recovered, Start};
 use ikada_replica::ReplicaConfig;
 use ikada_replica::output::Now;
 use ikada_replica::Replica;
-use ikada_state::{Limits, Lsn, Member, Shard, ShardId};
+use ikada_replica::boot::{Believed, LogContent, SnapshotPoint, believe};
+use ikada_state::{Limits, Member, Shard, ShardId};
 use ikada_store::{
     Identity, Log, LogOptions, Manifest, Record, RecoveredShard, SimDisk, Snapshots,
 };
@@ -85,12 +86,10 @@ pub enum BootError {
     Consensus(#[from] ikada_consensus::OpenError),
 }
 
-/// The first state of one shard, at the position where every log begins.
+/// The first state of one shard. Nodes that join later do not know the founders and wait for a snapshot.
 pub fn genesis(setup: &Setup, shard: ShardId) -> Shard {
-    let mut state =
-        Shard::genesis_with(shard, setup.shards, &setup.members, setup.limits.clone());
-    state.apply(Lsn { term: BOOTSTRAP.term, index: BOOTSTRAP.index }, &[]);
-    state
+    let members: &[Member] = if setup.joins { &[] } else { &setup.members };
+    Shard::genesis_with(shard, setup.shards, members, setup.limits.clone())
 }
 
 /// The membership that a cluster begins with.
@@ -110,19 +109,32 @@ pub fn boot(disk: &SimDisk, setup: &Setup, now: Now) -> Result<Booted, BootError
     };
     let mut found = Vec::new();
     let mut shards = Vec::new();
+    let mut restarts = Vec::new();
     for shard in 0..setup.shards {
-        let logged = recovery.shards.remove(&shard).unwrap_or_default();
-        let manifest = snapshots.load(shard)?;
-        let (recovered, state) = match &manifest {
-            Some(manifest) => restore(&snapshots, manifest, logged, &mut log)?,
-            None => (forgotten(logged), unborn(setup, shard)),
+        let content = content(recovery.shards.remove(&shard).unwrap_or_default());
+        let (point, state) = match snapshots.load(shard)? {
+            Some(manifest) => {
+                let (point, state) = restore(&snapshots, &manifest)?;
+                (Some(point), state)
+            }
+            // Waits for its first snapshot, or for another one.
+            None => (None, genesis(setup, shard)),
         };
+        let Believed { recovered, restart } = believe(point, content);
         findings.damaged |= recovered.floor > recovered.last_index();
         findings.from_snapshot |= recovered.start.index > BOOTSTRAP.index;
+        restarts.extend(restart.map(|start| Record::Start {
+            shard,
+            index: start.index,
+            term: start.term,
+        }));
         found.push(recovered.clone());
         shards.push((recovered, state));
     }
-    log.sync()?;
+    if !restarts.is_empty() {
+        log.append(&restarts)?;
+        log.sync()?;
+    }
     findings.quarantined += snapshots.quarantined().len();
     let mut config = setup.config.clone();
     config.incarnation = identity.incarnation;
@@ -160,70 +172,37 @@ fn identify(disk: &SimDisk, setup: &Setup) -> Result<Identity, BootError> {
     Ok(expected)
 }
 
-/// The state of a shard that waits for its first snapshot.
-fn unborn(setup: &Setup, shard: ShardId) -> Shard {
-    Shard::genesis_with(shard, setup.shards, &[], setup.limits.clone())
-}
-
-/// No snapshot is left: the log alone is of no use, but what it promised still binds (vote, floor).
-fn forgotten(logged: RecoveredShard) -> Recovered {
-    let floor = logged.floor.max(logged.last_index());
-    Recovered { term: logged.term.max(1), vote: logged.vote, floor, ..Recovered::joining() }
-}
-
-/// A snapshot and the part of the log that follows it.
+/// A snapshot's state, position and membership.
 fn restore(
     snapshots: &Snapshots<SimDisk>,
     manifest: &Manifest,
-    mut logged: RecoveredShard,
-    log: &mut Log<SimDisk>,
-) -> Result<(Recovered, Shard), BootError> {
+) -> Result<(SnapshotPoint, Shard), BootError> {
     let shard = manifest.shard;
     let mut chunks = Vec::with_capacity(manifest.chunks.len());
     for chunk in 0..manifest.chunks.len() {
         chunks.push(snapshots.read_chunk(manifest, chunk)?);
     }
-    let state = Shard::restore(chunks.into_iter()).map_err(|error| BootError::Restore(shard, error))?;
+    let state =
+        Shard::restore(chunks.into_iter()).map_err(|error| BootError::Restore(shard, error))?;
     let conf = Conf::decode(&manifest.conf).map_err(|_| BootError::Conf(shard))?;
     let start = Start { index: manifest.index, term: manifest.term };
-    let floor = logged.floor.max(logged.last_index());
-    let entries = follow(start, &mut logged);
-    if logged.start_index != start.index || logged.start_term != start.term {
-        // The log learns where it begins now, so that what comes next fits.
-        log.append(&[Record::Start { shard, index: start.index, term: start.term }])?;
-    }
-    let last = entries.last().map_or(start.index, |entry| entry.index);
-    // Entries that contradict a received snapshot were never committed: nobody owes them.
-    let owed = if logged.damaged || logged.start_index > start.index { floor } else { last };
-    let recovered = Recovered {
-        term: logged.term.max(start.term),
-        vote: logged.vote,
-        commit: logged.commit.clamp(start.index, last),
-        start,
-        conf,
-        entries,
-        floor: owed,
-    };
-    Ok((recovered, state))
+    Ok((SnapshotPoint { start, conf }, state))
 }
 
-/// The entries after the snapshot, if the log agrees with it at that point.
-fn follow(start: Start, logged: &mut RecoveredShard) -> Vec<Entry> {
-    let known = if start.index == logged.start_index {
-        Some(logged.start_term)
-    } else {
-        logged.entries.iter().find(|entry| entry.index == start.index).map(|entry| entry.term)
-    };
-    if known != Some(start.term) {
-        return Vec::new();
-    }
-    let kept = logged.entries.drain(..).filter(|entry| entry.index > start.index);
-    kept.map(|entry| Entry {
+fn content(shard: RecoveredShard) -> LogContent {
+    let entry = |entry: ikada_store::RecoveredEntry| Entry {
         term: entry.term,
         index: entry.index,
         kind: EntryKind::from_number(entry.kind).unwrap_or(EntryKind::Normal),
         data: entry.data,
         context: entry.context,
-    })
-    .collect()
+    };
+    LogContent {
+        term: shard.term,
+        vote: shard.vote,
+        commit: shard.commit,
+        start: Start { index: shard.start_index, term: shard.start_term },
+        entries: shard.entries.into_iter().map(entry).collect(),
+        floor: shard.floor,
+    }
 }

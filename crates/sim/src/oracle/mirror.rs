@@ -129,8 +129,11 @@ impl ShardMirror {
     }
 
     fn append(&mut self, entries: &[EntryMark]) -> u64 {
+        // What a snapshot covers by now is not kept.
+        let covered = entries.partition_point(|entry| entry.index <= self.start.index);
+        let entries = &entries[covered..];
         let Some(first) = entries.first() else { return 0 };
-        let kept = first.index.saturating_sub(self.start.index + 1) as usize;
+        let kept = (first.index - self.start.index - 1) as usize;
         let dropped = self.entries.len().saturating_sub(kept);
         self.entries.truncate(kept);
         self.entries.extend(entries.iter().copied());

@@ -178,7 +178,7 @@ impl Client {
         let gives_up = world.phase == Phase::Safety && chance(&mut self.rng, 100);
         if settled || !patient || gives_up {
             self.current = None;
-            let think_us = log_uniform(&mut self.rng, 10, 600) * 1_000;
+            let think_us = log_uniform(&mut self.rng, 50, 2_000) * 1_000;
             world.schedule.after(think_us, Event::Actor(me, Step::Next));
         } else {
             let again_us = log_uniform(&mut self.rng, 20, 1_500) * 1_000;

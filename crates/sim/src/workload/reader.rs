@@ -60,7 +60,7 @@ impl Reader {
 
     /// A read has ended.
     pub fn ended(&mut self, world: &mut World, me: usize, open: &OpenCall, end: &CallEnd) -> Verdict {
-        let think_us = log_uniform(&mut self.rng, 20, 800) * 1_000;
+        let think_us = log_uniform(&mut self.rng, 50, 2_500) * 1_000;
         world.schedule.after(think_us, Event::Actor(me, Step::Next));
         let Request::Read(query, consistency) = &open.request else { return Ok(()) };
         match end {

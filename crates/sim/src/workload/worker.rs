@@ -108,7 +108,7 @@ impl Worker {
             session: SessionId(self.session),
             queues,
             count_max: self.rng.u32(1..=free as u32),
-            wait_ms: log_uniform(&mut self.rng, 50, 4_000),
+            wait_ms: log_uniform(&mut self.rng, 500, 10_000),
             request,
         }
     }
@@ -236,7 +236,7 @@ impl Worker {
                 }
             }
         }
-        let again_us = log_uniform(&mut self.rng, 1, 200) * 1_000;
+        let again_us = log_uniform(&mut self.rng, 20, 600) * 1_000;
         world.schedule.after(again_us, Event::Actor(me, Step::Next));
     }
 

@@ -1,9 +1,8 @@
 //! A node's disk at work: batches are appended at once and synced after a while, several at a time; snapshot work
 //! takes its time beside that. A failing disk ends the process.
 
-use ikada_consensus::{IoRecord, NodeId, Start};
+use ikada_consensus::{IoRecord, NodeId};
 use ikada_replica::output::{Input, SnapshotDone, SnapshotWork};
-use ikada_state::ShardId;
 use ikada_store::Record;
 
 use super::{Event, World};
@@ -19,8 +18,11 @@ impl World {
     pub(super) fn kick_disk(&mut self, node: NodeId) -> Verdict {
         let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
         let Some(process) = &mut machine.process else { return Ok(()) };
-        if process.syncing.is_some() || process.batches.is_empty() {
+        if process.syncing.is_some() {
             return Ok(());
+        }
+        if process.batches.is_empty() {
+            return self.purge(node);
         }
         let generation = machine.generation;
         let mut must_sync = false;
@@ -35,7 +37,7 @@ impl World {
         }
         if !must_sync {
             self.input(node, generation, Input::Persisted(last));
-            return Ok(());
+            return self.purge(node);
         }
         process.syncing = Some(last);
         let delay_us = self.sync_us(node);
@@ -76,6 +78,7 @@ impl World {
         }
         self.note(node, "synced", (last, 0), |_| {});
         self.input(node, generation, Input::Persisted(last));
+        self.purge(node)?;
         self.kick_disk(node)
     }
 
@@ -122,17 +125,23 @@ impl World {
         Ok(())
     }
 
-    /// A log prefix is given up; `None` when the disk failed.
-    pub(super) fn purge(&mut self, node: NodeId, shard: ShardId, start: Start) -> Option<()> {
-        let machine = self.machines.get_mut(&node)?;
-        let process = machine.process.as_mut()?;
+    /// Gives log prefixes up, after everything that was handed over before them.
+    fn purge(&mut self, node: NodeId) -> Verdict {
+        let Some(process) = self.process_mut(node) else { return Ok(()) };
+        if !process.batches.is_empty() {
+            return Ok(());
+        }
         let before = process.log.stats().deleted_segments;
-        process.log.purge(shard, start.index, start.term).ok()?;
-        machine.mirror.compacted(shard, start);
+        for (shard, start) in std::mem::take(&mut process.purges) {
+            if process.log.purge(shard, start.index, start.term).is_err() {
+                return self.exit(node, "purge failed");
+            }
+            process.purged_at = Some(process.log.stats().appended_bytes);
+        }
         if process.log.stats().deleted_segments > before {
             self.marks.hit(Mark::SegmentsPurged);
         }
-        Some(())
+        Ok(())
     }
 }
 

@@ -196,7 +196,9 @@ impl World {
     fn check_logs(&self) -> Verdict {
         for machine in self.machines.values().filter(|m| m.health == Health::Sound) {
             let Some(process) = &machine.process else { continue };
-            bounded::check_log(&process.log.stats(), self.plan.knobs.segment_bytes)?;
+            let Some(purged_at) = process.purged_at else { continue };
+            let stats = process.log.stats();
+            bounded::check_log(&stats, self.plan.knobs.segment_bytes, purged_at)?;
         }
         Ok(())
     }

@@ -62,6 +62,8 @@ impl World {
             turn_due: false,
             wake_us: u64::MAX,
             batches: Default::default(),
+            purges: Vec::new(),
+            purged_at: None,
             syncing: None,
             saving: 0,
             installed: BTreeMap::new(),

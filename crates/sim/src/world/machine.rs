@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ikada_consensus::{Conf, Io, NodeId};
+use ikada_consensus::{Conf, Io, NodeId, Start};
 use ikada_replica::output::Input;
 use ikada_replica::Replica;
 use ikada_state::ShardId;
@@ -73,6 +73,10 @@ pub struct Process {
     pub wake_us: u64,
     /// Batches that wait for the disk.
     pub batches: VecDeque<(Io, MarkBatch)>,
+    /// Log prefixes to give up once what was handed over before is written.
+    pub purges: Vec<(ShardId, Start)>,
+    /// Bytes appended when the last purge was made, if one was.
+    pub purged_at: Option<u64>,
     /// The number up to which batches are written and wait for a sync; absent when the disk is idle.
     pub syncing: Option<u64>,
     /// Snapshot saves under way.

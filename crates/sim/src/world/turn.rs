@@ -55,6 +55,12 @@ impl World {
         for change in &roles {
             self.role_changed(node, change);
         }
+        for (shard, start) in &purges {
+            // The snapshot is durable, which is as good as the entries before it.
+            if let Some(machine) = self.machines.get_mut(&node) {
+                machine.mirror.compacted(*shard, *start);
+            }
+        }
         self.observe(node)?;
         for (to, frame) in frames {
             self.check_frame(node, &frame)?;
@@ -66,10 +72,8 @@ impl World {
         for work in snapshots {
             self.begin_snapshot_work(node, generation, work);
         }
-        for (shard, start) in purges {
-            if self.purge(node, shard, start).is_none() {
-                return self.exit(node, "purge failed");
-            }
+        if let Some(process) = self.process_mut(node) {
+            process.purges.extend(purges);
         }
         if let Some(halt) = halt {
             return self.halted(node, &halt);

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use ikada_consensus::{Conf, Entry, NodeId, Role};
+use ikada_consensus::{BOOTSTRAP, Conf, Entry, NodeId, Role};
 use ikada_replica::peer::{self, PeerMessage};
 use ikada_state::{Fence, Lsn, Order, Reply, ShardId};
 
@@ -148,7 +148,12 @@ impl World {
         let consensus = process.replica.consensus();
         let state = process.replica.shard(shard)?;
         let log = machine.mirror.memory.get(&shard);
-        let applied = state.applied();
+        let mut applied = state.applied();
+        let start_index = log.map_or(0, |log| log.start.index);
+        if applied.index == 0 && start_index == BOOTSTRAP.index {
+            // The first state has no position of its own; it stands where every log begins.
+            applied = Lsn { term: BOOTSTRAP.term, index: BOOTSTRAP.index };
+        }
         let before = process.views[usize::from(shard)];
         // Hashing the header costs more than all the rest; it changes only when something was applied.
         let hash = match before {
@@ -165,7 +170,7 @@ impl World {
             leader: consensus.leader(shard),
             commit: consensus.commit(shard),
             last_index: consensus.last_index(shard),
-            start_index: log.map_or(0, |log| log.start.index),
+            start_index,
             applied,
             hash,
             repairing: consensus.is_repairing(shard),
@@ -186,7 +191,8 @@ impl World {
             leader_completeness::check(view, log, ledger)?;
         }
         // While a snapshot is being loaded the state is older than the log says; it is compared when it is there.
-        let loading = view.applied.index < view.start_index;
+        // A node that joins has no state before its first snapshot.
+        let loading = view.applied.index < view.start_index.max(1);
         if !loading {
             state_machine_safety::check(view, ledger)?;
             self.watch.monotonic.observe(view)?;
