@@ -27,10 +27,17 @@ const IN_FLIGHT: u64 = 1_024;
 fn order(number: u64) -> Order {
     let text = format!("t{number}");
     let id = TaskId::parse(&text).expect("id");
-    let key = RequestKey { id: RequestId::parse(&text).expect("id"), item: 0 };
+    let key = RequestKey {
+        id: RequestId::parse(&text).expect("id"),
+        item: 0,
+    };
     let queue = QueueName::parse("bench").expect("queue");
     let command = Command::Enqueue(Enqueue::new(id, queue, vec![7; 100]));
-    Order { namespace: Namespace::default(), request: Some(key), command }
+    Order {
+        namespace: Namespace::default(),
+        request: Some(key),
+        command,
+    }
 }
 
 /// Three replicas and the frames between them.
@@ -43,7 +50,10 @@ struct Memory {
 
 impl Memory {
     fn new() -> Self {
-        let now = Now { mono_ms: 1, wall_ms: 1_700_000_000_000 };
+        let now = Now {
+            mono_ms: 1,
+            wall_ms: 1_700_000_000_000,
+        };
         let members: Vec<Member> = (1..=3)
             .map(|node| Member {
                 node,
@@ -60,7 +70,12 @@ impl Memory {
                 (node, Replica::new(config, parts, now).expect("opens"))
             })
             .collect();
-        Memory { nodes, frames: VecDeque::new(), now, answered: 0 }
+        Memory {
+            nodes,
+            frames: VecDeque::new(),
+            now,
+            answered: 0,
+        }
     }
 
     fn turn(&mut self, node: u64) {
@@ -77,8 +92,16 @@ impl Memory {
                 again = true;
             }
             for work in outputs.snapshots {
-                if let SnapshotWork::Save { shard, start, conf, .. } = work {
-                    let done = SnapshotDone::Saved { shard, start, conf, bytes: 1 << 20 };
+                if let SnapshotWork::Save {
+                    shard, start, conf, ..
+                } = work
+                {
+                    let done = SnapshotDone::Saved {
+                        shard,
+                        start,
+                        conf,
+                        bytes: 1 << 20,
+                    };
                     replica.step(Input::Snapshot(done), self.now);
                 }
             }
@@ -99,7 +122,10 @@ impl Memory {
 
     fn leader(&self) -> Option<u64> {
         let leads = |replica: &Replica| replica.consensus().role(0) == Some(Role::Leader);
-        self.nodes.iter().find(|(_, replica)| leads(replica)).map(|(node, _)| *node)
+        self.nodes
+            .iter()
+            .find(|(_, replica)| leads(replica))
+            .map(|(node, _)| *node)
     }
 
     fn settle(&mut self) {
@@ -107,7 +133,10 @@ impl Memory {
             self.now.mono_ms += 10;
             self.now.wall_ms += 10;
             for node in 1..=3 {
-                self.nodes.get_mut(&node).expect("node").step(Input::Tick, self.now);
+                self.nodes
+                    .get_mut(&node)
+                    .expect("node")
+                    .step(Input::Tick, self.now);
                 self.turn(node);
             }
             self.deliver();
@@ -124,7 +153,12 @@ fn memory(count: u64) {
     let mut sent = 0;
     for order in orders {
         let request = Request::Write(vec![order]);
-        let call = Call { id: sent, timeout_ms: 60_000, routing: Routing::Forward, request };
+        let call = Call {
+            id: sent,
+            timeout_ms: 60_000,
+            routing: Routing::Forward,
+            request,
+        };
         let replica = cluster.nodes.get_mut(&leader).expect("node");
         replica.step(Input::Call(call), cluster.now);
         sent += 1;
@@ -142,11 +176,18 @@ fn memory(count: u64) {
 
 fn report(what: &str, count: u64, elapsed: Duration) {
     let rate = count as f64 / elapsed.as_secs_f64();
-    println!("{what:<44} {rate:>10.0} commands/s  ({count} in {:.2} s)", elapsed.as_secs_f64());
+    println!(
+        "{what:<44} {rate:>10.0} commands/s  ({count} in {:.2} s)",
+        elapsed.as_secs_f64()
+    );
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("bind").local_addr().expect("addr").port()
+    TcpListener::bind("127.0.0.1:0")
+        .expect("bind")
+        .local_addr()
+        .expect("addr")
+        .port()
 }
 
 async fn servers(folder: &std::path::Path) -> Vec<Handle> {
@@ -157,7 +198,12 @@ async fn servers(folder: &std::path::Path) -> Vec<Handle> {
             data: Some(folder.join(format!("n{node}"))),
             listen: Some("127.0.0.1:0".into()),
             peer_listen: Some(format!("127.0.0.1:{}", ports[node as usize - 1])),
-            peer: Some(ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()),
+            peer: Some(
+                ports
+                    .iter()
+                    .map(|port| format!("127.0.0.1:{port}"))
+                    .collect(),
+            ),
             expect: Some(3),
             shards: Some(1),
             node_id: Some(node),
@@ -183,7 +229,10 @@ async fn disk(count: u64) {
     let leader = loop {
         let status = handles[0].status().await;
         if let Some(leader) = status.shards.first().and_then(|shard| shard.leader) {
-            break handles.iter().find(|handle| handle.info().node == leader).expect("one of us");
+            break handles
+                .iter()
+                .find(|handle| handle.info().node == leader)
+                .expect("one of us");
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
@@ -199,8 +248,12 @@ async fn disk(count: u64) {
                     return;
                 }
                 let request = Request::Write(vec![order(number)]);
-                let answer = handle.call(request, Duration::from_secs(30), Routing::Forward).await;
-                let Answer::Written(outcomes) = answer else { panic!("{answer:?}") };
+                let answer = handle
+                    .call(request, Duration::from_secs(30), Routing::Forward)
+                    .await;
+                let Answer::Written(outcomes) = answer else {
+                    panic!("{answer:?}")
+                };
                 assert!(matches!(outcomes[0], Outcome::Reply { .. }), "{outcomes:?}");
             }
         }));
@@ -208,7 +261,11 @@ async fn disk(count: u64) {
     for caller in callers {
         caller.await.expect("caller");
     }
-    report("disk, 3 nodes, 1 shard, fdatasync, 1,024 calls", count, started.elapsed());
+    report(
+        "disk, 3 nodes, 1 shard, fdatasync, 1,024 calls",
+        count,
+        started.elapsed(),
+    );
 }
 
 fn main() {

@@ -81,6 +81,20 @@ pub enum RunError {
     /// The node had to stop.
     #[error("{0}")]
     Halted(Halt),
+    /// A thread ended without a word: it panicked, and what it held cannot be trusted.
+    #[error(
+        "an internal thread has panicked; stopping, a restart will read the disk and catch up from peers"
+    )]
+    DriverDied,
+    /// The log is gone although the node has worked before.
+    #[error(
+        "the write-ahead log of node {node} is gone (folder `wal` in the data folder): with it went its votes, so it may \
+         not come back under this id; start it with an empty data folder and a new --node-id"
+    )]
+    LogGone {
+        /// This node.
+        node: u64,
+    },
 }
 
 type Threads = Vec<std::thread::JoinHandle<()>>;
@@ -124,7 +138,14 @@ pub async fn run(
         () = &mut stop => return Ok(()),
     };
     door.founded(plan.clone());
+    if papers.worked && !boot::log_exists(&disk)? {
+        return Err(RunError::LogGone { node: papers.node });
+    }
     let boot = boot::recover(&disk, identity, &plan)?;
+    if !papers.worked {
+        papers.worked = true;
+        papers.store(&disk)?;
+    }
     let (handle, mut ended, threads) = start(&config, boot, &plan, &me, &links, counters)?;
     started(Started {
         handle: handle.clone(),
@@ -140,7 +161,7 @@ pub async fn run(
     ));
     let result = tokio::select! {
         () = &mut stop => { stop_gracefully(&handle, &mut ended).await }
-        halted = halted(ended.clone()) => Err(RunError::Halted(halted)),
+        error = halted(ended.clone()) => Err(error),
     };
     let _ = close.send(());
     let _ = server.await;
@@ -305,14 +326,13 @@ fn node_info(identity: &Identity, me: &Candidate) -> NodeInfo {
     }
 }
 
-async fn halted(mut ended: tokio::sync::watch::Receiver<Ended>) -> Halt {
+async fn halted(mut ended: tokio::sync::watch::Receiver<Ended>) -> RunError {
     loop {
         if let Ended::Halted(halt) = ended.borrow_and_update().clone() {
-            return halt;
+            return RunError::Halted(halt);
         }
         if ended.changed().await.is_err() {
-            // The driver is gone without a word: its thread panicked.
-            std::future::pending::<()>().await;
+            return RunError::DriverDied;
         }
     }
 }

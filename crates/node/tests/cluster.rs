@@ -238,6 +238,15 @@ async fn a_wiped_node_is_refused_under_its_old_id() {
         write(&servers[0].handle, "after").await,
         "two of three go on"
     );
+    // A node that lost its log but not its papers would have forgotten its votes.
+    stop(servers.remove(1)).await;
+    std::fs::remove_dir_all(folder.path().join("n2/wal")).expect("wiped");
+    let config = resolve(vec![raw(folder.path(), 2, &ports)]).expect("valid");
+    let error = run(config, std::future::pending(), |_| ())
+        .await
+        .expect_err("refused")
+        .to_string();
+    assert!(error.contains("log of node 2 is gone"), "{error}");
     for server in servers {
         stop(server).await;
     }

@@ -12,4 +12,4 @@ mod recover;
 pub use found::{FoundError, found};
 pub use genesis::write_genesis;
 pub use papers::{Papers, PapersError};
-pub use recover::{Boot, BootError, load_state, recover};
+pub use recover::{Boot, BootError, load_state, log_exists, recover};

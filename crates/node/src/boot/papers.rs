@@ -19,6 +19,9 @@ pub struct Papers {
     /// The one plan it ever promised.
     #[n(2)]
     pub promise: Option<Plan>,
+    /// Whether its log was ever opened: from then on a missing log means a wiped node (F-17).
+    #[n(3)]
+    pub worked: bool,
 }
 
 /// Why the papers could not be used.
@@ -67,6 +70,7 @@ impl Papers {
             node,
             incarnation: draw.u64(1..),
             promise: None,
+            worked: false,
         };
         papers.store(disk)?;
         Ok(papers)

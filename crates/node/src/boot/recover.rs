@@ -6,7 +6,7 @@ use ikada_replica::consensus::{Conf, Entry, EntryKind, Recovered, Start};
 use ikada_replica::founding::Plan;
 use ikada_replica::state::Shard;
 use ikada_store::{
-    Identity, IdentityError, Log, LogOptions, Manifest, OpenError, RealDisk, Record,
+    Disk, Identity, IdentityError, Log, LogOptions, Manifest, OpenError, RealDisk, Record,
     RecoveredShard, SnapshotError, Snapshots,
 };
 
@@ -62,6 +62,15 @@ pub enum BootError {
         /// What was durable once.
         floor: u64,
     },
+}
+
+/// Whether the data folder holds a log at all.
+pub fn log_exists(disk: &RealDisk) -> Result<bool, BootError> {
+    let io = |source| OpenError::Io {
+        doing: "listing the log's folder",
+        source,
+    };
+    Ok(!disk.list("wal").map_err(io)?.is_empty())
 }
 
 /// Reads everything. `plan` is the founding plan, for the shard count and for shards whose every snapshot was lost.
