@@ -4,7 +4,7 @@
 //! seen. Running out of space while opening the next segment is noticed before anything moves, and
 //! can be retried.
 
-use super::frame::{HEADER_BYTES, Head, Kind, Place, encode, frame_bytes};
+use super::frame::{HEADER_BYTES, Head, Kind, Place, TAG_BACK, encode, frame_bytes};
 use super::shard::{Segments, Shard, Slot};
 use super::{Fault, Log, Record};
 use crate::disk::{Disk, DiskFile};
@@ -198,11 +198,12 @@ fn stage_start(
     index: u64,
     term: u64,
 ) {
-    let (id, start) = (shard.id, shard.start_index);
-    assert!(
-        index >= start,
-        "shard {id}: start {index} lies before the current one, {start}"
-    );
+    let id = shard.id;
+    let back = index < shard.start_index;
+    if back {
+        // The snapshot that the log continued is lost and an older one took its place: all that was durable is owed.
+        shard.floor = shard.floor.max(shard.last_index());
+    }
     // With the entry in hand its followers still continue it; otherwise another history begins here.
     let kept = shard.at(index).filter(|(_, found)| *found == term);
     let keep_from = if kept.is_some() { index } else { u64::MAX };
@@ -217,7 +218,7 @@ fn stage_start(
     shard.start_chain = kept.map_or(0, |(chain, _)| chain);
     let head = Head {
         kind: Kind::Start,
-        tag: u8::from(kept.is_some()),
+        tag: if back { TAG_BACK } else { u8::from(kept.is_some()) },
         shard: id,
         term,
         index,

@@ -36,6 +36,9 @@ pub(super) const SEGMENT_HEADER_BYTES: usize = 64;
 const SEGMENT_MAGIC: &[u8; 8] = b"IKADAWAL";
 const FRAME_MAGIC: u16 = 0xD15C;
 
+/// Tag of a [`Kind::Start`] that lies before the one before it.
+pub(super) const TAG_BACK: u8 = 2;
+
 /// What a frame is. The numbers are on disk: never reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -48,7 +51,8 @@ pub(super) enum Kind {
     Copy = 3,
     /// term; index: commit; chain: vote.
     Hard = 4,
-    /// The shard's log begins after (index, term), with this chain. tag 1: the entries after it stay.
+    /// The shard's log begins after (index, term), with this chain. tag 1: the entries after it stay; tag 2: the log
+    /// goes back to an older beginning, and owes what it had.
     Start = 5,
     /// A shard's whole position, at the head of each segment. (index, term, chain): the start.
     Base = 6,

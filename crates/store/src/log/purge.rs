@@ -39,15 +39,25 @@ impl<D: Disk> Log<D> {
             index: start.0,
             term: start.1,
         }])?;
-        self.rewrite()?;
+        // Several segments may have been filled since the last call: one segment per call would never catch up.
+        let mut copied = 0;
+        while copied < self.options.rewrite_bytes {
+            let Some(bytes) = self.rewrite()? else { break };
+            copied += bytes;
+            self.trim()?;
+        }
         self.trim()
     }
 
-    /// Copies live entries of the oldest segment forward if the log is too large for what it holds.
-    fn rewrite(&mut self) -> Result<(), Fault> {
-        let stats = self.stats();
-        if stats.bytes <= 2 * stats.live_bytes + 2 * self.options.segment_bytes {
-            return Ok(());
+    /// Copies live entries of the oldest segment forward if the log is too large for what it holds; gives the bytes
+    /// copied, or nothing when there was nothing to do.
+    fn rewrite(&mut self) -> Result<Option<u64>, Fault> {
+        // Segments already given up only wait for their files to be deleted.
+        let kept = self.segments.list.iter().filter(|segment| segment.number >= self.low);
+        let (bytes, live_bytes) =
+            kept.fold((0, 0), |sum, segment| (sum.0 + segment.bytes, sum.1 + segment.live_bytes));
+        if bytes <= 2 * live_bytes + 2 * self.options.segment_bytes {
+            return Ok(None);
         }
         let Some(oldest) = self
             .segments
@@ -56,10 +66,10 @@ impl<D: Disk> Log<D> {
             .find(|segment| segment.live_entries > 0)
             .copied()
         else {
-            return Ok(());
+            return Ok(None);
         };
         if oldest.number == self.current() {
-            return Ok(());
+            return Ok(None);
         }
         let chosen = self.choose(oldest.number);
         let bytes: u64 = chosen.iter().map(|old| u64::from(old.length)).sum();
@@ -79,7 +89,8 @@ impl<D: Disk> Log<D> {
             self.copy_forward(&file, &from, &mut batch, old, oldest.number)?;
         }
         self.stats.rewritten_records += chosen.len() as u64;
-        self.write_batch(buffer)
+        self.write_batch(buffer)?;
+        Ok(Some(bytes))
     }
 
     /// Live entries of a segment, up to the limit of one call, but at least one.

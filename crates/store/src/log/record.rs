@@ -34,7 +34,8 @@ pub enum Record {
         commit: u64,
     },
     /// The log begins after this point, because a snapshot covers the rest. If the log holds an entry with
-    /// this index and term, the entries after it stay; otherwise the log is empty from here.
+    /// this index and term, the entries after it stay; otherwise the log is empty from here. A point before the
+    /// current one means that an older snapshot took the place of a lost one: what the log had is then owed (`floor`).
     Start {
         /// Shard.
         shard: u16,

@@ -4,7 +4,9 @@
 //! nothing proves durable is the torn tail: replay stops before that batch. Any other break is damage, except one
 //! that cost no more than a mark: then the next batch carries the next number.
 
-use super::frame::{BaseTail, Frame, HEADER_BYTES, Kind, Proof, SEGMENT_HEADER_BYTES};
+use super::frame::{
+    BaseTail, Frame, HEADER_BYTES, Kind, Proof, SEGMENT_HEADER_BYTES, TAG_BACK,
+};
 use super::scan::Scanned;
 use super::votes::{Table, Votes};
 use super::window::Window;
@@ -280,6 +282,9 @@ impl<'a> Replay<'a> {
             Kind::Hard => self
                 .window(head.shard)
                 .hard(head.term, head.chain, head.index),
+            Kind::Start if head.tag == TAG_BACK => {
+                self.window(head.shard).start_back(head.index, head.term)
+            }
             Kind::Start => {
                 self.window(head.shard)
                     .start(head.index, head.term, head.chain, head.tag == 1)

@@ -155,6 +155,17 @@ impl Window {
         self.settle_floor();
     }
 
+    /// The log went back to an older beginning: what it had reached is owed.
+    pub(super) fn start_back(&mut self, index: u64, term: u64) {
+        self.seen = true;
+        self.floor = self.floor.max(self.last_index);
+        (self.start_index, self.start_term, self.start_chain) = (index, term, 0);
+        self.entries = BTreeMap::new();
+        self.last_index = index;
+        (self.commit, self.safe) = (self.commit.min(index), self.safe.min(index));
+        self.settle_floor();
+    }
+
     pub(super) fn set_base(&mut self, proof: &Proof, commit: u64, floor: u64) -> bool {
         let agrees = self.prove(proof);
         self.note_commit(commit);
