@@ -64,9 +64,11 @@ impl Storage for MemoryLog {
         Ok(self.last())
     }
 
-    fn snapshot(&self, request_index: u64, _to: u64) -> Result<eraftpb::Snapshot> {
+    fn snapshot(&self, request_index: u64, to: u64) -> Result<eraftpb::Snapshot> {
         let (start, conf) = &self.snapshot;
-        if !self.has_snapshot() || start.index < request_index {
+        // The engine of a peer that joined after the snapshot refuses it for ever: it is not in its membership.
+        let is_useless = start.index < request_index || !conf.is_member(to);
+        if !self.has_snapshot() || is_useless {
             self.is_snapshot_wanted.set(true);
             return Err(Error::Store(StorageError::SnapshotTemporarilyUnavailable));
         }
