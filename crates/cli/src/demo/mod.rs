@@ -15,6 +15,7 @@ use ikada_api::Client;
 use ikada_api::client::ClientOptions;
 use ikada_api::v1::{BackoffBody, QueueSettingsBody};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::args::DemoArgs;
@@ -34,9 +35,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs the demo.
 pub(crate) async fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let mut terminate = signal(SignalKind::terminate())
+        .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+    // Leaving the scope of `perform` stops the nodes and removes the folder.
     tokio::select! {
         outcome = perform(args) => outcome,
         _ = tokio::signal::ctrl_c() => Err(Failure::failed("interrupted; the demo's nodes are stopped")),
+        _ = terminate.recv() => Err(Failure::failed("told to stop; the demo's nodes are stopped")),
     }
 }
 

@@ -232,6 +232,28 @@ fn renewal_comes_after_a_third_of_the_lifetime_and_repeats_when_undecided() {
 }
 
 #[test]
+fn large_results_travel_apart_and_too_large_ones_fail() {
+    let mut bench = Bench::new(4);
+    bench.agent.config.report_bytes_max = 100;
+    let tickets = bench.grant(&["a", "b", "c", "d"]);
+    bench.feed(Input::Finished(tickets[3], Ok(vec![0; 60])));
+    for ticket in &tickets[..3] {
+        bench.feed(Input::Finished(*ticket, Ok(vec![0; 60])));
+    }
+    bench.feed(Input::Reported(vec![(tickets[3], ReportVerdict::Settled)]));
+    assert_eq!(bench.reports().len(), 1, "two would exceed the bound");
+    let mut bench = Bench::new(1);
+    let ticket = bench.grant(&["a"])[0];
+    bench.feed(Input::Finished(ticket, Ok(vec![0; (64 << 10) + 1])));
+    assert!(
+        bench.reports()[0]
+            .result
+            .as_ref()
+            .is_err_and(|error| error.contains("65537 bytes"))
+    );
+}
+
+#[test]
 fn a_result_that_is_refused_becomes_a_failure() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];

@@ -11,6 +11,10 @@ pub struct AgentConfig {
     pub poll_wait_ms: u64,
     /// Most reports in one call.
     pub report_max: usize,
+    /// Most bytes of results in one call; as base64 they must fit the server's bound on a body.
+    pub report_bytes_max: usize,
+    /// Largest result; the cluster refuses larger ones, so that such an attempt has failed.
+    pub result_bytes_max: usize,
     /// First wait after a call that came to nothing.
     pub retry_base_ms: u64,
     /// Longest such wait; well below the shortest useful claim lifetime.
@@ -28,6 +32,8 @@ impl Default for AgentConfig {
             claim_max: 256,
             poll_wait_ms: 5_000,
             report_max: 256,
+            report_bytes_max: 2 << 20,
+            result_bytes_max: 64 << 10,
             retry_base_ms: 50,
             retry_cap_ms: 2_000,
             drain_ms: 30_000,

@@ -1,8 +1,9 @@
 //! The worker's conduct as a step function: inputs and the time in, wishes out.
 //!
-//! Invariants, asserted after each step:
-//! - `slots_respected`: tasks held never exceed the slots, counting those whose report is not settled yet;
-//! - `one_call_each`: at most one claim, one report and one renewal are under way.
+//! Invariants:
+//! - `slots_respected`: tasks held never exceed the slots, counting those whose report is not settled yet (asserted
+//!   after each step);
+//! - `one_call_each`: at most one claim, one report and one renewal are under way (by construction).
 //!
 //! A finished task is reported until the cluster settles it or says that the claim is lost; no error of the network ends
 //! that. So a worker outlives leaders: it goes on without one and reports later, if its fence is still good. A lost claim

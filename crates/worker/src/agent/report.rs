@@ -33,9 +33,17 @@ impl Agent {
     }
 
     pub(super) fn take_finished(&mut self, ticket: Ticket, result: Result<Vec<u8>, String>) {
+        let bytes_max = self.config.result_bytes_max;
         let Some(held) = self.held.get_mut(&ticket) else {
             return;
         };
+        // A result that can never be taken must not hold up the others in its report.
+        let result = result.and_then(|result| match result.len() {
+            bytes if bytes > bytes_max => Err(format!(
+                "the result has {bytes} bytes, at most {bytes_max} are allowed"
+            )),
+            _ => Ok(result),
+        });
         match held.stage {
             Stage::Running => held.stage = Stage::Finished(result),
             Stage::RunningLost => {
@@ -50,9 +58,13 @@ impl Agent {
             return;
         }
         let mut reports = Vec::new();
+        let mut bytes = 0;
         for (ticket, held) in &mut self.held {
             if let Stage::Finished(result) = &held.stage {
-                if reports.len() == self.config.report_max {
+                bytes += result.as_ref().map_or_else(String::len, Vec::len);
+                let full = reports.len() == self.config.report_max;
+                // The first one goes in any case: it is bounded by itself.
+                if full || (!reports.is_empty() && bytes > self.config.report_bytes_max) {
                     break;
                 }
                 held.reporting = true;
