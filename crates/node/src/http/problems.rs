@@ -14,90 +14,56 @@ const RETRY_SOON_S: u32 = 1;
 
 /// A refusal by the state.
 pub(super) fn refusal(code: RefusalCode) -> Problem {
-    use RefusalCode as Code;
-    let (status, title, detail) = match code {
-        Code::BadCommand => (
-            400,
-            "command not understood",
-            "the cluster does not know this command; all nodes may not run the same version yet",
-        ),
-        Code::BadValue => (400, "value out of bounds", "a field is outside its bounds"),
-        Code::TooLarge => (
-            413,
-            "too large",
-            "the payload, result or list is too large; put big data into files and pass their names",
-        ),
-        Code::Conflict => (
-            409,
-            "task exists",
-            "a task with this id exists with another body; choose another id",
-        ),
-        Code::IdempotencyConflict => (
-            409,
-            "key used before",
-            "this Idempotency-Key was used with another body; choose a fresh key",
-        ),
-        Code::TaskNotFound => (
-            404,
-            "no such task",
-            "the task does not exist, or was removed after its retention time",
-        ),
-        Code::TaskFinished => (
-            409,
-            "task finished",
-            "the task is finished and cannot change any more",
-        ),
-        Code::StaleFence => (
-            409,
-            "claim lost",
-            "the fence is not that of the live claim: another attempt has taken over",
-        ),
-        Code::NotOwner => (
-            409,
-            "not the claimant",
-            "the claim belongs to another worker",
-        ),
-        Code::QueueFull => (
-            429,
-            "queue full",
-            "as many tasks wait as may; try again when some are done",
-        ),
-        Code::TooManyQueues => (
-            429,
-            "too many queues",
-            "as many queues exist as may; use an existing one",
-        ),
-        Code::OutboxGap => (
-            503,
-            "message out of order",
-            "a message between shards came early; it is sent again",
-        ),
-        Code::OutboxFull => (
-            503,
-            "shards are behind",
-            "too many changes wait for other shards; try again",
-        ),
-        Code::WrongShard => (
-            500,
-            "wrong shard",
-            "the command was sent to a shard that does not own it",
-        ),
-        Code::VersionConflict => (
-            409,
-            "settings changed",
-            "the settings have another version by now; read them again",
-        ),
-        Code::FenceExhausted => (
-            503,
-            "fences used up",
-            "the shard can grant no more claims; an operator must raise its restore epoch",
-        ),
-    };
-    let problem = Problem::new(status, code.as_str(), title, detail);
+    let (status, title) = refusal_title(code);
+    let problem = Problem::new(status, code.as_str(), title, refusal_detail(code));
     if code.is_transient() {
         problem.with_retry_after_s(RETRY_SOON_S)
     } else {
         problem
+    }
+}
+
+fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
+    use RefusalCode as Code;
+    match code {
+        Code::BadCommand => (400, "command not understood"),
+        Code::BadValue => (400, "value out of bounds"),
+        Code::TooLarge => (413, "too large"),
+        Code::Conflict => (409, "task exists"),
+        Code::IdempotencyConflict => (409, "key used before"),
+        Code::TaskNotFound => (404, "no such task"),
+        Code::TaskFinished => (409, "task finished"),
+        Code::StaleFence => (409, "claim lost"),
+        Code::NotOwner => (409, "not the claimant"),
+        Code::QueueFull => (429, "queue full"),
+        Code::TooManyQueues => (429, "too many queues"),
+        Code::OutboxGap => (503, "message out of order"),
+        Code::OutboxFull => (503, "shards are behind"),
+        Code::WrongShard => (500, "wrong shard"),
+        Code::VersionConflict => (409, "settings changed"),
+        Code::FenceExhausted => (503, "fences used up"),
+    }
+}
+
+fn refusal_detail(code: RefusalCode) -> &'static str {
+    use RefusalCode as Code;
+    match code {
+        Code::BadCommand => "the cluster does not know this command; do all nodes run one version?",
+        Code::BadValue => "a field is outside its bounds",
+        Code::TooLarge => "the payload, result or list is too large; put big data into files",
+        Code::Conflict => "a task with this id exists with another body; choose another id",
+        Code::IdempotencyConflict => "this key was used with another body; choose a fresh key",
+        Code::TaskNotFound => "the task does not exist, or its retention time is over",
+        Code::TaskFinished => "the task is finished and cannot change any more",
+        Code::StaleFence => "the fence is not that of the live claim: another attempt took over",
+        Code::NotOwner => "the claim belongs to another worker",
+        Code::QueueFull => "as many tasks wait as may; try again when some are done",
+        Code::TooManyQueues => "as many queues exist as may; use an existing one",
+        Code::OutboxGap => "a message between shards came early; it is sent again",
+        Code::OutboxFull => "too many changes wait for other shards; try again",
+        Code::WrongShard => "the command was sent to a shard that does not own it",
+        Code::VersionConflict => "the settings have another version by now; read them again",
+        Code::FenceExhausted => "the shard can grant no more claims; raise its restore epoch",
     }
 }
 

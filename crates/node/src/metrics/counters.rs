@@ -41,8 +41,6 @@ pub struct Counters {
     pub calls: u64,
     /// Role changes.
     pub role_changes: u64,
-    /// Log lines dropped because nobody took them.
-    pub log_lines_dropped: u64,
 }
 
 /// The client door's own numbers.

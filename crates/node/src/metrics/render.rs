@@ -55,54 +55,128 @@ pub fn render(
     page.text
 }
 
+/// Name, meaning and value of a number.
+type Family<T> = (&'static str, &'static str, fn(&T) -> u64);
+
+const SHARD: &[Family<ShardStatus>] = &[
+    (
+        "ikada_shard_is_leader",
+        "Whether this node leads the shard.",
+        |s| (s.role == Role::Leader).into(),
+    ),
+    (
+        "ikada_shard_has_leader",
+        "Whether a leader is known.",
+        |s| s.leader.is_some().into(),
+    ),
+    ("ikada_shard_term", "Current term.", |s| s.term),
+    (
+        "ikada_shard_commit_index",
+        "Highest committed index.",
+        |s| s.commit,
+    ),
+    ("ikada_shard_applied_index", "Index of the state.", |s| {
+        s.applied.index
+    }),
+    ("ikada_shard_last_index", "Last index of the log.", |s| {
+        s.last_index
+    }),
+    (
+        "ikada_shard_repairing",
+        "Whether the log is being fetched again.",
+        |s| s.repairing.into(),
+    ),
+    (
+        "ikada_tasks_scheduled",
+        "Tasks waiting for their time.",
+        |s| s.scheduled,
+    ),
+    ("ikada_tasks_ready", "Tasks waiting for a worker.", |s| {
+        s.ready
+    }),
+    ("ikada_tasks_claimed", "Tasks held by workers.", |s| {
+        s.claimed
+    }),
+    (
+        "ikada_tasks_finished_kept",
+        "Finished tasks still listed.",
+        |s| s.finished,
+    ),
+];
+
+const RISING: &[Family<Counters>] = &[
+    ("ikada_log_syncs_total", "Syncs of the log.", |c| {
+        c.log_syncs
+    }),
+    (
+        "ikada_log_sync_microseconds_total",
+        "Time spent in syncs.",
+        |c| c.log_sync_micros,
+    ),
+    (
+        "ikada_log_appended_bytes_total",
+        "Bytes appended to the log.",
+        |c| c.log_appended_bytes,
+    ),
+    (
+        "ikada_log_appended_entries_total",
+        "Entries appended to the log.",
+        |c| c.log_appended_entries,
+    ),
+    ("ikada_snapshots_saved_total", "Snapshots written.", |c| {
+        c.snapshots_saved
+    }),
+    (
+        "ikada_snapshots_failed_total",
+        "Snapshots that could not be written.",
+        |c| c.snapshots_failed,
+    ),
+    (
+        "ikada_peer_frames_sent_total",
+        "Frames sent to peers.",
+        |c| c.frames_sent,
+    ),
+    (
+        "ikada_peer_frames_received_total",
+        "Frames received from peers.",
+        |c| c.frames_received,
+    ),
+    ("ikada_peer_bytes_sent_total", "Bytes sent to peers.", |c| {
+        c.bytes_sent
+    }),
+    (
+        "ikada_peer_bytes_received_total",
+        "Bytes received from peers.",
+        |c| c.bytes_received,
+    ),
+    (
+        "ikada_peer_frames_dropped_total",
+        "Frames dropped at a full queue.",
+        |c| c.frames_dropped,
+    ),
+    (
+        "ikada_peer_connects_total",
+        "Connections to peers that came about.",
+        |c| c.peer_connects,
+    ),
+    (
+        "ikada_driver_turns_total",
+        "Turns of the driver's loop.",
+        |c| c.turns,
+    ),
+    (
+        "ikada_driver_busy_microseconds_total",
+        "Time spent in turns.",
+        |c| c.turn_micros,
+    ),
+    ("ikada_calls_total", "Calls begun.", |c| c.calls),
+    ("ikada_role_changes_total", "Role changes.", |c| {
+        c.role_changes
+    }),
+];
+
 fn shards(page: &mut Page, status: &NodeStatus) {
-    type Value = fn(&ShardStatus) -> u64;
-    let families: [(&str, &str, Value); 11] = [
-        (
-            "ikada_shard_is_leader",
-            "Whether this node leads the shard.",
-            |s| u64::from(s.role == Role::Leader),
-        ),
-        (
-            "ikada_shard_has_leader",
-            "Whether a leader is known.",
-            |s| u64::from(s.leader.is_some()),
-        ),
-        ("ikada_shard_term", "Current term.", |s| s.term),
-        (
-            "ikada_shard_commit_index",
-            "Highest committed index.",
-            |s| s.commit,
-        ),
-        ("ikada_shard_applied_index", "Index of the state.", |s| {
-            s.applied.index
-        }),
-        ("ikada_shard_last_index", "Last index of the log.", |s| {
-            s.last_index
-        }),
-        (
-            "ikada_shard_repairing",
-            "Whether the log is being fetched again.",
-            |s| u64::from(s.repairing),
-        ),
-        (
-            "ikada_tasks_scheduled",
-            "Tasks waiting for their time.",
-            |s| s.scheduled,
-        ),
-        ("ikada_tasks_ready", "Tasks waiting for a worker.", |s| {
-            s.ready
-        }),
-        ("ikada_tasks_claimed", "Tasks held by workers.", |s| {
-            s.claimed
-        }),
-        (
-            "ikada_tasks_finished_kept",
-            "Finished tasks still listed.",
-            |s| s.finished,
-        ),
-    ];
-    for (name, about, value) in families {
+    for (name, about, value) in SHARD {
         page.family(name, "gauge", about);
         for shard in &status.shards {
             page.sample(name, &format!("shard=\"{}\"", shard.shard), value(shard));
@@ -138,91 +212,8 @@ fn node(page: &mut Page, counters: &Counters) {
         "Segments of the log on disk.",
         counters.log_segments,
     );
-    let rising = [
-        (
-            "ikada_log_syncs_total",
-            "Syncs of the log.",
-            counters.log_syncs,
-        ),
-        (
-            "ikada_log_sync_microseconds_total",
-            "Time spent in syncs.",
-            counters.log_sync_micros,
-        ),
-        (
-            "ikada_log_appended_bytes_total",
-            "Bytes appended to the log.",
-            counters.log_appended_bytes,
-        ),
-        (
-            "ikada_log_appended_entries_total",
-            "Entries appended to the log.",
-            counters.log_appended_entries,
-        ),
-        (
-            "ikada_snapshots_saved_total",
-            "Snapshots written.",
-            counters.snapshots_saved,
-        ),
-        (
-            "ikada_snapshots_failed_total",
-            "Snapshots that could not be written.",
-            counters.snapshots_failed,
-        ),
-        (
-            "ikada_peer_frames_sent_total",
-            "Frames sent to peers.",
-            counters.frames_sent,
-        ),
-        (
-            "ikada_peer_frames_received_total",
-            "Frames received from peers.",
-            counters.frames_received,
-        ),
-        (
-            "ikada_peer_bytes_sent_total",
-            "Bytes sent to peers.",
-            counters.bytes_sent,
-        ),
-        (
-            "ikada_peer_bytes_received_total",
-            "Bytes received from peers.",
-            counters.bytes_received,
-        ),
-        (
-            "ikada_peer_frames_dropped_total",
-            "Frames dropped at a full queue.",
-            counters.frames_dropped,
-        ),
-        (
-            "ikada_peer_connects_total",
-            "Connections to peers that came about.",
-            counters.peer_connects,
-        ),
-        (
-            "ikada_driver_turns_total",
-            "Turns of the driver's loop.",
-            counters.turns,
-        ),
-        (
-            "ikada_driver_busy_microseconds_total",
-            "Time spent in turns.",
-            counters.turn_micros,
-        ),
-        ("ikada_calls_total", "Calls begun.", counters.calls),
-        (
-            "ikada_role_changes_total",
-            "Role changes.",
-            counters.role_changes,
-        ),
-        (
-            "ikada_log_lines_dropped_total",
-            "Log lines that nobody took.",
-            counters.log_lines_dropped,
-        ),
-    ];
-    for (name, about, value) in rising {
-        page.one(name, "counter", about, value);
+    for (name, about, value) in RISING {
+        page.one(name, "counter", about, value(counters));
     }
 }
 

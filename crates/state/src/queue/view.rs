@@ -26,6 +26,8 @@ pub struct QueueView {
     pub claimed: u64,
     /// Finished tasks still kept.
     pub finished: u64,
+    /// Whether every shard has the newest settings; only shard 0 can tell, the others say yes.
+    pub settled: bool,
 }
 
 impl QueueView {
@@ -44,6 +46,7 @@ impl QueueView {
         self.ready += other.ready;
         self.claimed += other.claimed;
         self.finished += other.finished;
+        self.settled &= other.settled;
         self
     }
 }
@@ -61,6 +64,7 @@ impl Shard {
             ready: line.count(TaskState::Ready),
             claimed: line.count(TaskState::Claimed),
             finished: line.finished.len() as u64,
+            settled: self.queue_settled(&record.namespace, &record.name),
         }
     }
 

@@ -1,5 +1,7 @@
 //! `PUT /v1/queues/{name}` and its short forms pause and resume. Answers with the queue as it then is.
 
+use std::time::{Duration, Instant};
+
 use hyper::StatusCode;
 use ikada_api::convert::{pause_order, set_queue_order, show_queue};
 use ikada_api::state::{Command, Order, RequestId, RequestKey};
@@ -13,6 +15,9 @@ use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::{Context, read_json};
 use crate::http::tasks::write;
+
+/// Pause between two looks at whether all shards have the settings.
+const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 
 pub(in crate::http) async fn set<D: Door>(
     app: &App<D>,
@@ -70,18 +75,24 @@ async fn store<D: Door>(
     )
     .await?;
     let (_, positions) = written.only()?;
-    // The look afterwards is forwarded in any case: the caller was not asked to go elsewhere for it.
-    let query = Query::Queue(context.namespace.clone(), queue);
-    let read = Request::Read(query, Consistency::Linearizable);
-    match call(app, context, read, Routing::Forward).await? {
-        Answer::View {
-            view: View::Queue(Some(queue)),
-            ..
-        } => {
-            let mut response = json(StatusCode::OK, &show_queue(&queue))?;
+    // Answered once every shard works by the new settings. If the caller's time is over first, 202 says that they are
+    // stored and on their way.
+    let until = Instant::now() + context.timeout;
+    loop {
+        // The look afterwards is forwarded in any case: the caller was not asked to go elsewhere for it.
+        let query = Query::Queue(context.namespace.clone(), queue.clone());
+        let read = Request::Read(query, Consistency::Linearizable);
+        let answer = call(app, context, read, Routing::Forward).await?;
+        let Answer::View { view: View::Queue(Some(queue)), .. } = answer else {
+            return Err(mismatch("set queue"));
+        };
+        let late = Instant::now() >= until;
+        if queue.settled || late {
+            let status = if queue.settled { StatusCode::OK } else { StatusCode::ACCEPTED };
+            let mut response = json(status, &show_queue(&queue))?;
             add_positions(&mut response, &positions);
-            Ok(response)
+            return Ok(response);
         }
-        _ => Err(mismatch("set queue")),
+        tokio::time::sleep(SETTLE_PAUSE).await;
     }
 }
