@@ -112,7 +112,6 @@ impl SharedCounters {
             turn_micros: cells.turn_micros.load(Relaxed),
             calls: cells.calls.load(Relaxed),
             role_changes: cells.role_changes.load(Relaxed),
-            ..Counters::default()
         }
     }
 }

@@ -83,12 +83,20 @@ async fn store<D: Door>(
         let query = Query::Queue(context.namespace.clone(), queue.clone());
         let read = Request::Read(query, Consistency::Linearizable);
         let answer = call(app, context, read, Routing::Forward).await?;
-        let Answer::View { view: View::Queue(Some(queue)), .. } = answer else {
+        let Answer::View {
+            view: View::Queue(Some(queue)),
+            ..
+        } = answer
+        else {
             return Err(mismatch("set queue"));
         };
         let late = Instant::now() >= until;
         if queue.settled || late {
-            let status = if queue.settled { StatusCode::OK } else { StatusCode::ACCEPTED };
+            let status = if queue.settled {
+                StatusCode::OK
+            } else {
+                StatusCode::ACCEPTED
+            };
             let mut response = json(status, &show_queue(&queue))?;
             add_positions(&mut response, &positions);
             return Ok(response);
