@@ -92,7 +92,6 @@ marks! {
     ClockDrifted => "a clock ran at another rate",
     PausedLeader => "a leader was paused",
     GracefulStop => "a node handed leadership over and stopped",
-    LogTimeSlewed => "log time followed the median of the voters",
 }
 
 /// Counts per mark.

@@ -112,7 +112,10 @@ mod tests {
             trace.add(line("frame", 7), |text| text.push_str("to n3"));
         }
         assert_eq!(plain.hash(), written.hash());
-        assert_eq!(written.text(), Some("       1     1.500000 n2 frame 7 0 to n3\n"));
+        assert_eq!(
+            written.text(),
+            Some("       1     1.500000 n2 frame 7 0 to n3\n")
+        );
     }
 
     #[test]

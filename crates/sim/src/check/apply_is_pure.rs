@@ -21,16 +21,30 @@ pub fn check(state: &Shard, entry: &[u8], rng: &mut Rng) -> Verdict {
     if one.hash() != state.hash() {
         return violation(
             NAME,
-            format!("a restored state has hash {:016x}, the original {:016x}", one.hash(), state.hash()),
+            format!(
+                "a restored state has hash {:016x}, the original {:016x}",
+                one.hash(),
+                state.hash()
+            ),
         );
     }
     for version in 0..4 {
-        let bytes = if version == 0 { entry.to_vec() } else { broken(entry, rng) };
+        let bytes = if version == 0 {
+            entry.to_vec()
+        } else {
+            broken(entry, rng)
+        };
         let before = one.applied();
-        let lsn = Lsn { term: before.term, index: before.index + 1 };
+        let lsn = Lsn {
+            term: before.term,
+            index: before.index + 1,
+        };
         let same = one.apply(lsn, &bytes) == other.apply(lsn, &bytes) && one.hash() == other.hash();
         if !same {
-            return violation(NAME, format!("two copies of one state differ after one entry at {lsn}"));
+            return violation(
+                NAME,
+                format!("two copies of one state differ after one entry at {lsn}"),
+            );
         }
     }
     Ok(())

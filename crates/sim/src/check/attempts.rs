@@ -17,16 +17,28 @@ pub fn check(shard: &Shard) -> Verdict {
 pub fn granted(model: &Model, id: &TaskId, attempt: u32, attempts_max: u32) -> Verdict {
     let expected = model.task(id).map_or(0, |task| task.attempts) + 1;
     if attempt != expected {
-        return violation(NAME, format!("task {id} was granted as attempt {attempt}, but it is number {expected}"));
+        return violation(
+            NAME,
+            format!("task {id} was granted as attempt {attempt}, but it is number {expected}"),
+        );
     }
     if attempt > attempts_max {
-        return violation(NAME, format!("task {id} was granted attempt {attempt} of {attempts_max}"));
+        return violation(
+            NAME,
+            format!("task {id} was granted attempt {attempt} of {attempts_max}"),
+        );
     }
     Ok(())
 }
 
 /// An attempt ended without success.
-pub fn ended(id: &TaskId, attempts: u32, attempts_max: u32, retry: bool, next: FailNext) -> Verdict {
+pub fn ended(
+    id: &TaskId,
+    attempts: u32,
+    attempts_max: u32,
+    retry: bool,
+    next: FailNext,
+) -> Verdict {
     let dead = next == FailNext::Dead;
     let expected = !retry || attempts >= attempts_max;
     if dead == expected {
@@ -34,7 +46,9 @@ pub fn ended(id: &TaskId, attempts: u32, attempts_max: u32, retry: bool, next: F
     }
     violation(
         NAME,
-        format!("task {id} after attempt {attempts} of {attempts_max} (retry {retry}) came to {next:?}"),
+        format!(
+            "task {id} after attempt {attempts} of {attempts_max} (retry {retry}) came to {next:?}"
+        ),
     )
 }
 

@@ -34,7 +34,10 @@ impl Cancels {
         if first == told {
             return Ok(());
         }
-        violation("Q10 cancel", format!("task {id} was reported as {first:?} and as {told:?}"))
+        violation(
+            "Q10 cancel",
+            format!("task {id} was reported as {first:?} and as {told:?}"),
+        )
     }
 }
 

@@ -25,31 +25,63 @@ impl ConfigSafety {
 
     /// The configuration in force at an index.
     pub fn at(&self, shard: ShardId, index: u64) -> Option<&Conf> {
-        self.confs.get(&shard)?.range(..=index).next_back().map(|(_, conf)| conf)
+        self.confs
+            .get(&shard)?
+            .range(..=index)
+            .next_back()
+            .map(|(_, conf)| conf)
     }
 
     /// A leader appended a change to its log, which is `log` with the change in it.
     pub fn proposed(view: &ShardView, log: &ShardMirror, mark: &EntryMark) -> Verdict {
-        let place = format!("shard {}: node {} proposes a change at index {}", view.shard, view.node, mark.index);
-        let open = log.iter().find(|e| e.change && e.index > view.commit && e.index < mark.index);
+        let place = format!(
+            "shard {}: node {} proposes a change at index {}",
+            view.shard, view.node, mark.index
+        );
+        let open = log
+            .iter()
+            .find(|e| e.change && e.index > view.commit && e.index < mark.index);
         if let Some(open) = open {
-            return violation(NAME, format!("{place} while the one at {} is not committed", open.index));
+            return violation(
+                NAME,
+                format!("{place} while the one at {} is not committed", open.index),
+            );
         }
-        if log.term_at(view.commit).is_some_and(|term| term != mark.term) {
-            return violation(NAME, format!("{place} before it has committed an entry of its term {}", mark.term));
+        if log
+            .term_at(view.commit)
+            .is_some_and(|term| term != mark.term)
+        {
+            return violation(
+                NAME,
+                format!(
+                    "{place} before it has committed an entry of its term {}",
+                    mark.term
+                ),
+            );
         }
         Ok(())
     }
 
     /// A node's configuration after a turn. It must be one that the log gives between applied and commit.
     /// `changed` tells whether the entry at an index is a change.
-    pub fn observe(&mut self, view: &ShardView, conf: &Conf, changed: impl Fn(u64) -> bool) -> Verdict {
+    pub fn observe(
+        &mut self,
+        view: &ShardView,
+        conf: &Conf,
+        changed: impl Fn(u64) -> bool,
+    ) -> Verdict {
         let known = self.confs.entry(view.shard).or_default();
         if view.applied.index < view.start_index || known.is_empty() {
             return Ok(());
         }
-        let low = known.range(..=view.applied.index).next_back().map_or(0, |(index, _)| *index);
-        if known.range(low..=view.commit).any(|(_, known)| known == conf) {
+        let low = known
+            .range(..=view.applied.index)
+            .next_back()
+            .map_or(0, |(index, _)| *index);
+        if known
+            .range(low..=view.commit)
+            .any(|(_, known)| known == conf)
+        {
             return Ok(());
         }
         let unseen = (view.applied.index.max(low)..=view.commit)
@@ -74,7 +106,10 @@ impl ConfigSafety {
         if took_part {
             return violation(
                 NAME,
-                format!("shard {}: node {} takes part under its old id with a wiped disk", view.shard, view.node),
+                format!(
+                    "shard {}: node {} takes part under its old id with a wiped disk",
+                    view.shard, view.node
+                ),
             );
         }
         Ok(())
@@ -87,7 +122,10 @@ impl ConfigSafety {
 
     /// Whether a node votes in the newest configuration of any shard.
     pub fn is_voter(&self, node: NodeId) -> bool {
-        self.confs.values().filter_map(|c| c.values().next_back()).any(|conf| conf.is_voter(node))
+        self.confs
+            .values()
+            .filter_map(|c| c.values().next_back())
+            .any(|conf| conf.is_voter(node))
     }
 }
 
@@ -97,14 +135,27 @@ mod tests {
     use ikada_consensus::{Role, Start};
 
     fn change(index: u64, term: u64) -> EntryMark {
-        EntryMark { index, term, hash: index, change: true }
+        EntryMark {
+            index,
+            term,
+            hash: index,
+            change: true,
+        }
     }
 
     #[test]
     fn a_second_or_an_early_change_is_noticed() {
         let start = Start { index: 1, term: 1 };
-        let view = ShardView { role: Role::Leader, term: 2, commit: 2, ..ShardView::sample(1) };
-        let plain = EntryMark { change: false, ..change(2, 2) };
+        let view = ShardView {
+            role: Role::Leader,
+            term: 2,
+            commit: 2,
+            ..ShardView::sample(1)
+        };
+        let plain = EntryMark {
+            change: false,
+            ..change(2, 2)
+        };
         let log = ShardMirror::found(start, 2, 1, vec![plain, change(3, 2), change(4, 2)]);
         assert!(ConfigSafety::proposed(&view, &log, &change(3, 2)).is_ok());
         assert!(ConfigSafety::proposed(&view, &log, &change(4, 2)).is_err());
@@ -117,11 +168,31 @@ mod tests {
         let mut check = ConfigSafety::default();
         check.begin(0, 1, Conf::of_voters([1, 2, 3]));
         let view = ShardView::sample(1);
-        assert!(check.observe(&view, &Conf::of_voters([1, 2, 3]), |_| false).is_ok());
-        assert!(check.observe(&view, &Conf::of_voters([1, 2]), |_| false).is_err());
-        let later = ShardView { commit: 4, last_index: 4, ..view };
-        assert!(check.observe(&later, &Conf::of_voters([1, 2]), |index| index == 3).is_ok());
-        assert!(check.observe(&later, &Conf::of_voters([1, 4]), |index| index == 3).is_err());
+        assert!(
+            check
+                .observe(&view, &Conf::of_voters([1, 2, 3]), |_| false)
+                .is_ok()
+        );
+        assert!(
+            check
+                .observe(&view, &Conf::of_voters([1, 2]), |_| false)
+                .is_err()
+        );
+        let later = ShardView {
+            commit: 4,
+            last_index: 4,
+            ..view
+        };
+        assert!(
+            check
+                .observe(&later, &Conf::of_voters([1, 2]), |index| index == 3)
+                .is_ok()
+        );
+        assert!(
+            check
+                .observe(&later, &Conf::of_voters([1, 4]), |index| index == 3)
+                .is_err()
+        );
         assert_eq!(check.at(0, 3), Some(&Conf::of_voters([1, 2])));
     }
 
@@ -130,6 +201,15 @@ mod tests {
         let view = ShardView::sample(1);
         assert!(ConfigSafety::wiped(&view, 1).is_ok());
         assert!(ConfigSafety::wiped(&ShardView { commit: 5, ..view }, 1).is_err());
-        assert!(ConfigSafety::wiped(&ShardView { role: Role::Leader, ..view }, 1).is_err());
+        assert!(
+            ConfigSafety::wiped(
+                &ShardView {
+                    role: Role::Leader,
+                    ..view
+                },
+                1
+            )
+            .is_err()
+        );
     }
 }

@@ -10,7 +10,10 @@ pub fn check(shard: ShardId, node: NodeId, conf: &Conf) -> Verdict {
     if !conf.is_joint() {
         return Ok(());
     }
-    violation("V5 config_settled", format!("shard {shard}: node {node} is still in the joint {conf:?}"))
+    violation(
+        "V5 config_settled",
+        format!("shard {shard}: node {node} is still in the joint {conf:?}"),
+    )
 }
 
 #[cfg(test)]
@@ -21,7 +24,10 @@ mod tests {
     fn a_joint_configuration_is_noticed() {
         let plain = Conf::of_voters([1, 2, 3]);
         assert!(check(0, 1, &plain).is_ok());
-        let joint = Conf { voters_outgoing: vec![1, 2], ..plain };
+        let joint = Conf {
+            voters_outgoing: vec![1, 2],
+            ..plain
+        };
         assert!(check(0, 1, &joint).is_err());
     }
 }

@@ -16,15 +16,26 @@ pub fn check_reached(shard: ShardId, node: NodeId, applied: u64, target: u64) ->
     if applied >= target {
         return Ok(());
     }
-    violation(NAME, format!("shard {shard}: node {node} is at {applied} of {target} after {CAUGHT_UP_MS} ms"))
+    violation(
+        NAME,
+        format!("shard {shard}: node {node} is at {applied} of {target} after {CAUGHT_UP_MS} ms"),
+    )
 }
 
 /// Compares all members at the end.
 pub fn check_equal(shard: ShardId, members: &[(NodeId, Lsn, u64)]) -> Verdict {
-    let Some((first, rest)) = members.split_first() else { return Ok(()) };
-    match rest.iter().find(|member| (member.1, member.2) != (first.1, first.2)) {
+    let Some((first, rest)) = members.split_first() else {
+        return Ok(());
+    };
+    match rest
+        .iter()
+        .find(|member| (member.1, member.2) != (first.1, first.2))
+    {
         None => Ok(()),
-        Some(other) => violation(NAME, format!("shard {shard}: {first:?} and {other:?} differ at rest")),
+        Some(other) => violation(
+            NAME,
+            format!("shard {shard}: {first:?} and {other:?} differ at rest"),
+        ),
     }
 }
 

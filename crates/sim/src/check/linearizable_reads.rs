@@ -29,18 +29,25 @@ impl Acknowledged {
 
     /// All of them.
     pub fn all(&self) -> Vec<(ShardId, Lsn)> {
-        self.newest.iter().map(|(shard, lsn)| (*shard, *lsn)).collect()
+        self.newest
+            .iter()
+            .map(|(shard, lsn)| (*shard, *lsn))
+            .collect()
     }
 }
 
 /// Compares the positions at which a read was served with those that it had to include.
 pub fn check(kind: &str, owed: &[(ShardId, Lsn)], served: &[(ShardId, Lsn)]) -> Verdict {
     for (shard, at) in served {
-        let Some((_, least)) = owed.iter().find(|(of, _)| of == shard) else { continue };
+        let Some((_, least)) = owed.iter().find(|(of, _)| of == shard) else {
+            continue;
+        };
         if at < least {
             return violation(
                 NAME,
-                format!("{kind} read of shard {shard} was served at {at}, but had to include {least}"),
+                format!(
+                    "{kind} read of shard {shard} was served at {at}, but had to include {least}"
+                ),
             );
         }
     }
@@ -53,7 +60,10 @@ pub fn check_committed(shard: ShardId, at: Lsn, committed: Option<u64>) -> Verdi
     if committed == Some(at.term) || at == Lsn::default() {
         return Ok(());
     }
-    violation(NAME, format!("a read of shard {shard} was served at {at}, which is not committed"))
+    violation(
+        NAME,
+        format!("a read of shard {shard} was served at {at}, which is not committed"),
+    )
 }
 
 #[cfg(test)]

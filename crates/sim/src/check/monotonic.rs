@@ -59,7 +59,10 @@ impl Monotonic {
         }
         for mark in durable.iter().filter(|mark| mark.index <= settled) {
             if !found.covers(mark) {
-                let text = format!("{place} without its synced entry {}.{}", mark.term, mark.index);
+                let text = format!(
+                    "{place} without its synced entry {}.{}",
+                    mark.term, mark.index
+                );
                 return violation(NAME, text);
             }
         }
@@ -75,10 +78,16 @@ impl Monotonic {
     ) -> Verdict {
         let place = format!("shard {shard}: node {node} started again");
         if found.term < durable.term {
-            return violation(NAME, format!("{place} in term {} after {}", found.term, durable.term));
+            return violation(
+                NAME,
+                format!("{place} in term {} after {}", found.term, durable.term),
+            );
         }
         if found.term == durable.term && durable.vote != 0 && found.vote != durable.vote {
-            return violation(NAME, format!("{place} with vote {} after {}", found.vote, durable.vote));
+            return violation(
+                NAME,
+                format!("{place} with vote {} after {}", found.vote, durable.vote),
+            );
         }
         Ok(())
     }
@@ -95,13 +104,24 @@ fn ordered(view: &ShardView) -> Verdict {
         NAME,
         format!(
             "shard {}: node {} has start {} applied {} commit {} last {}",
-            view.shard, view.node, view.start_index, view.applied.index, view.commit, view.last_index
+            view.shard,
+            view.node,
+            view.start_index,
+            view.applied.index,
+            view.commit,
+            view.last_index
         ),
     )
 }
 
 fn fall(view: &ShardView, what: &str, old: u64, new: u64) -> Verdict {
-    violation(NAME, format!("shard {}: node {} went from {what} {old} to {new}", view.shard, view.node))
+    violation(
+        NAME,
+        format!(
+            "shard {}: node {} went from {what} {old} to {new}",
+            view.shard, view.node
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -112,13 +132,24 @@ mod tests {
 
     #[test]
     fn falling_numbers_and_changed_votes_are_noticed() {
-        let base = ShardView { term: 5, vote: 2, ..ShardView::sample(1) };
+        let base = ShardView {
+            term: 5,
+            vote: 2,
+            ..ShardView::sample(1)
+        };
         for bad in [ShardView { term: 4, ..base }, ShardView { vote: 3, ..base }] {
             let mut check = Monotonic::default();
             assert!(check.observe(&base).is_ok());
             assert!(check.observe(&bad).is_err());
             // Another process of the node may begin anew in memory.
-            assert!(check.observe(&ShardView { generation: 2, ..bad }).is_ok());
+            assert!(
+                check
+                    .observe(&ShardView {
+                        generation: 2,
+                        ..bad
+                    })
+                    .is_ok()
+            );
         }
         let unordered = ShardView { commit: 9, ..base };
         assert!(Monotonic::default().observe(&unordered).is_err());
@@ -126,7 +157,12 @@ mod tests {
 
     #[test]
     fn a_forgotten_vote_term_or_entry_is_noticed() {
-        let mark = EntryMark { index: 2, term: 3, hash: 1, change: false };
+        let mark = EntryMark {
+            index: 2,
+            term: 3,
+            hash: 1,
+            change: false,
+        };
         let start = Start { index: 1, term: 1 };
         let durable = ShardMirror::found(start, 3, 2, vec![mark]);
         let same = durable.clone();

@@ -27,7 +27,11 @@ struct Owed {
 impl NoSilentLoss {
     /// A node came back from damage in `term`: it had synced up to `had` and found its log up to `found`.
     pub fn restarted(&mut self, node: NodeId, shard: ShardId, had: u64, found: u64, term: u64) {
-        let index = self.owed.get(&(node, shard)).map_or(0, |owed| owed.index).max(had);
+        let index = self
+            .owed
+            .get(&(node, shard))
+            .map_or(0, |owed| owed.index)
+            .max(had);
         if found < index {
             self.owed.insert((node, shard), Owed { index, term });
         } else {
@@ -57,7 +61,9 @@ impl NoSilentLoss {
         view: &ShardView,
         commit_term: Option<u64>,
     ) -> Result<bool, super::Violation> {
-        let Some(owed) = self.owed.get(&(view.node, view.shard)).copied() else { return Ok(false) };
+        let Some(owed) = self.owed.get(&(view.node, view.shard)).copied() else {
+            return Ok(false);
+        };
         let overtaken = view.term > owed.term && commit_term == Some(view.term);
         if view.last_index >= owed.index || overtaken {
             self.owed.remove(&(view.node, view.shard));
@@ -75,10 +81,15 @@ impl NoSilentLoss {
 
     /// A node grants its vote.
     pub fn voted(&self, node: NodeId, shard: ShardId, candidate: NodeId) -> Verdict {
-        let Some(owed) = self.owed.get(&(node, shard)) else { return Ok(()) };
+        let Some(owed) = self.owed.get(&(node, shard)) else {
+            return Ok(());
+        };
         violation(
             NAME,
-            format!("shard {shard}: node {node} votes for {candidate} while entries up to {} are lost", owed.index),
+            format!(
+                "shard {shard}: node {node} votes for {candidate} while entries up to {} are lost",
+                owed.index
+            ),
         )
     }
 }
@@ -91,12 +102,34 @@ mod tests {
     fn a_damaged_node_that_leads_or_votes_is_noticed() {
         let mut check = NoSilentLoss::default();
         check.restarted(1, 0, 10, 4, 3);
-        let view = ShardView { last_index: 5, ..ShardView::sample(1) };
+        let view = ShardView {
+            last_index: 5,
+            ..ShardView::sample(1)
+        };
         assert!(matches!(check.observe(&view, None), Ok(false)));
-        assert!(check.observe(&ShardView { role: Role::Leader, ..view }, None).is_err());
+        assert!(
+            check
+                .observe(
+                    &ShardView {
+                        role: Role::Leader,
+                        ..view
+                    },
+                    None
+                )
+                .is_err()
+        );
         assert!(check.voted(1, 0, 2).is_err());
         assert!(check.voted(1, 1, 2).is_ok());
-        assert!(matches!(check.observe(&ShardView { last_index: 10, ..view }, None), Ok(true)));
+        assert!(matches!(
+            check.observe(
+                &ShardView {
+                    last_index: 10,
+                    ..view
+                },
+                None
+            ),
+            Ok(true)
+        ));
         assert!(check.voted(1, 0, 2).is_ok());
     }
 
@@ -104,7 +137,11 @@ mod tests {
     fn a_newer_leader_settles_the_debt() {
         let mut check = NoSilentLoss::default();
         check.restarted(1, 0, 10, 4, 3);
-        let view = ShardView { last_index: 5, term: 4, ..ShardView::sample(1) };
+        let view = ShardView {
+            last_index: 5,
+            term: 4,
+            ..ShardView::sample(1)
+        };
         assert!(matches!(check.observe(&view, Some(3)), Ok(false)));
         assert!(matches!(check.observe(&view, Some(4)), Ok(true)));
     }

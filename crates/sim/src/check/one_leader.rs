@@ -15,17 +15,27 @@ pub fn check(shard: ShardId, leaders: &[NodeId]) -> Verdict {
     if leaders.len() == 1 {
         return Ok(());
     }
-    violation("V1 one_leader", format!("shard {shard}: {leaders:?} lead {LEADER_MS} ms after healing"))
+    violation(
+        "V1 one_leader",
+        format!("shard {shard}: {leaders:?} lead {LEADER_MS} ms after healing"),
+    )
 }
 
 /// Who led at the beginning and at the end of the stable time, and in which terms.
-pub fn check_stable(shard: ShardId, before: (NodeId, u64), after: Option<(NodeId, u64)>) -> Verdict {
+pub fn check_stable(
+    shard: ShardId,
+    before: (NodeId, u64),
+    after: Option<(NodeId, u64)>,
+) -> Verdict {
     if after == Some(before) {
         return Ok(());
     }
     violation(
         "V1 one_leader",
-        format!("shard {shard}: node {} of term {} did not stay leader, but {after:?}", before.0, before.1),
+        format!(
+            "shard {shard}: node {} of term {} did not stay leader, but {after:?}",
+            before.0, before.1
+        ),
     )
 }
 

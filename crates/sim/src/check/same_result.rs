@@ -18,12 +18,15 @@ pub struct SameResult {
 impl SameResult {
     /// A client was told this; true when it had been told before. Transient refusals are judged afresh each time.
     pub fn told(&mut self, order: &Order, reply: &Reply) -> Result<bool, super::Violation> {
-        let Some(key) = &order.request else { return Ok(false) };
+        let Some(key) = &order.request else {
+            return Ok(false);
+        };
         if matches!(reply, Reply::Refused { code } if code.is_transient()) {
             return Ok(false);
         }
         let Some((first_order, first)) = self.first.get(key) else {
-            self.first.insert(key.clone(), (order.clone(), reply.clone()));
+            self.first
+                .insert(key.clone(), (order.clone(), reply.clone()));
             return Ok(false);
         };
         if first_order != order || equal(first, reply) {
@@ -45,7 +48,10 @@ impl SameResult {
         there: Option<(u64, &[Option<Order>], &[Reply])>,
     ) -> Verdict {
         let Some((term, orders, replies)) = there else {
-            return violation(NAME, format!("shard {shard}: an answer at {lsn} was given before it is committed"));
+            return violation(
+                NAME,
+                format!("shard {shard}: an answer at {lsn} was given before it is committed"),
+            );
         };
         let same = |(o, r): (&Option<Order>, &Reply)| o.as_ref() == Some(order) && r == reply;
         if term == lsn.term && orders.iter().zip(replies).any(same) {
@@ -53,7 +59,9 @@ impl SameResult {
         }
         violation(
             NAME,
-            format!("shard {shard}: the answer {reply:?} at {lsn} is not what was committed there in term {term}"),
+            format!(
+                "shard {shard}: the answer {reply:?} at {lsn} is not what was committed there in term {term}"
+            ),
         )
     }
 }
@@ -74,8 +82,13 @@ mod tests {
     fn order() -> Order {
         Order {
             namespace: Namespace::default(),
-            request: Some(RequestKey { id: RequestId::parse("r1").unwrap(), item: 0 }),
-            command: Command::Cancel(Cancel { id: TaskId::parse("t1").unwrap() }),
+            request: Some(RequestKey {
+                id: RequestId::parse("r1").unwrap(),
+                item: 0,
+            }),
+            command: Command::Cancel(Cancel {
+                id: TaskId::parse("t1").unwrap(),
+            }),
         }
     }
 

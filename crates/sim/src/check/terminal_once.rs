@@ -18,10 +18,18 @@ pub struct TerminalOnce {
 
 impl TerminalOnce {
     /// One change of state.
-    pub fn moved(&mut self, id: &TaskId, from: Option<TaskState>, to: Option<TaskState>) -> Verdict {
+    pub fn moved(
+        &mut self,
+        id: &TaskId,
+        from: Option<TaskState>,
+        to: Option<TaskState>,
+    ) -> Verdict {
         let known = self.states.get(id).copied();
         if known != from {
-            return violation(NAME, format!("task {id} moves from {from:?}, but was {known:?}"));
+            return violation(
+                NAME,
+                format!("task {id} moves from {from:?}, but was {known:?}"),
+            );
         }
         if !legal(from, to) {
             return violation(NAME, format!("task {id} moves from {from:?} to {to:?}"));

@@ -25,8 +25,17 @@ pub fn perform(args: &Elections) -> Result<bool> {
     gaps_ms.sort_by(f64::total_cmp);
     let at = |share: f64| gaps_ms[((gaps_ms.len() - 1) as f64 * share) as usize];
     let crashes = gaps_ms.len();
-    println!("crashes {crashes}  settled in the first round {first_round} ({:.1} %)", first_round as f64 * 100.0 / crashes as f64);
-    println!("leaderless time: p50 {:.0} ms  p90 {:.0} ms  p99 {:.0} ms  max {:.0} ms", at(0.5), at(0.9), at(0.99), at(1.0));
+    println!(
+        "crashes {crashes}  settled in the first round {first_round} ({:.1} %)",
+        first_round as f64 * 100.0 / crashes as f64
+    );
+    println!(
+        "leaderless time: p50 {:.0} ms  p90 {:.0} ms  p99 {:.0} ms  max {:.0} ms",
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(1.0)
+    );
     // MQ-15
     Ok(first_round * 100 >= crashes as u64 * 90)
 }

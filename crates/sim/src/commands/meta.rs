@@ -29,10 +29,17 @@ pub fn perform(args: &Meta) -> Result<bool> {
         let same_there = fresh.lines().any(|other| other == line);
         if !same || !same_there {
             differ += 1;
-            println!("seed {seed}: traces differ (here {}, in a fresh process {})", !same, !same_there);
+            println!(
+                "seed {seed}: traces differ (here {}, in a fresh process {})",
+                !same, !same_there
+            );
         }
     }
-    println!("{} of {} seeds identical, twice here and once in a fresh process", hashes.len() - differ, hashes.len());
+    println!(
+        "{} of {} seeds identical, twice here and once in a fresh process",
+        hashes.len() - differ,
+        hashes.len()
+    );
     Ok(differ == 0)
 }
 
@@ -46,7 +53,10 @@ fn in_fresh_process(args: &Meta) -> Result<String> {
         .output()
         .context("starting a fresh process")?;
     if !output.status.success() {
-        bail!("the fresh process failed: {}", String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "the fresh process failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -7,10 +7,10 @@
 //! Invariant: a shard never begins with entries that do not follow its snapshot.
 
 use ikada_consensus::{BOOTSTRAP, Conf, Entry, EntryKind, Recovered, Start};
-use ikada_replica::ReplicaConfig;
-use ikada_replica::output::Now;
 use ikada_replica::Replica;
+use ikada_replica::ReplicaConfig;
 use ikada_replica::boot::{Believed, LogContent, SnapshotPoint, believe};
+use ikada_replica::output::Now;
 use ikada_state::{Limits, Member, Shard, ShardId};
 use ikada_store::{
     Identity, Log, LogOptions, Manifest, Record, RecoveredShard, SimDisk, Snapshots,
@@ -139,7 +139,13 @@ pub fn boot(disk: &SimDisk, setup: &Setup, now: Now) -> Result<Booted, BootError
     let mut config = setup.config.clone();
     config.incarnation = identity.incarnation;
     let replica = Replica::new(config, shards, now)?;
-    Ok(Booted { replica, log, snapshots, found, findings })
+    Ok(Booted {
+        replica,
+        log,
+        snapshots,
+        found,
+        findings,
+    })
 }
 
 /// The identity on disk; a first start writes the genesis and then it.
@@ -151,7 +157,10 @@ fn identify(disk: &SimDisk, setup: &Setup) -> Result<Identity, BootError> {
         name: format!("node-{}", setup.config.node),
     };
     if let Some(identity) = Identity::load(disk)? {
-        let fixed = Identity { incarnation: identity.incarnation, ..expected };
+        let fixed = Identity {
+            incarnation: identity.incarnation,
+            ..expected
+        };
         identity.require(&fixed)?;
         return Ok(identity);
     }
@@ -185,7 +194,10 @@ fn restore(
     let state =
         Shard::restore(chunks.into_iter()).map_err(|error| BootError::Restore(shard, error))?;
     let conf = Conf::decode(&manifest.conf).map_err(|_| BootError::Conf(shard))?;
-    let start = Start { index: manifest.index, term: manifest.term };
+    let start = Start {
+        index: manifest.index,
+        term: manifest.term,
+    };
     Ok((SnapshotPoint { start, conf }, state))
 }
 
@@ -201,7 +213,10 @@ fn content(shard: RecoveredShard) -> LogContent {
         term: shard.term,
         vote: shard.vote,
         commit: shard.commit,
-        start: Start { index: shard.start_index, term: shard.start_term },
+        start: Start {
+            index: shard.start_index,
+            term: shard.start_term,
+        },
         entries: shard.entries.into_iter().map(entry).collect(),
         floor: shard.floor,
     }

@@ -59,7 +59,9 @@ impl Clients {
     /// The node said that nothing was done. False when that is known to be wrong.
     #[must_use]
     pub fn denied(&mut self, order: &Order) -> bool {
-        let Some(key) = &order.request else { return true };
+        let Some(key) = &order.request else {
+            return true;
+        };
         if self.doubtful.contains(key) || self.settled.contains(key) {
             return true;
         }
@@ -70,7 +72,9 @@ impl Clients {
     /// An order was committed. False when its client had been told that it was not carried out.
     #[must_use]
     pub fn committed(&mut self, order: &Order) -> bool {
-        let Some(key) = &order.request else { return true };
+        let Some(key) = &order.request else {
+            return true;
+        };
         self.committed.insert(key.clone());
         !self.denied.contains(key)
     }
@@ -85,8 +89,13 @@ mod tests {
     fn a_denial_binds_until_the_request_is_sent_again() {
         let order = Order {
             namespace: Namespace::default(),
-            request: Some(RequestKey { id: RequestId::parse("r").unwrap(), item: 0 }),
-            command: Command::Cancel(Cancel { id: TaskId::parse("t").unwrap() }),
+            request: Some(RequestKey {
+                id: RequestId::parse("r").unwrap(),
+                item: 0,
+            }),
+            command: Command::Cancel(Cancel {
+                id: TaskId::parse("t").unwrap(),
+            }),
         };
         let mut clients = Clients::default();
         clients.sent(&order);
@@ -96,6 +105,9 @@ mod tests {
         assert!(clients.committed(&order));
         assert!(!clients.denied(&order), "committed already");
         clients.lost(&order);
-        assert!(clients.denied(&order), "an earlier sending may have done it");
+        assert!(
+            clients.denied(&order),
+            "an earlier sending may have done it"
+        );
     }
 }

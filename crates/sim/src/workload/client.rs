@@ -37,7 +37,14 @@ pub struct Client {
 impl Client {
     /// A client with a number of its own.
     pub fn new(number: u64, rng: Rng) -> Self {
-        Self { number, rng, count: 0, current: None, tries: 0, old: VecDeque::new() }
+        Self {
+            number,
+            rng,
+            count: 0,
+            current: None,
+            tries: 0,
+            old: VecDeque::new(),
+        }
     }
 
     /// Does a step.
@@ -49,8 +56,13 @@ impl Client {
             self.tries = 0;
             self.current = Some(self.choose(world));
         }
-        debug_assert!(matches!(step, Step::Next | Step::Again(_)), "a client has no other steps");
-        let Some(orders) = self.current.clone() else { return Ok(()) };
+        debug_assert!(
+            matches!(step, Step::Next | Step::Again(_)),
+            "a client has no other steps"
+        );
+        let Some(orders) = self.current.clone() else {
+            return Ok(());
+        };
         self.tries += 1;
         for order in &orders {
             world.clients.sent(order);
@@ -88,25 +100,44 @@ impl Client {
     }
 
     fn order(&self, item: u32, command: Command) -> Order {
-        Order { namespace: namespace(), request: Some(self.key(item)), command }
+        Order {
+            namespace: namespace(),
+            request: Some(self.key(item)),
+            command,
+        }
     }
 
     fn submissions(&mut self, world: &World) -> Vec<Order> {
         self.count += 1;
-        let items = if chance(&mut self.rng, 300) { self.rng.u32(2..=5) } else { 1 };
-        (0..items).map(|item| self.submission(world, item)).collect()
+        let items = if chance(&mut self.rng, 300) {
+            self.rng.u32(2..=5)
+        } else {
+            1
+        };
+        (0..items)
+            .map(|item| self.submission(world, item))
+            .collect()
     }
 
     fn submission(&mut self, world: &World, item: u32) -> Order {
         let knobs = &world.plan.knobs;
         let text = format!("t{}-{}-{item}", self.number, self.count);
         let id = TaskId::parse(&text).unwrap_or_else(|error| panic!("task id: {error}"));
-        let length = if chance(&mut self.rng, 50) { self.rng.usize(0..4_000) } else { self.rng.usize(0..40) };
-        let payload: Vec<u8> = std::iter::repeat_with(|| self.rng.u8(..)).take(length).collect();
+        let length = if chance(&mut self.rng, 50) {
+            self.rng.usize(0..4_000)
+        } else {
+            self.rng.usize(0..40)
+        };
+        let payload: Vec<u8> = std::iter::repeat_with(|| self.rng.u8(..))
+            .take(length)
+            .collect();
         let mut task = Enqueue::new(id, some_queue(&mut self.rng), payload);
         task.ttl_ms = Some(knobs.ttl_ms as u32);
         task.max_attempts = Some(knobs.attempts_max as u16);
-        task.backoff = Some(Backoff { base_ms: 50, cap_ms: self.rng.u32(50..3_000) });
+        task.backoff = Some(Backoff {
+            base_ms: 50,
+            cap_ms: self.rng.u32(50..3_000),
+        });
         task.priority = chance(&mut self.rng, 300).then(|| self.rng.u8(0..=9));
         task.delay_ms = chance(&mut self.rng, 200).then(|| self.rng.u64(1..8_000));
         self.order(item, Command::Enqueue(task))
@@ -134,7 +165,14 @@ impl Client {
             ..QueueChange::default()
         };
         let queue = some_queue(&mut self.rng);
-        self.order(0, Command::SetQueue(SetQueue { queue, change, expected_version: None }))
+        self.order(
+            0,
+            Command::SetQueue(SetQueue {
+                queue,
+                change,
+                expected_version: None,
+            }),
+        )
     }
 
     /// An old request id with another body: it must be refused, or be the first body's own.
@@ -150,8 +188,16 @@ impl Client {
     }
 
     /// A call has ended.
-    pub fn ended(&mut self, world: &mut World, me: usize, open: &OpenCall, end: CallEnd) -> Verdict {
-        let Request::Write(orders) = &open.request else { return Ok(()) };
+    pub fn ended(
+        &mut self,
+        world: &mut World,
+        me: usize,
+        open: &OpenCall,
+        end: CallEnd,
+    ) -> Verdict {
+        let Request::Write(orders) = &open.request else {
+            return Ok(());
+        };
         let settled = match end {
             CallEnd::Answered(Answer::Written(outcomes)) => self.read(world, orders, &outcomes)?,
             CallEnd::Answered(_) => {
@@ -178,17 +224,24 @@ impl Client {
         let gives_up = world.phase == Phase::Safety && chance(&mut self.rng, 100);
         if settled || !patient || gives_up {
             self.current = None;
-            let think_us = log_uniform(&mut self.rng, 50, 2_000) * 1_000;
+            let think_us = log_uniform(&mut self.rng, 100, 5_000) * 1_000;
             world.schedule.after(think_us, Event::Actor(me, Step::Next));
         } else {
             let again_us = log_uniform(&mut self.rng, 20, 1_500) * 1_000;
-            world.schedule.after(again_us, Event::Actor(me, Step::Again(0)));
+            world
+                .schedule
+                .after(again_us, Event::Actor(me, Step::Again(0)));
         }
         Ok(())
     }
 
     /// Reads the outcomes; true when none is left open.
-    fn read(&mut self, world: &mut World, orders: &[Order], outcomes: &[Outcome]) -> Result<bool, crate::check::Violation> {
+    fn read(
+        &mut self,
+        world: &mut World,
+        orders: &[Order],
+        outcomes: &[Outcome],
+    ) -> Result<bool, crate::check::Violation> {
         let mut settled = true;
         for (order, outcome) in orders.iter().zip(outcomes) {
             match outcome {
@@ -197,7 +250,8 @@ impl Client {
                         Reply::Refused { .. } => world.tally.refused += 1,
                         _ => world.tally.acked += 1,
                     }
-                    if let (Command::SetQueue(set), Reply::QueueSet { .. }) = (&order.command, reply)
+                    if let (Command::SetQueue(set), Reply::QueueSet { .. }) =
+                        (&order.command, reply)
                         && set.change.paused == Some(true)
                     {
                         world.mark(Mark::QueuePaused);

@@ -41,7 +41,10 @@ impl Reader {
         match self.rng.u8(0..10) {
             0..6 if !known.is_empty() => {
                 let recent = known.len().saturating_sub(40);
-                Query::Task(namespace(), known[self.rng.usize(recent..known.len())].clone())
+                Query::Task(
+                    namespace(),
+                    known[self.rng.usize(recent..known.len())].clone(),
+                )
             }
             6 => Query::Queue(namespace(), some_queue(&mut self.rng)),
             7 => Query::Queues(namespace()),
@@ -52,20 +55,31 @@ impl Reader {
             }
             9 => Query::Members,
             _ => {
-                let id = RequestId::parse("nobody").unwrap_or_else(|error| panic!("request id: {error}"));
+                let id = RequestId::parse("nobody")
+                    .unwrap_or_else(|error| panic!("request id: {error}"));
                 Query::Request(namespace(), id, 0)
             }
         }
     }
 
     /// A read has ended.
-    pub fn ended(&mut self, world: &mut World, me: usize, open: &OpenCall, end: &CallEnd) -> Verdict {
-        let think_us = log_uniform(&mut self.rng, 50, 2_500) * 1_000;
+    pub fn ended(
+        &mut self,
+        world: &mut World,
+        me: usize,
+        open: &OpenCall,
+        end: &CallEnd,
+    ) -> Verdict {
+        let think_us = log_uniform(&mut self.rng, 100, 5_000) * 1_000;
         world.schedule.after(think_us, Event::Actor(me, Step::Next));
-        let Request::Read(query, consistency) = &open.request else { return Ok(()) };
+        let Request::Read(query, consistency) = &open.request else {
+            return Ok(());
+        };
         match end {
             CallEnd::Answered(Answer::View { view, lsns, .. }) => {
-                if world.now_us() - open.sent_us > 500_000 && *consistency == Consistency::Linearizable {
+                if world.now_us() - open.sent_us > 500_000
+                    && *consistency == Consistency::Linearizable
+                {
                     world.mark(Mark::ReadDuringElection);
                 }
                 compare(world, query, view, lsns)
@@ -85,13 +99,23 @@ fn compare(
     view: &View,
     lsns: &[(ikada_state::ShardId, ikada_state::Lsn)],
 ) -> Verdict {
-    let (Query::Task(namespace, id), View::Task(seen)) = (query, view) else { return Ok(()) };
+    let (Query::Task(namespace, id), View::Task(seen)) = (query, view) else {
+        return Ok(());
+    };
     let shard = world.shard_of_task(id);
     let ledger = &world.watch.ledgers[usize::from(shard)];
-    let Some(reference) = ledger.reference() else { return Ok(()) };
-    let at = lsns.iter().find(|(of, _)| *of == shard).map(|(_, lsn)| *lsn);
+    let Some(reference) = ledger.reference() else {
+        return Ok(());
+    };
+    let at = lsns
+        .iter()
+        .find(|(of, _)| *of == shard)
+        .map(|(_, lsn)| *lsn);
     if at != Some(reference.applied()) || reference.task(namespace, id) == *seen {
         return Ok(());
     }
-    violation("R10 linearizable_reads", format!("a read of task {id} at {at:?} shows another task than was committed"))
+    violation(
+        "R10 linearizable_reads",
+        format!("a read of task {id} at {at:?} shows another task than was committed"),
+    )
 }

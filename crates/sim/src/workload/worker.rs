@@ -56,7 +56,15 @@ pub struct Worker {
 impl Worker {
     /// A worker with a number of its own.
     pub fn new(number: u64, rng: Rng) -> Self {
-        Self { number, rng, session: 1, count: 0, held: BTreeMap::new(), claiming: None, calling: false }
+        Self {
+            number,
+            rng,
+            session: 1,
+            count: 0,
+            held: BTreeMap::new(),
+            claiming: None,
+            calling: false,
+        }
     }
 
     fn id(&self) -> WorkerId {
@@ -87,7 +95,9 @@ impl Worker {
             self.count += 1;
             self.claiming = Some(self.wish(free));
         }
-        let Some(wish) = self.claiming.clone() else { return };
+        let Some(wish) = self.claiming.clone() else {
+            return;
+        };
         self.calling = true;
         let node = some_door(world, &mut self.rng);
         let timeout_ms = wish.wait_ms + 2_000;
@@ -121,14 +131,21 @@ impl Worker {
             }
             let calm = world.phase == Phase::Liveness;
             let faults = &world.plan.faults;
-            let (crash, stall, fail) =
-                (faults.worker_crash_permille, faults.worker_stall_permille, faults.worker_fail_permille);
+            let (crash, stall, fail) = (
+                faults.worker_crash_permille,
+                faults.worker_stall_permille,
+                faults.worker_fail_permille,
+            );
             let ttl_ms = u64::from(grant.ttl_ms);
             if !calm && chance(&mut self.rng, crash) {
                 return self.die(world, me);
             }
             let stalled = !calm && chance(&mut self.rng, stall);
-            let fate = if !calm && chance(&mut self.rng, fail) { Fate::Failed } else { Fate::Done };
+            let fate = if !calm && chance(&mut self.rng, fail) {
+                Fate::Failed
+            } else {
+                Fate::Done
+            };
             let work_ms = if stalled {
                 self.rng.u64(ttl_ms / 2..=ttl_ms * 3)
             } else if chance(&mut self.rng, 150) {
@@ -136,12 +153,23 @@ impl Worker {
             } else {
                 log_uniform(&mut self.rng, 5, ttl_ms.max(6) / 2)
             };
-            let held = Held { fate, stalled, tries: 0, door, renewed: false };
+            let held = Held {
+                fate,
+                stalled,
+                tries: 0,
+                door,
+                renewed: false,
+            };
             self.held.insert(key.clone(), held);
-            world.schedule.after(work_ms * 1_000, Event::Actor(me, Step::Finish(key.0, key.1)));
+            world.schedule.after(
+                work_ms * 1_000,
+                Event::Actor(me, Step::Finish(key.0, key.1)),
+            );
             if !stalled {
                 let renew_us = ttl_ms * 1_000 / 3;
-                world.schedule.after(renew_us, Event::Actor(me, Step::Renew(self.session)));
+                world
+                    .schedule
+                    .after(renew_us, Event::Actor(me, Step::Renew(self.session)));
             }
         }
     }
@@ -156,21 +184,32 @@ impl Worker {
     }
 
     fn renew(&mut self, world: &mut World, me: usize, session: u64) {
-        let live = self.held.iter().filter(|(_, held)| !held.stalled && held.tries == 0);
+        let live = self
+            .held
+            .iter()
+            .filter(|(_, held)| !held.stalled && held.tries == 0);
         let claims: Vec<(TaskId, Fence)> = live.map(|(key, _)| key.clone()).collect();
         if session != self.session || claims.is_empty() {
             return;
         }
         let node = some_door(world, &mut self.rng);
-        let renewal = Renewal { namespace: namespace(), worker: self.id(), claims };
+        let renewal = Renewal {
+            namespace: namespace(),
+            worker: self.id(),
+            claims,
+        };
         world.ask(me, node, Request::Renew(renewal), 1_500);
         let again_us = world.plan.knobs.ttl_ms * 1_000 / 3;
-        world.schedule.after(again_us, Event::Actor(me, Step::Renew(session)));
+        world
+            .schedule
+            .after(again_us, Event::Actor(me, Step::Renew(session)));
     }
 
     fn finish(&mut self, world: &mut World, me: usize, id: &TaskId, fence: Fence) {
         let worker = self.id();
-        let Some(held) = self.held.get_mut(&(id.clone(), fence)) else { return };
+        let Some(held) = self.held.get_mut(&(id.clone(), fence)) else {
+            return;
+        };
         held.tries += 1;
         let command = match held.fate {
             Fate::Done => Command::Complete(Complete {
@@ -189,7 +228,11 @@ impl Worker {
                 jitter_permille: 0,
             }),
         };
-        let order = Order { namespace: namespace(), request: None, command };
+        let order = Order {
+            namespace: namespace(),
+            request: None,
+            command,
+        };
         let node = some_door(world, &mut self.rng);
         world.ask(me, node, Request::Write(vec![order]), 3_000);
     }
@@ -216,7 +259,14 @@ impl Worker {
         Ok(())
     }
 
-    fn claim_ended(&mut self, world: &mut World, me: usize, wish: &ClaimCall, door: NodeId, end: CallEnd) {
+    fn claim_ended(
+        &mut self,
+        world: &mut World,
+        me: usize,
+        wish: &ClaimCall,
+        door: NodeId,
+        end: CallEnd,
+    ) {
         self.calling = false;
         let current = wish.session == SessionId(self.session);
         match end {
@@ -241,9 +291,13 @@ impl Worker {
     }
 
     fn renew_ended(&mut self, world: &mut World, renewal: &Renewal, door: NodeId, end: &CallEnd) {
-        let CallEnd::Answered(Answer::Renewed(outcomes)) = end else { return };
+        let CallEnd::Answered(Answer::Renewed(outcomes)) = end else {
+            return;
+        };
         for (key, outcome) in renewal.claims.iter().zip(outcomes) {
-            let Some(held) = self.held.get_mut(key) else { continue };
+            let Some(held) = self.held.get_mut(key) else {
+                continue;
+            };
             match outcome {
                 RenewOutcome::Renewed { .. } => {
                     if held.door != door && !held.renewed {
@@ -269,7 +323,9 @@ impl Worker {
             _ => return,
         };
         let key = (id.clone(), fence);
-        let Some(held) = self.held.get(&key) else { return };
+        let Some(held) = self.held.get(&key) else {
+            return;
+        };
         let stalled = held.stalled;
         let outcome = match end {
             CallEnd::Answered(Answer::Written(outcomes)) => outcomes.first(),
@@ -294,7 +350,9 @@ impl Worker {
             _ => {
                 world.tally.unknown += 1;
                 let again_us = log_uniform(&mut self.rng, 20, 800) * 1_000;
-                world.schedule.after(again_us, Event::Actor(me, Step::Finish(key.0, key.1)));
+                world
+                    .schedule
+                    .after(again_us, Event::Actor(me, Step::Finish(key.0, key.1)));
             }
         }
     }

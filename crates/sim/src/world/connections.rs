@@ -11,7 +11,12 @@ use super::{Event, Notice, World};
 impl World {
     /// Connects a node with every peer that it can reach.
     pub(super) fn connect_all(&mut self, node: NodeId) {
-        let peers: Vec<NodeId> = self.machines.keys().copied().filter(|peer| *peer != node).collect();
+        let peers: Vec<NodeId> = self
+            .machines
+            .keys()
+            .copied()
+            .filter(|peer| *peer != node)
+            .collect();
         for peer in peers {
             self.connect(node, peer);
         }
@@ -42,11 +47,16 @@ impl World {
 
     /// A process has died: its peers notice.
     pub(super) fn disconnect_all(&mut self, node: NodeId) {
-        let peers: Vec<NodeId> = self.machines.keys().copied().filter(|peer| *peer != node).collect();
+        let peers: Vec<NodeId> = self
+            .machines
+            .keys()
+            .copied()
+            .filter(|peer| *peer != node)
+            .collect();
         for peer in peers {
             if self.network.is_cut(node, peer) || self.network.is_cut(peer, node) {
                 let delay_us = self.rng.u64(500_000..5_000_000);
-                self.tell(peer, node, delay_us, Notice::Down);
+                self.tell(peer, node, delay_us, Notice::Silent);
             } else {
                 let delay_us = self.rng.u64(50..3_000);
                 self.tell(peer, node, delay_us, Notice::Refused);
@@ -72,7 +82,7 @@ impl World {
             for peer in &nodes {
                 if node != peer && self.network.is_cut(*peer, *node) {
                     let delay_us = self.rng.u64(500_000..5_000_000);
-                    self.tell(*node, *peer, delay_us, Notice::Down);
+                    self.tell(*node, *peer, delay_us, Notice::Silent);
                 }
             }
         }
@@ -84,7 +94,13 @@ impl World {
         else {
             return;
         };
-        let event = Event::Peer { node, generation, peer, peer_generation, notice };
+        let event = Event::Peer {
+            node,
+            generation,
+            peer,
+            peer_generation,
+            notice,
+        };
         self.schedule.after(delay_us, event);
     }
 
@@ -97,17 +113,31 @@ impl World {
         peer_generation: u64,
         notice: Notice,
     ) {
-        let Some(peer_now) = self.machines.get(&peer) else { return };
+        let Some(peer_now) = self.machines.get(&peer) else {
+            return;
+        };
         let peer_runs = peer_now.is_up() && peer_now.generation == peer_generation;
         let cut = self.network.is_cut(peer, node);
         let input = match notice {
-            Notice::Up if peer_runs && !cut && !self.network.is_cut(node, peer) => Input::PeerUp(peer),
+            Notice::Up if peer_runs && !cut && !self.network.is_cut(node, peer) => {
+                Input::PeerUp(peer)
+            }
             Notice::Up => return,
             // A cut that was mended in time went unnoticed.
-            Notice::Down => Input::PeerDown { peer, refused: false },
+            Notice::Silent if peer_runs && !cut => return,
+            Notice::Down | Notice::Silent => Input::PeerDown {
+                peer,
+                refused: false,
+            },
             // The peer is up again: the reconnect succeeds, which changes nothing.
-            Notice::Refused if peer_now.is_up() => Input::PeerDown { peer, refused: false },
-            Notice::Refused => Input::PeerDown { peer, refused: true },
+            Notice::Refused if peer_now.is_up() => Input::PeerDown {
+                peer,
+                refused: false,
+            },
+            Notice::Refused => Input::PeerDown {
+                peer,
+                refused: true,
+            },
         };
         self.note(node, "peer", (peer, notice as u64), |_| {});
         self.input(node, generation, input);

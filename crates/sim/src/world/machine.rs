@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ikada_consensus::{Conf, Io, NodeId, Start};
-use ikada_replica::output::Input;
 use ikada_replica::Replica;
+use ikada_replica::output::Input;
 use ikada_state::ShardId;
 use ikada_store::{Log, SimDisk, Snapshots};
 
@@ -75,8 +75,8 @@ pub struct Process {
     pub batches: VecDeque<(Io, MarkBatch)>,
     /// Log prefixes to give up once what was handed over before is written.
     pub purges: Vec<(ShardId, Start)>,
-    /// Bytes appended when the last purge was made, if one was.
-    pub purged_at: Option<u64>,
+    /// Bytes appended when the last purge was made, and syncs since: files go only with a later sync.
+    pub purged: Option<(u64, u32)>,
     /// The number up to which batches are written and wait for a sync; absent when the disk is idle.
     pub syncing: Option<u64>,
     /// Snapshot saves under way.
@@ -112,6 +112,8 @@ impl Machine {
     /// Whether this machine's process leads a shard.
     pub fn leads_any(&self) -> bool {
         let leads = |view: &ShardView| view.role == ikada_consensus::Role::Leader;
-        self.process.as_ref().is_some_and(|p| p.views.iter().flatten().any(leads))
+        self.process
+            .as_ref()
+            .is_some_and(|p| p.views.iter().flatten().any(leads))
     }
 }

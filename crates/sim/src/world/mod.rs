@@ -47,6 +47,9 @@ use schedule::Schedule;
 use tally::Tally;
 pub use watch::Watch;
 
+/// Full scans come this often: they cost as much as thousands of events.
+pub(crate) const FULL_CHECK_US: u64 = 10_000_000;
+
 /// Something that happens at a moment.
 #[derive(Debug)]
 pub enum Event {
@@ -107,8 +110,10 @@ pub enum Event {
 pub enum Notice {
     /// It stands.
     Up,
-    /// It broke; a reconnect would succeed or hang.
+    /// It broke.
     Down,
+    /// Nothing was heard on it for too long.
+    Silent,
     /// It broke and the peer's process is gone.
     Refused,
 }
@@ -235,11 +240,22 @@ impl World {
                 self.wake(node, generation);
                 Ok(())
             }
-            Event::Frame { to, generation, from, frame } => {
+            Event::Frame {
+                to,
+                generation,
+                from,
+                frame,
+            } => {
                 self.input(to, generation, Input::Frame(from, frame));
                 Ok(())
             }
-            Event::Peer { node, generation, peer, peer_generation, notice } => {
+            Event::Peer {
+                node,
+                generation,
+                peer,
+                peer_generation,
+                notice,
+            } => {
                 self.noticed(node, generation, peer, peer_generation, notice);
                 Ok(())
             }
@@ -263,7 +279,7 @@ impl World {
             }
             Event::Actor(actor, step) => self.act(actor, step),
             Event::FullCheck => {
-                self.schedule.after(2_000_000, Event::FullCheck);
+                self.schedule.after(FULL_CHECK_US, Event::FullCheck);
                 self.full_check()
             }
         }
@@ -283,7 +299,15 @@ impl World {
         detail: impl FnOnce(&mut String),
     ) {
         let at_us = self.schedule.now_us();
-        self.trace.add(Line { at_us, node, what, numbers }, detail);
+        self.trace.add(
+            Line {
+                at_us,
+                node,
+                what,
+                numbers,
+            },
+            detail,
+        );
     }
 
     /// Counts a rare state.
@@ -294,11 +318,15 @@ impl World {
     /// Hands a process an input, unless it is not the one meant any more.
     pub fn input(&mut self, node: NodeId, generation: u64, input: Input) {
         let turn_us_max = self.plan.knobs.turn_us_max;
-        let Some(machine) = self.machines.get_mut(&node) else { return };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
         if machine.generation != generation {
             return;
         }
-        let Some(process) = &mut machine.process else { return };
+        let Some(process) = &mut machine.process else {
+            return;
+        };
         process.inbox.push(input);
         if !process.turn_due {
             process.turn_due = true;

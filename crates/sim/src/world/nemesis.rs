@@ -24,11 +24,19 @@ impl World {
         if self.phase != Phase::Safety {
             return Ok(());
         }
-        let mean_ms = self.plan.faults.kinds.iter().find(|(k, _)| *k == kind).map_or(10_000, |f| f.1);
+        let mean_ms = self
+            .plan
+            .faults
+            .kinds
+            .iter()
+            .find(|(k, _)| *k == kind)
+            .map_or(10_000, |f| f.1);
         let again_us = self.rng.u64(mean_ms * 200..=mean_ms * 1_800);
         self.schedule.after(again_us, Event::Fault(kind));
         *self.tally.faults.entry(kind.name()).or_default() += 1;
-        self.note(0, "fault", (kind as u64, 0), |text| text.push_str(kind.name()));
+        self.note(0, "fault", (kind as u64, 0), |text| {
+            text.push_str(kind.name())
+        });
         self.strike(kind)
     }
 
@@ -38,14 +46,20 @@ impl World {
             Kind::CrashLeader => self.strike_process(true),
             Kind::CrashAll => self.crash_all(),
             Kind::Pause => {
-                let for_us = log_uniform(&mut self.rng, 50, self.plan.faults.pause_ms_max.max(50)) * 1_000;
+                let for_us =
+                    log_uniform(&mut self.rng, 50, self.plan.faults.pause_ms_max.max(50)) * 1_000;
                 if let Some(node) = self.some_node(true) {
                     self.pause(node, for_us);
                 }
                 Ok(())
             }
-            Kind::CutOneWay | Kind::CutWire | Kind::Isolate | Kind::DeafLeader | Kind::Split
-            | Kind::Bridge | Kind::Ring => {
+            Kind::CutOneWay
+            | Kind::CutWire
+            | Kind::Isolate
+            | Kind::DeafLeader
+            | Kind::Split
+            | Kind::Bridge
+            | Kind::Ring => {
                 self.cut(kind);
                 self.cut_noticed();
                 Ok(())
@@ -87,7 +101,11 @@ impl World {
 
     /// Ends one process, gently in one case of five, and starts it again after a while.
     fn strike_process(&mut self, leader: bool) -> Verdict {
-        let node = if leader { self.some_leader() } else { self.some_node(false) };
+        let node = if leader {
+            self.some_leader()
+        } else {
+            self.some_node(false)
+        };
         let Some(node) = node else { return Ok(()) };
         if chance(&mut self.rng, 200) {
             self.stop_gently(node);
@@ -95,15 +113,20 @@ impl World {
         }
         let death = self.fitting_death(node);
         self.stop_process(node, death);
-        let outage_us = log_uniform(&mut self.rng, 10, self.plan.faults.outage_ms_max.max(10)) * 1_000;
+        let outage_us =
+            log_uniform(&mut self.rng, 10, self.plan.faults.outage_ms_max.max(10)) * 1_000;
         self.schedule.after(outage_us, Event::Start(node));
         Ok(())
     }
 
     fn stop_gently(&mut self, node: NodeId) {
-        let Some(machine) = self.machines.get_mut(&node) else { return };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
         let generation = machine.generation;
-        let Some(process) = &mut machine.process else { return };
+        let Some(process) = &mut machine.process else {
+            return;
+        };
         process.stopping = true;
         self.input(node, generation, ikada_replica::output::Input::Stop);
     }
@@ -130,8 +153,16 @@ impl World {
             Kind::CutOneWay => self.network.cut(nodes[0], nodes[1]),
             Kind::CutWire => self.network.cut_both(nodes[0], nodes[1]),
             Kind::Isolate => {
-                let alone = if self.rng.bool() { leader.unwrap_or(nodes[0]) } else { nodes[0] };
-                let rest: Vec<NodeId> = nodes.iter().copied().filter(|node| *node != alone).collect();
+                let alone = if self.rng.bool() {
+                    leader.unwrap_or(nodes[0])
+                } else {
+                    nodes[0]
+                };
+                let rest: Vec<NodeId> = nodes
+                    .iter()
+                    .copied()
+                    .filter(|node| *node != alone)
+                    .collect();
                 self.network.split(&[alone], &rest);
             }
             Kind::DeafLeader => {
@@ -170,11 +201,15 @@ impl World {
 
     fn strike_clock(&mut self, kind: Kind) {
         let now_us = self.now_us();
-        let Some(node) = self.some_node(false) else { return };
+        let Some(node) = self.some_node(false) else {
+            return;
+        };
         let by_ms = log_uniform(&mut self.rng, 100, 3_600_000) as i64;
         let by_ms = if self.rng.bool() { by_ms } else { -by_ms };
         let rate_permille = *pick(&mut self.rng, &[500, 800, 950, 1_000, 1_050, 1_300, 2_000]);
-        let Some(machine) = self.machines.get_mut(&node) else { return };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
         if kind == Kind::ClockJump {
             machine.clock.jump_wall(by_ms);
             self.mark(Mark::ClockJumped);
@@ -182,7 +217,10 @@ impl World {
             machine.clock.set_rate(now_us, rate_permille);
             self.mark(Mark::ClockDrifted);
         }
-        let generation = self.machines.get(&node).map_or(0, |machine| machine.generation);
+        let generation = self
+            .machines
+            .get(&node)
+            .map_or(0, |machine| machine.generation);
         if let Some(process) = self.process_mut(node) {
             process.wake_us = u64::MAX;
         }
@@ -193,8 +231,12 @@ impl World {
         let now_us = self.now_us();
         let for_us = log_uniform(&mut self.rng, 500, 20_000) * 1_000;
         let spare_bytes = self.rng.u64(0..8_192);
-        let Some(node) = self.some_node(true) else { return };
-        let Some(machine) = self.machines.get_mut(&node) else { return };
+        let Some(node) = self.some_node(true) else {
+            return;
+        };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
         match kind {
             Kind::SlowDisk => machine.slow_until_us = now_us + for_us,
             Kind::SyncError => machine.disk.fail_next_sync(),
@@ -219,8 +261,12 @@ impl World {
         if leader_first && self.rng.bool() {
             return self.some_leader();
         }
-        let up: Vec<NodeId> =
-            self.machines.values().filter(|m| m.is_up()).map(|machine| machine.node).collect();
+        let up: Vec<NodeId> = self
+            .machines
+            .values()
+            .filter(|m| m.is_up())
+            .map(|machine| machine.node)
+            .collect();
         (!up.is_empty()).then(|| *pick(&mut self.rng, &up))
     }
 
@@ -228,17 +274,28 @@ impl World {
     pub(super) fn some_leader(&mut self) -> Option<NodeId> {
         let shard = self.rng.u16(0..self.plan.shards);
         let leaders = self.watch.leaders.get(&shard)?;
-        let newest = leaders.iter().max_by_key(|(_, term)| **term).map(|(node, _)| *node);
-        newest.filter(|node| self.machines.get(node).is_some_and(|machine| machine.is_up()))
+        let newest = leaders
+            .iter()
+            .max_by_key(|(_, term)| **term)
+            .map(|(node, _)| *node);
+        newest.filter(|node| {
+            self.machines
+                .get(node)
+                .is_some_and(|machine| machine.is_up())
+        })
     }
 
     /// A node loses its disk and starts again, under its old id, with an empty one.
     fn wipe(&mut self) {
-        let Some(node) = self.damageable() else { return };
+        let Some(node) = self.damageable() else {
+            return;
+        };
         self.stop_process(node, Death::Kill);
         let incarnation = self.rng.u64(1 << 32..u64::MAX);
         let shards = self.plan.shards;
-        let Some(machine) = self.machines.get_mut(&node) else { return };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
         machine.disk = ikada_store::SimDisk::new();
         machine.health = Health::Wiped;
         machine.setup.config.incarnation = incarnation;

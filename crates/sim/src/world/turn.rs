@@ -15,11 +15,15 @@ impl World {
     /// A node's timer is due.
     pub(super) fn wake(&mut self, node: NodeId, generation: u64) {
         let now_us = self.now_us();
-        let Some(machine) = self.machines.get_mut(&node) else { return };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
         if machine.generation != generation {
             return;
         }
-        let Some(process) = &mut machine.process else { return };
+        let Some(process) = &mut machine.process else {
+            return;
+        };
         if process.wake_us <= now_us {
             process.wake_us = u64::MAX;
             self.input(node, generation, Input::Tick);
@@ -29,12 +33,16 @@ impl World {
     /// A node's loop takes what has arrived.
     pub(super) fn turn(&mut self, node: NodeId, generation: u64) -> Verdict {
         let now_us = self.now_us();
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
         if machine.generation != generation || machine.is_paused(now_us) {
             return Ok(());
         }
         let now = machine.clock.read(now_us);
-        let Some(process) = &mut machine.process else { return Ok(()) };
+        let Some(process) = &mut machine.process else {
+            return Ok(());
+        };
         process.turn_due = false;
         let inputs = std::mem::take(&mut process.inbox);
         let count = inputs.len() as u64;
@@ -48,7 +56,16 @@ impl World {
     }
 
     fn carry_out(&mut self, node: NodeId, generation: u64, outputs: Outputs) -> Verdict {
-        let Outputs { io, frames, answers, roles, snapshots, purges, halt, stopped } = outputs;
+        let Outputs {
+            io,
+            frames,
+            answers,
+            roles,
+            snapshots,
+            purges,
+            halt,
+            stopped,
+        } = outputs;
         if let Some(io) = io {
             self.hand_over(node, io)?;
         }
@@ -78,7 +95,11 @@ impl World {
         if let Some(halt) = halt {
             return self.halted(node, &halt);
         }
-        if self.process_mut(node).is_some_and(|process| process.stopping) && stopped {
+        if self
+            .process_mut(node)
+            .is_some_and(|process| process.stopping)
+            && stopped
+        {
             self.mark(Mark::GracefulStop);
             return self.exit(node, "stopped");
         }
@@ -89,23 +110,39 @@ impl World {
     /// A batch leaves for the disk: the mirrors and the checks that need its content hear of it first.
     fn hand_over(&mut self, node: NodeId, io: ikada_consensus::Io) -> Verdict {
         let now_us = self.now_us();
-        let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
         let (marks, dropped) = machine.mirror.hand_over(&io.records);
         let wiped = machine.health == Health::Wiped;
         if dropped > 0 {
             self.marks.hit(Mark::ConflictTruncation);
         }
         for record in &io.records {
-            let IoRecord::Append { shard, entries } = record else { continue };
+            let IoRecord::Append { shard, entries } = record else {
+                continue;
+            };
             if wiped {
                 continue;
             }
-            let log = self.machines.get(&node).and_then(|m| m.mirror.memory.get(shard));
+            let log = self
+                .machines
+                .get(&node)
+                .and_then(|m| m.mirror.memory.get(shard));
             for entry in entries {
-                let mark =
-                    EntryMark::new(entry.index, entry.term, entry.kind, &entry.data, &entry.context);
-                let previous = log.and_then(|log| log.term_at(entry.index - 1)).unwrap_or(0);
-                self.watch.log_matching.wrote(node, *shard, &mark, previous)?;
+                let mark = EntryMark::new(
+                    entry.index,
+                    entry.term,
+                    entry.kind,
+                    &entry.data,
+                    &entry.context,
+                );
+                let previous = log
+                    .and_then(|log| log.term_at(entry.index - 1))
+                    .unwrap_or(0);
+                self.watch
+                    .log_matching
+                    .wrote(node, *shard, &mark, previous)?;
                 self.watch.wrote(*shard, &mark, entry, now_us);
             }
         }
@@ -127,7 +164,15 @@ impl World {
         };
         for delay_us in std::iter::once(first).chain(second) {
             let frame = frame.clone();
-            self.schedule.after(delay_us, Event::Frame { to, generation, from, frame });
+            self.schedule.after(
+                delay_us,
+                Event::Frame {
+                    to,
+                    generation,
+                    from,
+                    frame,
+                },
+            );
         }
     }
 
@@ -135,7 +180,11 @@ impl World {
         let (shard, term) = (u64::from(change.shard), change.term);
         self.note(node, "role", (shard, term), |text| {
             use std::fmt::Write as _;
-            let _ = write!(text, "{:?} leader {:?}: {:?}", change.role, change.leader, change.reason);
+            let _ = write!(
+                text,
+                "{:?} leader {:?}: {:?}",
+                change.role, change.leader, change.reason
+            );
         });
         match (change.role, change.reason) {
             (Role::Leader, Reason::ElectionWon) => {
@@ -145,10 +194,10 @@ impl World {
                 if repairing {
                     self.mark(Mark::VoteWithheldInRepair);
                 }
-                let installing =
-                    self.machines.values().any(|m| {
-                        m.process.as_ref().is_some_and(|p| !p.receiving.is_empty())
-                    });
+                let installing = self
+                    .machines
+                    .values()
+                    .any(|m| m.process.as_ref().is_some_and(|p| !p.receiving.is_empty()));
                 if installing {
                     self.mark(Mark::ElectionDuringInstall);
                 }
@@ -168,7 +217,10 @@ impl World {
     }
 
     fn halted(&mut self, node: NodeId, halt: &Halt) -> Verdict {
-        let health = self.machines.get(&node).map(|machine| machine.health.clone());
+        let health = self
+            .machines
+            .get(&node)
+            .map(|machine| machine.health.clone());
         let text = halt.to_string();
         self.note(node, "halt", (0, 0), |line| line.push_str(&text));
         match (halt, health) {
@@ -185,9 +237,15 @@ impl World {
     /// Sees to it that the node is woken when it wants to be.
     pub(super) fn schedule_wake(&mut self, node: NodeId, generation: u64) {
         let now_us = self.now_us();
-        let Some(machine) = self.machines.get_mut(&node) else { return };
-        let Some(process) = &mut machine.process else { return };
-        let at_us = machine.clock.true_us_of(process.replica.next_wake_ms(), now_us);
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return;
+        };
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let at_us = machine
+            .clock
+            .true_us_of(process.replica.next_wake_ms(), now_us);
         // A wake at this very moment would never let time pass.
         let at_us = at_us.max(now_us + 1);
         if at_us < process.wake_us {
@@ -203,14 +261,22 @@ impl World {
 
     /// Whether any shard of any running node looks like that.
     pub(super) fn any_shard_view(&self, looks: impl Fn(&crate::check::ShardView) -> bool) -> bool {
-        let processes = self.machines.values().filter_map(|machine| machine.process.as_ref());
-        processes.flat_map(|process| process.views.iter().flatten()).any(looks)
+        let processes = self
+            .machines
+            .values()
+            .filter_map(|machine| machine.process.as_ref());
+        processes
+            .flat_map(|process| process.views.iter().flatten())
+            .any(looks)
     }
 }
 
 /// A number that differs when the outputs do.
 fn digest(outputs: &Outputs) -> u64 {
-    let mut digest = outputs.io.as_ref().map_or(0, |io| io.seq ^ ((io.records.len() as u64) << 32));
+    let mut digest = outputs
+        .io
+        .as_ref()
+        .map_or(0, |io| io.seq ^ ((io.records.len() as u64) << 32));
     for (to, frame) in &outputs.frames {
         digest = digest.rotate_left(7) ^ xxh3_64(frame) ^ to;
     }

@@ -96,7 +96,9 @@ impl Watch {
         let mut watch = Self::default();
         for (position, state) in genesis.into_iter().enumerate() {
             let shard = position as ShardId;
-            watch.config_safety.begin(shard, ikada_consensus::BOOTSTRAP.index, conf.clone());
+            watch
+                .config_safety
+                .begin(shard, ikada_consensus::BOOTSTRAP.index, conf.clone());
             watch.ledgers.push(ShardLedger::new(state));
             watch.models.push(Model::default());
             watch.terminal_once.push(TerminalOnce::default());
@@ -110,7 +112,9 @@ impl Watch {
         if let Some(ledger) = self.ledgers.get_mut(usize::from(shard)) {
             ledger.wrote(mark, entry.kind, &entry.data);
         }
-        self.written_us.entry((shard, mark.index, mark.term)).or_insert(now_us);
+        self.written_us
+            .entry((shard, mark.index, mark.term))
+            .or_insert(now_us);
     }
 
     /// How many nodes campaigned in a term.
@@ -123,16 +127,27 @@ impl Watch {
 impl World {
     /// Looks at a node after its turn.
     pub(super) fn observe(&mut self, node: NodeId) -> Verdict {
-        let wiped = self.machines.get(&node).is_some_and(|m| m.health == Health::Wiped);
+        let wiped = self
+            .machines
+            .get(&node)
+            .is_some_and(|m| m.health == Health::Wiped);
         for shard in 0..self.plan.shards {
-            let Some(view) = self.view(node, shard) else { continue };
-            let Some(process) = self.process_mut(node) else { return Ok(()) };
+            let Some(view) = self.view(node, shard) else {
+                continue;
+            };
+            let Some(process) = self.process_mut(node) else {
+                return Ok(());
+            };
             let before = process.views[usize::from(shard)].replace(view);
             if before == Some(view) {
                 continue;
             }
             if wiped {
-                let limit = self.machines.get(&node).and_then(|m| m.wiped_at.get(&shard)).copied();
+                let limit = self
+                    .machines
+                    .get(&node)
+                    .and_then(|m| m.wiped_at.get(&shard))
+                    .copied();
                 ConfigSafety::wiped(&view, limit.unwrap_or(0))?;
                 continue;
             }
@@ -152,7 +167,10 @@ impl World {
         let start_index = log.map_or(0, |log| log.start.index);
         if applied.index == 0 && start_index == BOOTSTRAP.index {
             // The first state has no position of its own; it stands where every log begins.
-            applied = Lsn { term: BOOTSTRAP.term, index: BOOTSTRAP.index };
+            applied = Lsn {
+                term: BOOTSTRAP.term,
+                index: BOOTSTRAP.index,
+            };
         }
         let before = process.views[usize::from(shard)];
         // Hashing the header costs more than all the rest; it changes only when something was applied.
@@ -182,8 +200,12 @@ impl World {
         self.watch.election_safety.observe(view)?;
         self.note_leaders(view);
         self.observe_commits(view)?;
-        let Some(machine) = self.machines.get(&view.node) else { return Ok(()) };
-        let Some(log) = machine.mirror.memory.get(&shard) else { return Ok(()) };
+        let Some(machine) = self.machines.get(&view.node) else {
+            return Ok(());
+        };
+        let Some(log) = machine.mirror.memory.get(&shard) else {
+            return Ok(());
+        };
         let ledger = &self.watch.ledgers[usize::from(shard)];
         let since = before.map_or(0, |before| before.commit);
         committed_forever::check(view, log, ledger, since)?;
@@ -209,22 +231,32 @@ impl World {
 
     fn note_leaders(&mut self, view: &ShardView) {
         let now_us = self.now_us();
-        let leaders = self.watch.leaders.entry(view.shard).or_default();
         if view.role == Role::Leader {
-            self.watch.led_us.entry((view.shard, view.term)).or_insert(now_us);
-            leaders.insert(view.node, view.term);
+            self.watch
+                .led_us
+                .entry((view.shard, view.term))
+                .or_insert(now_us);
+            self.note_leader(view.shard, view.node, Some(view.term));
         } else {
-            leaders.remove(&view.node);
+            self.note_leader(view.shard, view.node, None);
         }
+    }
+
+    /// A node leads a shard in a term, or not any more.
+    pub(super) fn note_leader(&mut self, shard: ShardId, node: NodeId, term: Option<u64>) {
+        let now_us = self.now_us();
+        let leaders = self.watch.leaders.entry(shard).or_default();
+        match term {
+            Some(term) => leaders.insert(node, term),
+            None => leaders.remove(&node),
+        };
         let several = leaders.len() > 1;
-        let disputed = self.watch.disputed_us.entry(view.shard).or_default();
+        let disputed = self.watch.disputed_us.entry(shard).or_default();
         let open = disputed.last().is_some_and(|(_, end)| end.is_none());
         if several && !open {
             disputed.push((now_us, None));
             self.marks.hit(Mark::TwoLeadersAtOnce);
-        } else if !several
-            && let Some((_, end)) = disputed.last_mut()
-        {
+        } else if !several && let Some((_, end)) = disputed.last_mut() {
             end.get_or_insert(now_us);
         }
     }
@@ -232,11 +264,21 @@ impl World {
     /// The node's configuration: where it comes from, and whether a leader may have proposed it.
     fn observe_conf(&mut self, view: &ShardView) -> Verdict {
         let shard = view.shard;
-        let Some(machine) = self.machines.get_mut(&view.node) else { return Ok(()) };
-        let Some(process) = &mut machine.process else { return Ok(()) };
-        let Some(log) = machine.mirror.memory.get(&shard) else { return Ok(()) };
+        let Some(machine) = self.machines.get_mut(&view.node) else {
+            return Ok(());
+        };
+        let Some(process) = &mut machine.process else {
+            return Ok(());
+        };
+        let Some(log) = machine.mirror.memory.get(&shard) else {
+            return Ok(());
+        };
         if view.role == Role::Leader {
-            let own = log.iter().rev().take_while(|e| e.index > view.commit).find(|e| e.change);
+            let own = log
+                .iter()
+                .rev()
+                .take_while(|e| e.index > view.commit)
+                .find(|e| e.change);
             if let Some(mark) = own.filter(|mark| mark.term == view.term) {
                 ConfigSafety::proposed(view, log, mark)?;
             }
@@ -255,8 +297,17 @@ impl World {
         for (seen, mark) in [
             (conf.is_joint() && !before.is_joint(), Mark::JointEntered),
             (before.is_joint() && !conf.is_joint(), Mark::JointLeft),
-            (before.learners.iter().any(|node| conf.voters.contains(node)), Mark::LearnerPromoted),
-            (before.members().iter().any(|node| !conf.is_member(*node)), Mark::NodeRemoved),
+            (
+                before
+                    .learners
+                    .iter()
+                    .any(|node| conf.voters.contains(node)),
+                Mark::LearnerPromoted,
+            ),
+            (
+                before.members().iter().any(|node| !conf.is_member(*node)),
+                Mark::NodeRemoved,
+            ),
         ] {
             if seen {
                 self.marks.hit(mark);
@@ -267,16 +318,25 @@ impl World {
 
     /// A frame is about to leave: what it promises must be on disk.
     pub(super) fn check_frame(&mut self, node: NodeId, frame: &Bytes) -> Verdict {
-        let Some(machine) = self.machines.get(&node) else { return Ok(()) };
+        let Some(machine) = self.machines.get(&node) else {
+            return Ok(());
+        };
         if machine.health == Health::Wiped {
             return Ok(());
         }
         let Ok((_, messages)) = peer::decode(frame.clone()) else {
-            return crate::check::violation("frame", format!("node {node} wrote a frame that nobody can read"));
+            return crate::check::violation(
+                "frame",
+                format!("node {node} wrote a frame that nobody can read"),
+            );
         };
         for message in messages {
-            let PeerMessage::Raft(message) = message else { continue };
-            let Some(promise) = Promise::of(&message) else { continue };
+            let PeerMessage::Raft(message) = message else {
+                continue;
+            };
+            let Some(promise) = Promise::of(&message) else {
+                continue;
+            };
             let shard = message.shard();
             if let Promise::Vote { candidate, .. } = promise {
                 self.watch.no_silent_loss.voted(node, shard, candidate)?;

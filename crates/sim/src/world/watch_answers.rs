@@ -11,15 +11,28 @@ use crate::marks::Mark;
 
 impl World {
     pub(super) fn check_answer(&mut self, call: CallId, answer: &Answer) -> Verdict {
-        let Some(open) = self.calls.open.get(&call) else { return Ok(()) };
+        let Some(open) = self.calls.open.get(&call) else {
+            return Ok(());
+        };
         match (&open.request, answer) {
             (Request::Write(orders), Answer::Written(outcomes)) => {
-                let orders = orders.clone();
+                let (orders, node) = (orders.clone(), open.node);
                 if orders.len() != outcomes.len() {
-                    return violation("Q9 same_result", format!("{} orders got {} outcomes", orders.len(), outcomes.len()));
+                    return violation(
+                        "Q9 same_result",
+                        format!("{} orders got {} outcomes", orders.len(), outcomes.len()),
+                    );
                 }
                 for (order, outcome) in orders.iter().zip(outcomes) {
                     if let Outcome::Reply { reply, shard, lsn } = outcome {
+                        if !self
+                            .watch
+                            .leaders
+                            .get(shard)
+                            .is_some_and(|l| l.contains_key(&node))
+                        {
+                            self.marks.hit(Mark::CallForwarded);
+                        }
                         self.check_reply(order, reply, *shard, *lsn)?;
                     }
                 }
@@ -29,12 +42,17 @@ impl World {
                 let session = wish.session;
                 for grant in grants {
                     let shard = self.shard_of_task(&grant.id);
-                    let holder = self.watch.models[usize::from(shard)].holders.get(&grant.fence);
+                    let holder = self.watch.models[usize::from(shard)]
+                        .holders
+                        .get(&grant.fence);
                     let right = holder.is_some_and(|h| h.task == grant.id && h.session == session);
                     if !right {
                         return violation(
                             "Q3 token_order",
-                            format!("task {} was handed out with fence {} that was never committed to {session:?}", grant.id, grant.fence),
+                            format!(
+                                "task {} was handed out with fence {} that was never committed to {session:?}",
+                                grant.id, grant.fence
+                            ),
                         );
                     }
                 }
@@ -62,7 +80,9 @@ impl World {
         let watch = &mut self.watch;
         let term = watch.ledgers[usize::from(shard)].term_at(lsn.index);
         let there = watch.replies.get(&(shard, lsn.index));
-        let there = term.zip(there).map(|(term, (orders, replies))| (term, &orders[..], &replies[..]));
+        let there = term
+            .zip(there)
+            .map(|(term, (orders, replies))| (term, &orders[..], &replies[..]));
         SameResult::committed(shard, lsn, order, reply, there)?;
         if watch.same_result.told(order, reply)? {
             self.marks.hit(Mark::DedupHit);
@@ -70,30 +90,48 @@ impl World {
             if first.is_some_and(|first| first.0 < lsn.term) {
                 self.marks.hit(Mark::DedupAfterFailover);
             }
-            if first.is_some_and(|first| watch.restored.get(&shard).is_some_and(|at| *at >= first.1)) {
+            if first
+                .is_some_and(|first| watch.restored.get(&shard).is_some_and(|at| *at >= first.1))
+            {
                 self.marks.hit(Mark::DedupAfterSnapshot);
             }
         } else {
-            watch.first_seen.entry(request_of(order)).or_insert((lsn.term, lsn.index));
+            watch
+                .first_seen
+                .entry(request_of(order))
+                .or_insert((lsn.term, lsn.index));
         }
         watch.acknowledged.write(shard, lsn);
         match (&order.command, reply) {
             (Command::Cancel(cancel), Reply::Cancelled) => watch.cancels.cancelled(&cancel.id),
-            (Command::Complete(complete), Reply::Completed) => watch.cancels.completed(&complete.id),
+            (Command::Complete(complete), Reply::Completed) => {
+                watch.cancels.completed(&complete.id)
+            }
             _ => Ok(()),
         }
     }
 
-    fn check_read(&mut self, call: CallId, consistency: &Consistency, lsns: &[(ShardId, Lsn)]) -> Verdict {
+    fn check_read(
+        &mut self,
+        call: CallId,
+        consistency: &Consistency,
+        lsns: &[(ShardId, Lsn)],
+    ) -> Verdict {
         self.tally.reads += 1;
         for (shard, at) in lsns {
             let term = self.watch.ledgers[usize::from(*shard)].term_at(at.index);
             linearizable_reads::check_committed(*shard, *at, term)?;
         }
-        let Some(open) = self.calls.open.get(&call) else { return Ok(()) };
+        let Some(open) = self.calls.open.get(&call) else {
+            return Ok(());
+        };
         match consistency {
             Consistency::Linearizable => {
-                let leads = self.watch.leaders.values().any(|leaders| leaders.contains_key(&open.node));
+                let leads = self
+                    .watch
+                    .leaders
+                    .values()
+                    .any(|leaders| leaders.contains_key(&open.node));
                 if !leads {
                     self.marks.hit(Mark::ReadOnFollower);
                 }
@@ -114,7 +152,8 @@ impl World {
 
     /// The shard in which a task of the default namespace lives.
     pub fn shard_of_task(&self, id: &ikada_state::TaskId) -> ShardId {
-        self.slots.route(&ikada_state::Namespace::default(), id.as_str())
+        self.slots
+            .route(&ikada_state::Namespace::default(), id.as_str())
     }
 }
 

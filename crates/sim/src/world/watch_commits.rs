@@ -7,7 +7,8 @@ use super::World;
 use crate::check::fence::{self, Came};
 use crate::check::no_early_expiry::{self, Expiry};
 use crate::check::{
-    ShardView, Verdict, attempts, honest_outcome, one_holder, quorum_evidence, token_order, violation,
+    ShardView, Verdict, attempts, honest_outcome, one_holder, quorum_evidence, token_order,
+    violation,
 };
 use crate::marks::Mark;
 use crate::oracle::ledger::Committed;
@@ -24,16 +25,25 @@ impl World {
             if view.commit < next {
                 return Ok(());
             }
-            let log = self.machines.get(&view.node).and_then(|m| m.mirror.memory.get(&shard));
+            let log = self
+                .machines
+                .get(&view.node)
+                .and_then(|m| m.mirror.memory.get(&shard));
             let Some(mark) = log.and_then(|log| log.get(next)) else {
                 return violation(
                     "R5 committed_forever",
-                    format!("shard {shard}: node {} reports {next} committed and does not have it", view.node),
+                    format!(
+                        "shard {shard}: node {} reports {next} committed and does not have it",
+                        view.node
+                    ),
                 );
             };
             self.check_evidence(view, &mark)?;
             let Some(committed) = self.watch.ledgers[position].commit(mark, view.term) else {
-                return violation("R5 committed_forever", format!("shard {shard}: nobody wrote {}.{next}", mark.term));
+                return violation(
+                    "R5 committed_forever",
+                    format!("shard {shard}: nobody wrote {}.{next}", mark.term),
+                );
             };
             self.tally.committed += 1;
             let now_us = self.now_us();
@@ -51,12 +61,18 @@ impl World {
         if view.role != Role::Leader {
             return Ok(());
         }
-        let Some(machine) = self.machines.get(&view.node) else { return Ok(()) };
-        let Some(process) = &machine.process else { return Ok(()) };
+        let Some(machine) = self.machines.get(&view.node) else {
+            return Ok(());
+        };
+        let Some(process) = &machine.process else {
+            return Ok(());
+        };
         let before = &process.confs[usize::from(view.shard)];
         let after = process.replica.consensus().conf(view.shard);
         let holds = |node: NodeId| {
-            self.machines.get(&node).is_some_and(|machine| machine.mirror.holds(view.shard, mark))
+            self.machines
+                .get(&node)
+                .is_some_and(|machine| machine.mirror.holds(view.shard, mark))
         };
         let verdict = quorum_evidence::check(view.shard, mark, &after, holds);
         if verdict.is_err() && !before.is_empty() && *before != after {
@@ -67,7 +83,12 @@ impl World {
 
     /// Every order of a committed entry, with its reply.
     fn follow(&mut self, shard: ShardId, committed: Committed) -> Verdict {
-        let Committed { lsn, batch, applied, data } = committed;
+        let Committed {
+            lsn,
+            batch,
+            applied,
+            data,
+        } = committed;
         for effect in &applied.effects {
             self.follow_effect(shard, effect)?;
         }
@@ -88,12 +109,16 @@ impl World {
         if !data.is_empty() {
             self.watch.last_entry.insert(shard, data);
         }
-        self.watch.replies.insert((shard, lsn.index), (batch.orders, applied.replies));
+        self.watch
+            .replies
+            .insert((shard, lsn.index), (batch.orders, applied.replies));
         Ok(())
     }
 
     fn follow_effect(&mut self, shard: ShardId, effect: &Effect) -> Verdict {
-        let Effect::Moved { id, from, to, .. } = effect else { return Ok(()) };
+        let Effect::Moved { id, from, to, .. } = effect else {
+            return Ok(());
+        };
         let position = usize::from(shard);
         self.watch.terminal_once[position].moved(id, *from, *to)?;
         if from.is_none() {
@@ -103,7 +128,14 @@ impl World {
         Ok(())
     }
 
-    fn follow_order(&mut self, shard: ShardId, index: u64, term: u64, order: &Order, reply: &Reply) -> Verdict {
+    fn follow_order(
+        &mut self,
+        shard: ShardId,
+        index: u64,
+        term: u64,
+        order: &Order,
+        reply: &Reply,
+    ) -> Verdict {
         let position = usize::from(shard);
         match &order.command {
             Command::Enqueue(enqueue) => {
@@ -113,7 +145,9 @@ impl World {
                 self.watch.submits[position].applied(order.request.as_ref(), enqueue, reply)
             }
             Command::Claim(claim) => {
-                let Reply::Claimed { tasks } = reply else { return Ok(()) };
+                let Reply::Claimed { tasks } = reply else {
+                    return Ok(());
+                };
                 for grant in tasks {
                     let holder = Holder {
                         task: grant.id.clone(),
@@ -131,6 +165,13 @@ impl World {
                 let came = came(reply, matches!(reply, Reply::Completed));
                 let model = &self.watch.models[position];
                 let (id, fence) = (&complete.id, complete.fence);
+                if came == Came::Refused
+                    && model
+                        .task(id)
+                        .is_some_and(|t| t.end == Some(End::Cancelled))
+                {
+                    self.marks.hit(Mark::CancelRacesCompletion);
+                }
                 if fence::check(model, "complete", id, fence, Some(&complete.worker), came)? {
                     self.watch.models[position].settle(id, End::Done(fence));
                 }
@@ -152,7 +193,8 @@ impl World {
             Command::Expire(expire) => {
                 let came = came(reply, matches!(reply, Reply::Expired { .. }));
                 let model = &self.watch.models[position];
-                let effective = fence::check(model, "expire", &expire.id, expire.fence, None, came)?;
+                let effective =
+                    fence::check(model, "expire", &expire.id, expire.fence, None, came)?;
                 match reply {
                     Reply::Expired { next } if effective => {
                         self.marks.hit(Mark::ClaimExpired);
@@ -194,11 +236,20 @@ impl World {
                 }
                 Ok(())
             }
-            Command::SetQueue(_) | Command::Acked(_) | Command::SetMembers(_) | Command::RaiseEpoch(_) => Ok(()),
+            Command::SetQueue(_)
+            | Command::Acked(_)
+            | Command::SetMembers(_)
+            | Command::RaiseEpoch(_) => Ok(()),
         }
     }
 
-    fn granted(&mut self, position: usize, fence: Fence, holder: Holder, counts: (u32, u32)) -> Verdict {
+    fn granted(
+        &mut self,
+        position: usize,
+        fence: Fence,
+        holder: Holder,
+        counts: (u32, u32),
+    ) -> Verdict {
         let model = &mut self.watch.models[position];
         if token_order::check(model, fence, &holder)? {
             return Ok(());
@@ -210,7 +261,13 @@ impl World {
         Ok(())
     }
 
-    fn attempt_ended(&mut self, position: usize, id: &TaskId, retry: bool, next: FailNext) -> Verdict {
+    fn attempt_ended(
+        &mut self,
+        position: usize,
+        id: &TaskId,
+        retry: bool,
+        next: FailNext,
+    ) -> Verdict {
         let model = &mut self.watch.models[position];
         let task = model.task_mut(id);
         attempts::ended(id, task.attempts, task.attempts_max, retry, next)?;
@@ -228,7 +285,9 @@ impl World {
         let watch = &self.watch;
         let holder = &watch.models[usize::from(shard)].holders[&fence];
         let leader = watch.election_safety.leader_of(shard, term);
-        let Some(machine) = leader.and_then(|leader| self.machines.get(&leader)) else { return Ok(()) };
+        let Some(machine) = leader.and_then(|leader| self.machines.get(&leader)) else {
+            return Ok(());
+        };
         let (Some(&proposed_us), Some(&granted_us), Some(&led_us)) = (
             watch.written_us.get(&(shard, index, term)),
             watch.committed_us.get(&(shard, holder.index)),
@@ -265,6 +324,9 @@ fn came(reply: &Reply, accepted: bool) -> Came {
     if accepted {
         return Came::Accepted;
     }
-    debug_assert!(matches!(reply, Reply::Refused { .. }), "a fenced order is accepted or refused");
+    debug_assert!(
+        matches!(reply, Reply::Refused { .. }),
+        "a fenced order is accepted or refused"
+    );
     Came::Refused
 }

@@ -20,13 +20,23 @@ impl World {
 
     fn check_reference(&mut self, shard: ShardId) -> Verdict {
         let ledger = &self.watch.ledgers[usize::from(shard)];
-        let Some(state) = ledger.reference() else { return Ok(()) };
+        let Some(state) = ledger.reference() else {
+            return Ok(());
+        };
         accounting::check(state)?;
         one_holder::check(state)?;
         attempts::check(state)?;
         bounded::check(state)?;
-        predicate("Q3 token_order", ikada_state::invariants::fence_bounds(state))?;
-        let entry = self.watch.last_entry.get(&shard).cloned().unwrap_or_default();
+        predicate(
+            "Q3 token_order",
+            ikada_state::invariants::fence_bounds(state),
+        )?;
+        let entry = self
+            .watch
+            .last_entry
+            .get(&shard)
+            .cloned()
+            .unwrap_or_default();
         apply_is_pure::check(state, &entry, &mut self.rng)
     }
 
@@ -37,11 +47,21 @@ impl World {
             return Ok(());
         }
         let machine = running[self.rng.usize(0..running.len())];
-        let Some(process) = &machine.process else { return Ok(()) };
+        let Some(process) = &machine.process else {
+            return Ok(());
+        };
         for shard in 0..self.plan.shards {
-            let Some(state) = process.replica.shard(shard) else { continue };
-            predicate("R4 state_machine_safety", ikada_state::invariants::indexes_match(state))?;
-            predicate("R4 state_machine_safety", ikada_state::invariants::hash_matches(state))?;
+            let Some(state) = process.replica.shard(shard) else {
+                continue;
+            };
+            predicate(
+                "R4 state_machine_safety",
+                ikada_state::invariants::indexes_match(state),
+            )?;
+            predicate(
+                "R4 state_machine_safety",
+                ikada_state::invariants::hash_matches(state),
+            )?;
         }
         Ok(())
     }
@@ -66,16 +86,27 @@ impl World {
             Err(error) => {
                 return crate::check::violation(
                     "R7 monotonic",
-                    format!("node {} could not start after a power loss now: {error}", machine.node),
+                    format!(
+                        "node {} could not start after a power loss now: {error}",
+                        machine.node
+                    ),
                 );
             }
         };
         for (position, recovered) in booted.found.iter().enumerate() {
             let shard = position as ShardId;
-            let Some(durable) = machine.mirror.durable.get(&shard) else { continue };
+            let Some(durable) = machine.mirror.durable.get(&shard) else {
+                continue;
+            };
             let log = super::lifecycle::mirror_of(recovered);
             let settled = machine.mirror.settled_index(shard);
-            crate::check::monotonic::Monotonic::restarted(machine.node, shard, durable, &log, settled)?;
+            crate::check::monotonic::Monotonic::restarted(
+                machine.node,
+                shard,
+                durable,
+                &log,
+                settled,
+            )?;
         }
         Ok(())
     }
