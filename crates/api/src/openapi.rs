@@ -128,5 +128,8 @@ mod tests {
             document["components"]["schemas"]["NewTask"]["additionalProperties"],
             false
         );
+        let body = &document["paths"]["/v1/tasks"]["post"]["requestBody"];
+        let forms = &body["content"]["application/json"]["schema"]["oneOf"];
+        assert_eq!(forms.as_array().map(Vec::len), Some(2));
     }
 }

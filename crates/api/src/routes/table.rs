@@ -50,6 +50,13 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
+/// One task as the object itself, or a list of them.
+fn one_or_many(generator: &mut SchemaGenerator) -> Schema {
+    let one = generator.subschema_for::<v1::NewTask>();
+    let many = generator.subschema_for::<v1::EnqueueBatch>();
+    schemars::json_schema!({ "oneOf": [one, many] })
+}
+
 /// A route that looks at something.
 const fn look(path: &'static str, operation: Operation, summary: &'static str) -> Route {
     let (verb, query) = (Verb::Get, READ);
@@ -83,7 +90,7 @@ const fn act(path: &'static str, operation: Operation, summary: &'static str) ->
 /// All routes.
 pub const ROUTES: &[Route] = &[
     Route {
-        body: Some(of::<v1::EnqueueBatch>),
+        body: Some(one_or_many),
         answer: Some(of::<v1::EnqueueAnswer>),
         ..act(
             "/v1/tasks",
