@@ -1,24 +1,26 @@
 //! Committed commands per second of three nodes in one process.
 //!
-//! `memory`: three replicas in one thread, disks that answer at once: the cost of deciding, framing and applying alone.
+//! `memory`: three replicas, the leader in one thread and its followers in another, disks that answer at once: the cost
+//! of deciding, framing and applying alone, with 1,024 orders in flight.
 //! `disk`: three whole servers (threads, loopback TCP, fdatasync on each), 1,024 callers in flight at the leader's node.
 //!
 //! Run: `cargo bench -p ikada-node --bench commit`. Prints figures; asserts nothing about time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ikada_node::config::{RawConfig, resolve};
 use ikada_node::http::Door;
 use ikada_node::{Handle, run};
-use ikada_replica::call::{Answer, Call, Outcome, Request, Routing};
+use ikada_replica::call::{Answer, Call, ClaimCall, Outcome, Request, Routing};
 use ikada_replica::consensus::{Conf, Recovered, Role};
 use ikada_replica::state::{
-    Command, Enqueue, Member, Namespace, Order, QueueName, RequestId, RequestKey, Shard, TaskId,
+    Command, Complete, Enqueue, Grant, Member, Namespace, Order, QueueName, RequestId, RequestKey,
+    SessionId, Shard, TaskId, WorkerId,
 };
 use ikada_replica::{Input, Now, Replica, ReplicaConfig, SnapshotDone, SnapshotWork};
 
@@ -40,16 +42,16 @@ fn order(number: u64) -> Order {
     }
 }
 
-/// Three replicas and the frames between them.
-struct Memory {
+/// Some of the nodes, run by one thread. Disks answer at once.
+struct Part {
     nodes: BTreeMap<u64, Replica>,
     frames: VecDeque<(u64, u64, Bytes)>,
     now: Now,
-    answered: u64,
+    answers: Vec<Answer>,
 }
 
-impl Memory {
-    fn new() -> Self {
+impl Part {
+    fn new(ids: &[u64]) -> Self {
         let now = Now {
             mono_ms: 1,
             wall_ms: 1_700_000_000_000,
@@ -62,20 +64,29 @@ impl Memory {
                 client_addr: String::new(),
             })
             .collect();
-        let nodes = (1..=3)
+        let nodes = ids
+            .iter()
             .map(|node| {
-                let config = ReplicaConfig::new(node, node, 1, node);
+                let mut config = ReplicaConfig::new(*node, *node, 1, *node);
+                config.consensus.priority = if *node == 1 { 1 } else { 0 };
                 let recovered = Recovered::bootstrap(Conf::of_voters(1..=3));
                 let parts = vec![(recovered, Shard::genesis(0, 1, &members))];
-                (node, Replica::new(config, parts, now).expect("opens"))
+                (*node, Replica::new(config, parts, now).expect("opens"))
             })
             .collect();
-        Memory {
+        Part {
             nodes,
             frames: VecDeque::new(),
             now,
-            answered: 0,
+            answers: Vec::new(),
         }
+    }
+
+    fn step(&mut self, node: u64, input: Input) {
+        self.nodes
+            .get_mut(&node)
+            .expect("node")
+            .step(input, self.now);
     }
 
     fn turn(&mut self, node: u64) {
@@ -85,12 +96,8 @@ impl Memory {
             for (to, frame) in outputs.frames {
                 self.frames.push_back((node, to, frame));
             }
-            self.answered += outputs.answers.len() as u64;
-            let mut again = false;
-            if let Some(io) = outputs.io {
-                replica.step(Input::Persisted(io.seq), self.now);
-                again = true;
-            }
+            self.answers
+                .extend(outputs.answers.into_iter().map(|(_, answer)| answer));
             for work in outputs.snapshots {
                 if let SnapshotWork::Save {
                     shard, start, conf, ..
@@ -100,78 +107,188 @@ impl Memory {
                         shard,
                         start,
                         conf,
-                        bytes: 1 << 20,
+                        bytes: 1 << 30,
                     };
                     replica.step(Input::Snapshot(done), self.now);
                 }
             }
-            if !again {
-                return;
-            }
+            let Some(io) = outputs.io else { return };
+            replica.step(Input::Persisted(io.seq), self.now);
         }
     }
 
-    fn deliver(&mut self) {
-        while let Some((from, to, frame)) = self.frames.pop_front() {
-            let replica = self.nodes.get_mut(&to).expect("node");
-            replica.step(Input::Frame(from, frame), self.now);
-            // Frames for the same node that wait already belong to the same turn.
-            self.turn(to);
+    fn tick(&mut self) {
+        self.now.mono_ms += 10;
+        self.now.wall_ms += 10;
+        let ids: Vec<u64> = self.nodes.keys().copied().collect();
+        for node in ids {
+            self.step(node, Input::Tick);
+            self.turn(node);
         }
     }
 
-    fn leader(&self) -> Option<u64> {
-        let leads = |replica: &Replica| replica.consensus().role(0) == Some(Role::Leader);
+    fn leads(&self) -> bool {
         self.nodes
-            .iter()
-            .find(|(_, replica)| leads(replica))
-            .map(|(node, _)| *node)
+            .values()
+            .any(|replica| replica.consensus().role(0) == Some(Role::Leader))
+    }
+}
+
+/// Node 1 leads in this thread, nodes 2 and 3 follow in another.
+struct Memory {
+    leader: Part,
+    to_followers: mpsc::Sender<Vec<(u64, u64, Bytes)>>,
+    from_followers: mpsc::Receiver<Vec<(u64, u64, Bytes)>>,
+    calls: u64,
+}
+
+impl Memory {
+    fn new() -> Self {
+        let (to_followers, inbox) = mpsc::channel::<Vec<(u64, u64, Bytes)>>();
+        let (outbox, from_followers) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut part = Part::new(&[2, 3]);
+            while let Ok(frames) = inbox.recv() {
+                for (from, to, frame) in frames {
+                    part.step(to, Input::Frame(from, frame));
+                }
+                part.turn(2);
+                part.turn(3);
+                if outbox.send(part.frames.drain(..).collect()).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut memory = Memory {
+            leader: Part::new(&[1]),
+            to_followers,
+            from_followers,
+            calls: 0,
+        };
+        while !memory.leader.leads() {
+            memory.leader.tick();
+            memory.exchange(true);
+        }
+        memory
     }
 
-    fn settle(&mut self) {
-        while self.leader().is_none() || !self.frames.is_empty() {
-            self.now.mono_ms += 10;
-            self.now.wall_ms += 10;
-            for node in 1..=3 {
-                self.nodes
-                    .get_mut(&node)
-                    .expect("node")
-                    .step(Input::Tick, self.now);
-                self.turn(node);
-            }
-            self.deliver();
+    /// Sends what the leader has for the followers, takes what they have for it.
+    fn exchange(&mut self, wait: bool) {
+        let frames: Vec<_> = self.leader.frames.drain(..).collect();
+        let expect = wait && !frames.is_empty();
+        if !frames.is_empty() {
+            self.to_followers.send(frames).expect("followers live");
         }
+        let first = if expect {
+            self.from_followers.recv().ok()
+        } else {
+            None
+        };
+        for frames in first.into_iter().chain(self.from_followers.try_iter()) {
+            for (from, _, frame) in frames {
+                self.leader.step(1, Input::Frame(from, frame));
+            }
+        }
+        self.leader.turn(1);
+    }
+
+    /// Runs the requests with a bounded number of orders in flight; gives the answers.
+    fn run(&mut self, requests: impl Iterator<Item = (Request, u64)>) -> Vec<Answer> {
+        let mut requests = requests.peekable();
+        let (mut in_flight, mut weights) = (0, VecDeque::new());
+        let mut answers = Vec::new();
+        while requests.peek().is_some() || in_flight > 0 {
+            while in_flight < IN_FLIGHT
+                && let Some((request, weight)) = requests.next()
+            {
+                self.calls += 1;
+                let (id, routing) = (self.calls, Routing::Forward);
+                self.leader.step(
+                    1,
+                    Input::Call(Call {
+                        id,
+                        timeout_ms: 60_000,
+                        routing,
+                        request,
+                    }),
+                );
+                in_flight += weight;
+                weights.push_back(weight);
+            }
+            self.leader.turn(1);
+            self.exchange(in_flight >= IN_FLIGHT || requests.peek().is_none());
+            for answer in self.leader.answers.drain(..) {
+                in_flight -= weights.pop_front().expect("asked");
+                answers.push(answer);
+            }
+        }
+        answers
     }
 }
 
 fn memory(count: u64) {
     let mut cluster = Memory::new();
-    cluster.settle();
-    let leader = cluster.leader().expect("leader");
     let orders: Vec<Order> = (0..count).map(order).collect();
     let started = Instant::now();
-    let mut sent = 0;
-    for order in orders {
-        let request = Request::Write(vec![order]);
-        let call = Call {
-            id: sent,
-            timeout_ms: 60_000,
-            routing: Routing::Forward,
-            request,
-        };
-        let replica = cluster.nodes.get_mut(&leader).expect("node");
-        replica.step(Input::Call(call), cluster.now);
-        sent += 1;
-        if sent.is_multiple_of(IN_FLIGHT) {
-            cluster.turn(leader);
-            cluster.deliver();
+    let answers = cluster.run(
+        orders
+            .into_iter()
+            .map(|order| (Request::Write(vec![order]), 1)),
+    );
+    assert_eq!(answers.len() as u64, count, "every call is answered");
+    report("memory, enqueue, one per call", count, started.elapsed());
+    let started = Instant::now();
+    let mut commands = 0;
+    for round in 0.. {
+        let claims = (0..8).map(|n| (claim(&format!("c{round}-{n}")), 128));
+        let grants: Vec<Grant> = cluster
+            .run(claims)
+            .into_iter()
+            .flat_map(|answer| match answer {
+                Answer::Claimed(tasks) => tasks,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        commands += 8 + grants.len() as u64;
+        if grants.is_empty() {
+            break;
         }
+        let completes = grants
+            .iter()
+            .map(|grant| (Request::Write(vec![complete(grant)]), 1));
+        cluster.run(completes);
     }
-    cluster.turn(leader);
-    cluster.deliver();
-    let elapsed = started.elapsed();
-    assert_eq!(cluster.answered, count, "every call is answered");
-    report("memory, 3 nodes, 1 shard, 1 thread", count, elapsed);
+    report(
+        "memory, claim 128 and complete one per call",
+        commands,
+        started.elapsed(),
+    );
+}
+
+fn claim(request: &str) -> Request {
+    Request::Claim(ClaimCall {
+        namespace: Namespace::default(),
+        worker: WorkerId::parse("w").expect("id"),
+        session: SessionId(1),
+        queues: vec![QueueName::parse("bench").expect("queue")],
+        count_max: 128,
+        wait_ms: 0,
+        request: RequestId::parse(request).expect("id"),
+    })
+}
+
+fn complete(grant: &Grant) -> Order {
+    let command = Command::Complete(Complete {
+        id: grant.id.clone(),
+        fence: grant.fence,
+        worker: WorkerId::parse("w").expect("id"),
+        result: None,
+    });
+    Order {
+        namespace: Namespace::default(),
+        request: None,
+        command,
+    }
 }
 
 fn report(what: &str, count: u64, elapsed: Duration) {
@@ -262,7 +379,7 @@ async fn disk(count: u64) {
         caller.await.expect("caller");
     }
     report(
-        "disk, 3 nodes, 1 shard, fdatasync, 1,024 calls",
+        "disk (fdatasync), enqueue, one per call",
         count,
         started.elapsed(),
     );

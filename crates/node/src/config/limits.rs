@@ -12,8 +12,9 @@ pub const INBOUND_BYTES_MAX: usize = 256 << 20;
 pub const INPUTS_PER_TURN_MAX: usize = 8_192;
 /// A handshake must be done in this time.
 pub const HANDSHAKE_MS: u64 = 5_000;
-/// First wait before dialling a peer again; doubles with full jitter (CH-12).
-pub const REDIAL_MS_MIN: u64 = 50;
+/// First wait before dialling a peer again; doubles with full jitter (CH-12). Short: a dying process resets a connection
+/// or two before it refuses, and only the refusal says that it is gone.
+pub const REDIAL_MS_MIN: u64 = 10;
 /// Longest wait before dialling a peer again. Short, since a returning peer should be found at once.
 pub const REDIAL_MS_MAX: u64 = 1_000;
 /// Most connections from peers at once: members, their reconnects, and founding questions.

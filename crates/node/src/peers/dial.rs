@@ -61,6 +61,14 @@ pub fn link_hello(cluster: u64, node: u64, incarnation: u64) -> LinkHello {
     }
 }
 
+/// What the driver was last told of the peer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    Up,
+    Down,
+    Gone,
+}
+
 struct Dialler {
     peer: u64,
     addr: String,
@@ -73,13 +81,13 @@ struct Dialler {
 impl Dialler {
     async fn run(mut self) {
         let mut wait_ms = REDIAL_MS_MIN;
-        let mut told_down = false;
+        let mut told = Told::Up;
         let mut told_why = String::new();
         loop {
             match self.connect().await {
                 Ok((reader, writer)) => {
                     wait_ms = REDIAL_MS_MIN;
-                    told_down = false;
+                    told = Told::Up;
                     told_why.clear();
                     self.counters.peer_connected();
                     info!(peer = self.peer, addr = %self.addr, "link up");
@@ -100,14 +108,19 @@ impl Dialler {
                         warn!(peer = self.peer, addr = %self.addr, %why, "no link");
                         told_why = why;
                     }
-                    let down = Input::PeerDown {
-                        peer: self.peer,
-                        refused,
-                    };
-                    if self.end.frames.is_closed() || (!told_down && !self.tell(down)) {
+                    // A dying process may reset a connection before it refuses the next: a refusal is news even
+                    // after another failure was told.
+                    let news = if refused { Told::Gone } else { Told::Down };
+                    if news > told {
+                        told = news;
+                        let down = Input::PeerDown { peer: self.peer, refused };
+                        if !self.tell(down) {
+                            return;
+                        }
+                    }
+                    if self.end.frames.is_closed() {
                         return;
                     }
-                    told_down = true;
                     self.end.drain();
                     sleep(Duration::from_millis(fastrand::u64(0..=wait_ms))).await;
                     wait_ms = (wait_ms * 2).min(REDIAL_MS_MAX);
