@@ -80,16 +80,8 @@ fn parameters(route: &Route) -> Vec<Value> {
     };
     let mut all = Vec::new();
     for segment in route.path.split('/') {
-        if let Some(name) = segment
-            .strip_prefix('{')
-            .and_then(|rest| rest.strip_suffix('}'))
-        {
-            all.push(parameter(
-                "path",
-                name,
-                "A name: [A-Za-z0-9._-]{1,128}.",
-                true,
-            ));
+        if let Some(name) = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            all.push(parameter("path", name, "A name: [A-Za-z0-9._-]{1,128}.", true));
         }
     }
     for query in route.query {
@@ -124,10 +116,7 @@ mod tests {
             let target = reference.split('"').next().unwrap().trim_start_matches('#');
             assert!(document.pointer(target).is_some(), "{target}");
         }
-        assert_eq!(
-            document["components"]["schemas"]["NewTask"]["additionalProperties"],
-            false
-        );
+        assert_eq!(document["components"]["schemas"]["NewTask"]["additionalProperties"], false);
         let body = &document["paths"]["/v1/tasks"]["post"]["requestBody"];
         let forms = &body["content"]["application/json"]["schema"]["oneOf"];
         assert_eq!(forms.as_array().map(Vec::len), Some(2));

@@ -94,13 +94,9 @@ mod tests {
 
     #[test]
     fn a_problem_reads_as_it_was_written() {
-        let problem = Problem::new(
-            400,
-            "bad_value",
-            "bad value",
-            "priority is 12, at most 9 is allowed",
-        )
-        .with_field("tasks[3].priority");
+        let problem =
+            Problem::new(400, "bad_value", "bad value", "priority is 12, at most 9 is allowed")
+                .with_field("tasks[3].priority");
         let text = serde_json::to_string(&problem).unwrap();
         assert!(text.contains("\"type\":\"urn:ikada:problem:bad_value\""));
         assert!(!text.contains("retry_after_s"));

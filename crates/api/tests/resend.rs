@@ -60,9 +60,7 @@ async fn read_request(stream: &mut TcpStream) -> String {
     loop {
         let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head
-                .lines()
-                .find_map(|line| line.strip_prefix("content-length: "));
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
             if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
                 return head.to_owned();
             }
@@ -85,10 +83,7 @@ fn client(urls: &[&String], timeout_ms: u64) -> Client {
 }
 
 fn task() -> Vec<NewTask> {
-    vec![NewTask {
-        id: Some("a".into()),
-        ..NewTask::default()
-    }]
+    vec![NewTask { id: Some("a".into()), ..NewTask::default() }]
 }
 
 #[tokio::test]
@@ -101,10 +96,7 @@ async fn a_lost_answer_is_asked_for_again_under_the_same_key() {
         Act::Say(200, CREATED),
     ];
     let (address, heads) = serve(acts).await;
-    let answer = client(&[&address], 10_000)
-        .enqueue_as("k", task())
-        .await
-        .unwrap();
+    let answer = client(&[&address], 10_000).enqueue_as("k", task()).await.unwrap();
     assert_eq!(answer.tasks[0].outcome, OutcomeKind::Created);
     let heads = heads.lock().unwrap();
     assert_eq!(heads.len(), 5);
@@ -119,29 +111,17 @@ async fn a_lost_answer_is_asked_for_again_under_the_same_key() {
 async fn a_node_that_hangs_does_not_use_up_the_time() {
     let (hung, _) = serve(vec![Act::Hang]).await;
     let (good, _) = serve(vec![Act::Say(200, CREATED)]).await;
-    let answer = client(&[&hung, &good], 10_000)
-        .enqueue_as("k", task())
-        .await
-        .unwrap();
+    let answer = client(&[&hung, &good], 10_000).enqueue_as("k", task()).await.unwrap();
     assert_eq!(answer.tasks[0].outcome, OutcomeKind::Created);
 }
 
 #[tokio::test]
 async fn the_end_of_the_time_tells_unknown_from_unavailable() {
     let (swallows, _) = serve(vec![Act::Swallow]).await;
-    let error = client(&[&swallows], 300)
-        .enqueue_as("k7", task())
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&error, Error::Unknown { request, .. } if request == "k7"),
-        "{error:?}"
-    );
+    let error = client(&[&swallows], 300).enqueue_as("k7", task()).await.unwrap_err();
+    assert!(matches!(&error, Error::Unknown { request, .. } if request == "k7"), "{error:?}");
     let (refuses, _) = serve(vec![Act::Say(503, "")]).await;
-    let error = client(&[&refuses], 300)
-        .enqueue_as("k7", task())
-        .await
-        .unwrap_err();
+    let error = client(&[&refuses], 300).enqueue_as("k7", task()).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     // A read leaves nothing open.
     let error = client(&[&swallows], 300).task("a").await.unwrap_err();
@@ -155,10 +135,7 @@ async fn a_refusal_is_final() {
         r#"{"type":"t","title":"t","status":409,"detail":"d","code":"conflict"}"#,
     )])
     .await;
-    let error = client(&[&address], 10_000)
-        .enqueue_as("k", task())
-        .await
-        .unwrap_err();
+    let error = client(&[&address], 10_000).enqueue_as("k", task()).await.unwrap_err();
     assert_eq!(error.code(), Some("conflict"));
     assert_eq!(heads.lock().unwrap().len(), 1);
     let (odd, _) = serve(vec![Act::Say(200, "<html>")]).await;

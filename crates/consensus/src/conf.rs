@@ -51,10 +51,7 @@ pub enum ChangeStep {
 impl Conf {
     /// A plain membership of voters.
     pub fn of_voters(voters: impl IntoIterator<Item = NodeId>) -> Self {
-        let mut conf = Conf {
-            voters: voters.into_iter().collect(),
-            ..Conf::default()
-        };
+        let mut conf = Conf { voters: voters.into_iter().collect(), ..Conf::default() };
         conf.sort();
         conf
     }
@@ -90,12 +87,7 @@ impl Conf {
 
     /// Appends the encoding.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        for list in [
-            &self.voters,
-            &self.learners,
-            &self.voters_outgoing,
-            &self.learners_next,
-        ] {
+        for list in [&self.voters, &self.learners, &self.voters_outgoing, &self.learners_next] {
             wire::put_list(out, list);
         }
         out.push(u8::from(self.auto_leave));
@@ -126,19 +118,11 @@ impl Conf {
 
     /// Names the rule that this membership breaks, if any.
     pub fn check(&self) -> Result<(), &'static str> {
-        let lists = [
-            &self.voters,
-            &self.learners,
-            &self.voters_outgoing,
-            &self.learners_next,
-        ];
+        let lists = [&self.voters, &self.learners, &self.voters_outgoing, &self.learners_next];
         if lists.iter().any(|list| list.contains(&0)) {
             return Err("membership with node 0");
         }
-        if lists
-            .iter()
-            .any(|list| list.windows(2).any(|pair| pair[0] >= pair[1]))
-        {
+        if lists.iter().any(|list| list.windows(2).any(|pair| pair[0] >= pair[1])) {
             return Err("membership with a repeated or unsorted node");
         }
         if self.voters.is_empty() {
@@ -159,13 +143,7 @@ impl Conf {
     }
 
     fn sort(&mut self) {
-        let Conf {
-            voters,
-            learners,
-            voters_outgoing,
-            learners_next,
-            ..
-        } = self;
+        let Conf { voters, learners, voters_outgoing, learners_next, .. } = self;
         for list in [voters, learners, voters_outgoing, learners_next] {
             list.sort_unstable();
         }
@@ -260,11 +238,7 @@ impl ChangeStep {
             for node in nodes {
                 let node_id = *node;
                 let change_type = kind;
-                singles.push(ConfChangeSingle {
-                    change_type,
-                    node_id,
-                    ..Default::default()
-                });
+                singles.push(ConfChangeSingle { change_type, node_id, ..Default::default() });
             }
         }
         all.set_changes(singles.into());
@@ -298,36 +272,13 @@ mod tests {
         let good = Conf::of_voters([1, 2, 3]);
         assert_eq!(good.check(), Ok(()));
         let bad = [
-            Conf {
-                voters: vec![],
-                learners: vec![1],
-                ..Conf::default()
-            },
-            Conf {
-                voters: vec![0, 1],
-                ..Conf::default()
-            },
-            Conf {
-                voters: vec![1, 1],
-                ..Conf::default()
-            },
-            Conf {
-                learners: vec![2],
-                ..good.clone()
-            },
-            Conf {
-                learners_next: vec![2],
-                ..good.clone()
-            },
-            Conf {
-                auto_leave: true,
-                ..good.clone()
-            },
-            Conf {
-                voters_outgoing: vec![1, 4],
-                learners_next: vec![1],
-                ..good
-            },
+            Conf { voters: vec![], learners: vec![1], ..Conf::default() },
+            Conf { voters: vec![0, 1], ..Conf::default() },
+            Conf { voters: vec![1, 1], ..Conf::default() },
+            Conf { learners: vec![2], ..good.clone() },
+            Conf { learners_next: vec![2], ..good.clone() },
+            Conf { auto_leave: true, ..good.clone() },
+            Conf { voters_outgoing: vec![1, 4], learners_next: vec![1], ..good },
         ];
         for conf in bad {
             assert!(conf.check().is_err(), "{conf:?} must be refused");

@@ -98,16 +98,11 @@ impl Recovered {
 
     /// The first state of a shard on a node that joins a running cluster: it waits for a snapshot.
     pub fn joining() -> Self {
-        Recovered {
-            term: 1,
-            ..Default::default()
-        }
+        Recovered { term: 1, ..Default::default() }
     }
 
     /// The last index that disk holds.
     pub fn last_index(&self) -> u64 {
-        self.entries
-            .last()
-            .map_or(self.start.index, |entry| entry.index)
+        self.entries.last().map_or(self.start.index, |entry| entry.index)
     }
 }

@@ -39,12 +39,7 @@ impl Consensus {
             "an election timeout must be longer than a heartbeat"
         );
         assert!(config.max_inflight > 0, "one append must be allowed");
-        Consensus {
-            config,
-            shards: BTreeMap::new(),
-            ticked_ms: None,
-            next_seq: 1,
-        }
+        Consensus { config, shards: BTreeMap::new(), ticked_ms: None, next_seq: 1 }
     }
 
     /// Opens a shard from what disk holds.
@@ -74,11 +69,7 @@ impl Consensus {
         let due = now_ms.saturating_sub(ticked_ms) / self.config.tick_ms;
         let ticks = due.min(CATCH_UP_TICKS);
         if due > 0 {
-            let behind = if due > ticks {
-                now_ms
-            } else {
-                ticked_ms + due * self.config.tick_ms
-            };
+            let behind = if due > ticks { now_ms } else { ticked_ms + due * self.config.tick_ms };
             self.ticked_ms = Some(behind);
         }
         for shard in self.shards.values_mut() {
@@ -91,10 +82,7 @@ impl Consensus {
 
     /// When `tick` has something to do next.
     pub fn next_wake_ms(&self) -> u64 {
-        let next_tick_ms = self
-            .ticked_ms
-            .unwrap_or(0)
-            .saturating_add(self.config.tick_ms);
+        let next_tick_ms = self.ticked_ms.unwrap_or(0).saturating_add(self.config.tick_ms);
         let timers = self.shards.values().filter_map(Shard::timer_ms);
         timers.fold(next_tick_ms, u64::min)
     }
@@ -204,11 +192,7 @@ impl Consensus {
     /// Hands out everything there is to do. The outbox is emptied first.
     pub fn poll(&mut self, out: &mut Outbox) {
         out.clear();
-        let mut io = Io {
-            seq: self.next_seq,
-            records: Vec::new(),
-            must_sync: false,
-        };
+        let mut io = Io { seq: self.next_seq, records: Vec::new(), must_sync: false };
         for shard in self.shards.values_mut() {
             shard.drain(&mut io, out);
         }
@@ -219,9 +203,7 @@ impl Consensus {
     }
 
     fn shard_mut(&mut self, shard: ShardId) -> Result<&mut Shard, NotLeader> {
-        self.shards
-            .get_mut(&shard)
-            .ok_or(NotLeader { leader: None })
+        self.shards.get_mut(&shard).ok_or(NotLeader { leader: None })
     }
 }
 
@@ -274,23 +256,17 @@ impl Consensus {
 
     /// The membership in force.
     pub fn conf(&self, shard: ShardId) -> Conf {
-        self.shards
-            .get(&shard)
-            .map_or_else(Conf::default, Shard::conf)
+        self.shards.get(&shard).map_or_else(Conf::default, Shard::conf)
     }
 
     /// The membership as of `index`, which must not be below the last snapshot point.
     pub fn conf_at(&self, shard: ShardId, index: u64) -> Option<Conf> {
-        self.shards
-            .get(&shard)
-            .and_then(|shard| shard.conf_at(index))
+        self.shards.get(&shard).and_then(|shard| shard.conf_at(index))
     }
 
     /// A leader's view of the other members, sorted by node; empty elsewhere.
     pub fn progress(&self, shard: ShardId) -> Vec<PeerProgress> {
-        self.shards
-            .get(&shard)
-            .map_or_else(Vec::new, Shard::progress)
+        self.shards.get(&shard).map_or_else(Vec::new, Shard::progress)
     }
 
     /// The node that leadership is being handed to.
@@ -310,15 +286,11 @@ impl Consensus {
 
     /// The term of the entry at `index`, if the log still knows it.
     pub fn term_at(&self, shard: ShardId, index: u64) -> Option<u64> {
-        self.shards
-            .get(&shard)
-            .and_then(|shard| shard.term_at(index))
+        self.shards.get(&shard).and_then(|shard| shard.term_at(index))
     }
 
     /// Entries from `low` up to and including `high`, as far as they are in memory.
     pub fn entries(&self, shard: ShardId, low: u64, high: u64) -> Vec<Entry> {
-        self.shards
-            .get(&shard)
-            .map_or_else(Vec::new, |shard| shard.entries(low, high))
+        self.shards.get(&shard).map_or_else(Vec::new, |shard| shard.entries(low, high))
     }
 }

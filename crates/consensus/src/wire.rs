@@ -153,16 +153,7 @@ mod tests {
 
     #[test]
     fn numbers_have_one_spelling() {
-        for value in [
-            0,
-            1,
-            127,
-            128,
-            300,
-            u64::from(u32::MAX),
-            NUMBER_MAX,
-            u64::MAX,
-        ] {
+        for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), NUMBER_MAX, u64::MAX] {
             let mut out = Vec::new();
             put(&mut out, value);
             let mut reader = Reader::new(&out);
@@ -179,9 +170,6 @@ mod tests {
         let mut out = Vec::new();
         put(&mut out, 1_000_000);
         let mut reader = Reader::new(&out);
-        assert_eq!(
-            reader.count(usize::MAX, "list"),
-            Err(DecodeError::Truncated)
-        );
+        assert_eq!(reader.count(usize::MAX, "list"), Err(DecodeError::Truncated));
     }
 }

@@ -78,8 +78,7 @@ fn hostile_messages_never_panic() {
                     net.at(to).snapshot_installed(SHARD, start, conf);
                 }
                 for (_, entries) in out.apply {
-                    net.at(to)
-                        .applied(SHARD, entries.last().expect("not empty").index);
+                    net.at(to).applied(SHARD, entries.last().expect("not empty").index);
                 }
             }
         }

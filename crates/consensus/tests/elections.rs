@@ -37,8 +37,7 @@ fn every_cold_start_settles_within_five_seconds() {
             assert_eq!(net.see(node).leader(SHARD), None);
         }
         let settled = net.run_until(5_000, |net| {
-            net.leader()
-                .is_some_and(|leader| net.see(leader).is_settled(SHARD))
+            net.leader().is_some_and(|leader| net.see(leader).is_settled(SHARD))
         });
         assert!(settled, "seed {seed} did not settle");
     }
@@ -96,36 +95,18 @@ fn a_refused_connection_starts_the_next_election_within_a_second() {
         let died_ms = net.now_ms;
         net.kill_loudly(first);
         for node in net.running() {
-            assert_eq!(
-                net.see(node).leader(SHARD),
-                None,
-                "the leader is forgotten at once"
-            );
+            assert_eq!(net.see(node).leader(SHARD), None, "the leader is forgotten at once");
         }
         net.settle();
         gaps.push(net.now_ms - died_ms);
         let survivor = net.leader().expect("settled");
-        let reasons: Vec<Reason> = net.nodes[&survivor]
-            .roles
-            .iter()
-            .map(|role| role.reason)
-            .collect();
-        assert!(
-            reasons.contains(&Reason::LeaderConnectionLost),
-            "{reasons:?}"
-        );
+        let reasons: Vec<Reason> =
+            net.nodes[&survivor].roles.iter().map(|role| role.reason).collect();
+        assert!(reasons.contains(&Reason::LeaderConnectionLost), "{reasons:?}");
     }
     gaps.sort_unstable();
-    assert!(
-        gaps[gaps.len() / 2] < 300,
-        "median gap {} ms",
-        gaps[gaps.len() / 2]
-    );
-    assert!(
-        gaps[gaps.len() - 1] < 3_000,
-        "worst gap {} ms",
-        gaps[gaps.len() - 1]
-    );
+    assert!(gaps[gaps.len() / 2] < 300, "median gap {} ms", gaps[gaps.len() / 2]);
+    assert!(gaps[gaps.len() - 1] < 3_000, "worst gap {} ms", gaps[gaps.len() - 1]);
 }
 
 #[test]
@@ -186,11 +167,7 @@ fn a_leader_without_a_majority_steps_down() {
     net.isolate(leader);
     net.run(3_000);
     assert_ne!(net.see(leader).role(SHARD), Some(Role::Leader));
-    let reasons: Vec<Reason> = net.nodes[&leader]
-        .roles
-        .iter()
-        .map(|role| role.reason)
-        .collect();
+    let reasons: Vec<Reason> = net.nodes[&leader].roles.iter().map(|role| role.reason).collect();
     assert!(reasons.contains(&Reason::QuorumLost), "{reasons:?}");
     let next = net.settle();
     assert_ne!(next, leader);
@@ -209,17 +186,12 @@ fn a_bridge_partition_finds_a_leader() {
         }
         net.run(5_000);
         let bridged = net.run_until(10_000, |net| {
-            net.leader()
-                .is_some_and(|leader| net.see(leader).is_settled(SHARD))
+            net.leader().is_some_and(|leader| net.see(leader).is_settled(SHARD))
         });
         assert!(bridged, "seed {seed}");
         let before = leadership_changes(&net);
         net.run(20_000);
-        assert!(
-            leadership_changes(&net) <= before + 1,
-            "seed {seed}: leaders {:?}",
-            net.leaders
-        );
+        assert!(leadership_changes(&net) <= before + 1, "seed {seed}: leaders {:?}", net.leaders);
         net.heal();
         net.commit("after");
     }
@@ -260,21 +232,9 @@ fn leadership_moves_to_a_chosen_node() {
     assert!(net.propose(leader, "meanwhile").is_err());
     net.run(200);
     assert_eq!(net.leader(), Some(chosen));
-    let last = net.nodes[&leader]
-        .roles
-        .iter()
-        .find(|role| role.reason == Reason::Transferred);
-    assert!(
-        last.is_some(),
-        "the old leader knows why: {:?}",
-        net.nodes[&leader].roles
-    );
-    assert!(
-        net.nodes[&chosen]
-            .roles
-            .iter()
-            .any(|role| role.reason == Reason::Transferred)
-    );
+    let last = net.nodes[&leader].roles.iter().find(|role| role.reason == Reason::Transferred);
+    assert!(last.is_some(), "the old leader knows why: {:?}", net.nodes[&leader].roles);
+    assert!(net.nodes[&chosen].roles.iter().any(|role| role.reason == Reason::Transferred));
 }
 
 fn prefer_one(config: &mut Config) {
@@ -327,12 +287,7 @@ fn a_campaign_can_be_asked_for() {
     net.work(2);
     net.run(50);
     assert_eq!(net.leader(), Some(2));
-    assert!(
-        net.nodes[&2]
-            .roles
-            .iter()
-            .any(|role| role.reason == Reason::Requested)
-    );
+    assert!(net.nodes[&2].roles.iter().any(|role| role.reason == Reason::Requested));
 }
 
 #[test]
@@ -352,10 +307,7 @@ fn a_campaign_that_cannot_happen_does_not_keep_the_node_awake() {
     let mut net = Net::new(3, &[1, 2, 3]);
     let leader = net.settle();
     let follower = (1..=3).find(|node| *node != leader).expect("three nodes");
-    let demote = Change {
-        add_learners: vec![follower],
-        ..Change::default()
-    };
+    let demote = Change { add_learners: vec![follower], ..Change::default() };
     net.at(leader).change(SHARD, demote).expect("a fit change");
     net.work(leader);
     net.run(500);

@@ -13,22 +13,15 @@ fn change(net: &mut Net, change: Change) -> Result<(u64, u64), ChangeError> {
 }
 
 fn add_learner(node: NodeId) -> Change {
-    Change {
-        add_learners: vec![node],
-        ..Change::default()
-    }
+    Change { add_learners: vec![node], ..Change::default() }
 }
 
 /// Waits until everybody is out of the joint phase and agrees.
 fn wait_for(net: &mut Net, wanted: &Conf) {
     let agreed = net.run_until(10_000, |net| {
         let members = wanted.members();
-        let here = net
-            .running()
-            .into_iter()
-            .filter(|node| members.contains(node));
-        here.into_iter()
-            .all(|node| net.see(node).conf(SHARD) == *wanted)
+        let here = net.running().into_iter().filter(|node| members.contains(node));
+        here.into_iter().all(|node| net.see(node).conf(SHARD) == *wanted)
     });
     assert!(agreed, "{wanted:?} was not reached (seed {})", net.seed);
 }
@@ -41,30 +34,16 @@ fn a_learner_joins_by_snapshot_and_is_promoted() {
     }
     net.add(4, Recovered::joining());
     net.run(2_000);
-    assert_eq!(
-        net.see(4).role(SHARD),
-        Some(Role::Follower),
-        "a stranger never campaigns"
-    );
+    assert_eq!(net.see(4).role(SHARD), Some(Role::Follower), "a stranger never campaigns");
     change(&mut net, add_learner(4)).expect("a fit change");
-    let with_learner = Conf {
-        learners: vec![4],
-        ..Conf::of_voters([1, 2, 3])
-    };
+    let with_learner = Conf { learners: vec![4], ..Conf::of_voters([1, 2, 3]) };
     wait_for(&mut net, &with_learner);
     let last = net.commit("caught up");
     net.agree(last);
     let leader = net.settle();
     let refused = net.at(leader).transfer(SHARD, 4);
     assert_eq!(refused, Err(TransferError::NotVoter(4)));
-    change(
-        &mut net,
-        Change {
-            add_voters: vec![4],
-            ..Change::default()
-        },
-    )
-    .expect("a fit change");
+    change(&mut net, Change { add_voters: vec![4], ..Change::default() }).expect("a fit change");
     wait_for(&mut net, &Conf::of_voters([1, 2, 3, 4]));
     let last = net.commit("promoted");
     net.agree(last);
@@ -85,17 +64,10 @@ fn a_voter_is_replaced_in_one_joint_change() {
         let old = (1..=3).find(|node| *node != leader).expect("three nodes");
         net.add(4, Recovered::joining());
         change(&mut net, add_learner(4)).expect("a fit change");
-        let with_learner = Conf {
-            learners: vec![4],
-            ..Conf::of_voters([1, 2, 3])
-        };
+        let with_learner = Conf { learners: vec![4], ..Conf::of_voters([1, 2, 3]) };
         wait_for(&mut net, &with_learner);
         let leader = net.settle();
-        let replace = Change {
-            add_voters: vec![4],
-            remove: vec![old],
-            ..Change::default()
-        };
+        let replace = Change { add_voters: vec![4], remove: vec![old], ..Change::default() };
         let second = net.at(leader).change(SHARD, replace.clone());
         net.work(leader);
         second.expect("a fit change");
@@ -116,29 +88,19 @@ fn a_leader_that_dies_in_the_joint_phase_leaves_it_to_the_next() {
         net.commit("before");
         net.add(4, Recovered::joining());
         change(&mut net, add_learner(4)).expect("a fit change");
-        let with_learner = Conf {
-            learners: vec![4],
-            ..Conf::of_voters([1, 2, 3])
-        };
+        let with_learner = Conf { learners: vec![4], ..Conf::of_voters([1, 2, 3]) };
         wait_for(&mut net, &with_learner);
         let leader = net.settle();
         let old = (1..=3).find(|node| *node != leader).expect("three nodes");
-        let replace = Change {
-            add_voters: vec![4],
-            remove: vec![old],
-            ..Change::default()
-        };
+        let replace = Change { add_voters: vec![4], remove: vec![old], ..Change::default() };
         net.at(leader).change(SHARD, replace).expect("a fit change");
         net.work(leader);
         let pause = net.rng.u64(0..12);
         net.run(pause);
         net.kill(leader);
         net.run(5_000);
-        let is_joint = |net: &Net| {
-            net.running()
-                .iter()
-                .any(|node| net.see(*node).conf(SHARD).is_joint())
-        };
+        let is_joint =
+            |net: &Net| net.running().iter().any(|node| net.see(*node).conf(SHARD).is_joint());
         let members = net.leader().map(|node| net.see(node).conf(SHARD));
         assert!(members.is_some(), "seed {seed}: no leader");
         net.start(leader);
@@ -160,10 +122,7 @@ fn a_leader_on_its_way_out_hands_over() {
         let mut net = Net::new(seed, &[1, 2, 3, 4]);
         let leader = net.settle();
         let old = (1..=4).find(|node| *node != leader).expect("four nodes");
-        let remove = Change {
-            remove: vec![old],
-            ..Change::default()
-        };
+        let remove = Change { remove: vec![old], ..Change::default() };
         net.at(leader).change(SHARD, remove).expect("a fit change");
         net.work(leader);
         let pause = net.rng.u64(0..6);
@@ -195,26 +154,17 @@ fn unfit_changes_are_refused() {
     let follower = (1..=3).find(|node| *node != leader).expect("three nodes");
     let elsewhere = net.at(follower).change(SHARD, add_learner(4));
     assert!(matches!(elsewhere, Err(ChangeError::NotLeader(_))));
-    let remove = |nodes: &[NodeId]| Change {
-        remove: nodes.to_vec(),
-        ..Change::default()
-    };
+    let remove = |nodes: &[NodeId]| Change { remove: nodes.to_vec(), ..Change::default() };
     let cases = [
         (Change::default(), ChangeError::Empty),
         (remove(&[leader]), ChangeError::RemovesLeader(leader)),
         (add_learner(leader), ChangeError::RemovesLeader(leader)),
         (remove(&[9]), ChangeError::Unknown(9)),
         (remove(&[1, 2, 3]), ChangeError::NoVoters),
-        (
-            remove(&[follower, follower]),
-            ChangeError::Ambiguous(follower),
-        ),
+        (remove(&[follower, follower]), ChangeError::Ambiguous(follower)),
         (add_learner(0), ChangeError::Ambiguous(0)),
         (
-            Change {
-                add_voters: vec![follower],
-                ..Change::default()
-            },
+            Change { add_voters: vec![follower], ..Change::default() },
             ChangeError::Unchanged(follower),
         ),
     ];
@@ -232,13 +182,7 @@ fn a_snapshot_knows_the_membership_of_its_point() {
     let mut net = Net::new(3, &[1, 2, 3]);
     let before = net.commit("before");
     let (_, index) = change(&mut net, add_learner(4)).expect("a fit change");
-    wait_for(
-        &mut net,
-        &Conf {
-            learners: vec![4],
-            ..Conf::of_voters([1, 2, 3])
-        },
-    );
+    wait_for(&mut net, &Conf { learners: vec![4], ..Conf::of_voters([1, 2, 3]) });
     let leader = net.settle();
     let see = net.see(leader);
     assert_eq!(see.conf_at(SHARD, before), Some(Conf::of_voters([1, 2, 3])));

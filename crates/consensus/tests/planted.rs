@@ -58,9 +58,7 @@ fn old_term_entry(seed: u64) {
     net.run_until(200, |net| net.leader() == Some(1));
     net.cut(1, 4);
     net.cut(1, 5);
-    net.run_until(500, |net| {
-        net.see(3).last_index(SHARD) == 2 && net.see(1).commit(SHARD) >= 2
-    });
+    net.run_until(500, |net| net.see(3).last_index(SHARD) == 2 && net.see(1).commit(SHARD) >= 2);
     net.kill(1);
     net.kill(2);
     net.drop_sent(1);
@@ -83,9 +81,7 @@ fn read_at_a_stale_leader(seed: u64) {
         net.at(node).peer_gone(old, now_ms);
         net.work(node);
     }
-    net.run_until(3_000, |net| {
-        net.leader().is_some_and(|leader| leader != old)
-    });
+    net.run_until(3_000, |net| net.leader().is_some_and(|leader| leader != old));
     net.commit("newer");
     net.read(old);
     net.run(3_000);

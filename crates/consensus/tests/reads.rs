@@ -13,19 +13,13 @@ fn a_read_is_answered_at_or_after_the_last_commit() {
         net.at(leader).read(SHARD, id).expect("leads");
     }
     net.work(leader);
-    assert!(
-        net.nodes[&leader].reads.is_empty(),
-        "a majority must confirm first"
-    );
+    assert!(net.nodes[&leader].reads.is_empty(), "a majority must confirm first");
     net.run(50);
     let ids: Vec<u64> = net.nodes[&leader].reads.iter().map(|(id, _)| *id).collect();
     assert_eq!(ids, (0..10).collect::<Vec<_>>());
     assert!(net.nodes[&leader].reads.iter().all(|(_, at)| *at >= index));
     let follower = (1..=3).find(|node| *node != leader).expect("three nodes");
-    let refused = net
-        .at(follower)
-        .read(SHARD, 1)
-        .expect_err("followers refuse");
+    let refused = net.at(follower).read(SHARD, 1).expect_err("followers refuse");
     assert_eq!(refused.leader, Some(leader));
 }
 
@@ -84,9 +78,5 @@ fn reads_survive_lost_messages() {
     net.loss = 0;
     net.run(3_000);
     let node = &net.nodes[&leader];
-    assert_eq!(
-        node.reads.len() + node.reads_lost.len(),
-        50,
-        "every read has an outcome"
-    );
+    assert_eq!(node.reads.len() + node.reads_lost.len(), 50, "every read has an outcome");
 }

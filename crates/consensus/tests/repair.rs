@@ -48,10 +48,7 @@ fn a_leader_that_counted_the_lost_entries_sends_them_again() {
     assert!(others.contains(&leader));
     assert_eq!(net.see(leader).term(SHARD), term);
     net.run(1_000);
-    assert_eq!(
-        net.see(hurt).last_index(SHARD),
-        net.see(leader).last_index(SHARD)
-    );
+    assert_eq!(net.see(hurt).last_index(SHARD), net.see(leader).last_index(SHARD));
 }
 
 #[test]
@@ -65,10 +62,7 @@ fn a_damaged_node_neither_votes_nor_campaigns() {
     let from = net.leaders.len();
     net.run(20_000);
     assert_eq!(net.see(hurt).role(SHARD), Some(Role::Follower));
-    assert_eq!(
-        net.see(hurt).vote(SHARD),
-        net.nodes[&hurt].disk.state.vote.into_option()
-    );
+    assert_eq!(net.see(hurt).vote(SHARD), net.nodes[&hurt].disk.state.vote.into_option());
     assert_eq!(net.leaders.len(), from, "nobody may be elected");
     net.at(hurt).campaign(SHARD);
     net.work(hurt);

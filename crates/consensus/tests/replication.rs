@@ -18,9 +18,8 @@ fn entries_reach_all_nodes_in_order() {
     }
     net.agree(last);
     let payloads = net.history.values().filter(|entry| !entry.data.is_empty());
-    let texts: Vec<String> = payloads
-        .map(|entry| String::from_utf8_lossy(&entry.data).into_owned())
-        .collect();
+    let texts: Vec<String> =
+        payloads.map(|entry| String::from_utf8_lossy(&entry.data).into_owned()).collect();
     let wanted: Vec<String> = (0..50).map(|number| format!("entry {number}")).collect();
     assert_eq!(texts, wanted);
 }
@@ -28,10 +27,7 @@ fn entries_reach_all_nodes_in_order() {
 #[test]
 fn a_proposal_is_refused_with_a_hint_elsewhere() {
     let mut net = Net::new(1, &[1, 2, 3]);
-    assert_eq!(
-        net.propose(1, "early").expect_err("nobody leads").leader,
-        None
-    );
+    assert_eq!(net.propose(1, "early").expect_err("nobody leads").leader, None);
     let leader = net.settle();
     let follower = (1..=3).find(|node| *node != leader).expect("three nodes");
     let refused = net.propose(follower, "here").expect_err("followers refuse");
@@ -47,8 +43,7 @@ fn a_stale_suffix_is_replaced_after_a_partition() {
     net.commit("before");
     net.isolate(old);
     for number in 0..5 {
-        net.propose(old, &format!("lost {number}"))
-            .expect("it still believes");
+        net.propose(old, &format!("lost {number}")).expect("it still believes");
     }
     net.run(4_000);
     let kept = net.commit("kept");
@@ -110,19 +105,13 @@ fn a_vote_leaves_only_after_the_sync() {
     let mut net = Net::new(4, &[1, 2, 3]);
     net.kill(1);
     net.kill(3);
-    net.run_until(5_000, |net| {
-        net.see(2).role(SHARD) == Some(Role::PreCandidate)
-    });
+    net.run_until(5_000, |net| net.see(2).role(SHARD) == Some(Role::PreCandidate));
     let requests = |net: &mut Net| {
         net.at(2).campaign(SHARD);
         net.outbox(2).send
     };
     let asked = requests(&mut net);
-    let pre_vote = asked
-        .into_iter()
-        .find(|(to, _, _)| *to == 1)
-        .expect("asked")
-        .2;
+    let pre_vote = asked.into_iter().find(|(to, _, _)| *to == 1).expect("asked").2;
     assert_eq!(pre_vote.kind(), MessageKind::PreVote);
     voter.receive(2, pre_vote, 10);
     voter.poll(&mut out);
@@ -133,20 +122,11 @@ fn a_vote_leaves_only_after_the_sync() {
     assert!(!grant.is_refusal());
     net.at(2).receive(1, grant, 0);
     let mut turn = net.outbox(2);
-    assert!(
-        turn.send.is_empty(),
-        "the candidate's own vote must be durable first"
-    );
+    assert!(turn.send.is_empty(), "the candidate's own vote must be durable first");
     let io = turn.io.take().expect("a new term");
     assert!(io.must_sync);
     net.at(2).persisted(io.seq);
-    let vote = net
-        .outbox(2)
-        .send
-        .into_iter()
-        .find(|(to, _, _)| *to == 1)
-        .expect("asked")
-        .2;
+    let vote = net.outbox(2).send.into_iter().find(|(to, _, _)| *to == 1).expect("asked").2;
     assert_eq!(vote.kind(), MessageKind::Vote);
     voter.receive(2, vote, 20);
     voter.poll(&mut out);
@@ -171,15 +151,9 @@ fn appends_are_answered_after_the_sync_and_hard_state_comes_first() {
     net.run(300);
     let leader = net.settle();
     let follower = (1..=3).find(|node| *node != leader).expect("three nodes");
-    net.at(leader)
-        .propose(SHARD, Bytes::from_static(b"x"))
-        .expect("leads");
+    net.at(leader).propose(SHARD, Bytes::from_static(b"x")).expect("leads");
     let mut turn = net.outbox(leader);
-    let append = turn
-        .send
-        .iter()
-        .find(|(to, _, _)| *to == follower)
-        .expect("sent before the sync");
+    let append = turn.send.iter().find(|(to, _, _)| *to == follower).expect("sent before the sync");
     assert_eq!(append.2.kind(), MessageKind::Append);
     assert!(turn.io.take().expect("own write").must_sync);
     let message = append.2.clone();
@@ -188,14 +162,9 @@ fn appends_are_answered_after_the_sync_and_hard_state_comes_first() {
     let answer = net.outbox(follower);
     assert!(answer.send.is_empty() && answer.apply.is_empty());
     let io = answer.io.expect("an entry to write");
-    let first_append = io
-        .records
-        .iter()
-        .position(|record| matches!(record, IoRecord::Append { .. }));
-    let last_hard = io
-        .records
-        .iter()
-        .rposition(|record| matches!(record, IoRecord::Hard { .. }));
+    let first_append =
+        io.records.iter().position(|record| matches!(record, IoRecord::Append { .. }));
+    let last_hard = io.records.iter().rposition(|record| matches!(record, IoRecord::Hard { .. }));
     assert!(last_hard.is_none_or(|hard| hard < first_append.expect("an entry")));
     net.at(follower).persisted(io.seq);
     let answer = net.outbox(follower);
@@ -212,29 +181,20 @@ fn an_idle_cluster_writes_nothing() {
     net.run(500);
     let from = net.trace.len();
     net.run(10_000);
-    assert!(
-        !net.trace[from..]
-            .iter()
-            .any(|line| line.contains("io: Some"))
-    );
+    assert!(!net.trace[from..].iter().any(|line| line.contains("io: Some")));
 }
 
 #[test]
 fn many_shards_share_one_batch() {
     let mut consensus = Consensus::new(Config::new(1, 5));
     for shard in 0..8 {
-        consensus
-            .open(shard, Recovered::bootstrap(Conf::of_voters([1])), 0)
-            .expect("sound");
+        consensus.open(shard, Recovered::bootstrap(Conf::of_voters([1])), 0).expect("sound");
     }
     let mut out = Outbox::default();
     consensus.tick(0);
     consensus.poll(&mut out);
     let io = out.io.take().expect("eight new leaders");
-    let appends = io
-        .records
-        .iter()
-        .filter(|record| matches!(record, IoRecord::Append { .. }));
+    let appends = io.records.iter().filter(|record| matches!(record, IoRecord::Append { .. }));
     assert_eq!(appends.count(), 8);
     assert!(out.apply.is_empty());
     consensus.persisted(io.seq);
@@ -261,10 +221,7 @@ fn a_peer_far_behind_gets_a_snapshot() {
     net.agree(last);
     assert_eq!(net.nodes[&late].disk.state.start, start);
     let progress = net.see(leader).progress(SHARD);
-    let fed = progress
-        .iter()
-        .find(|peer| peer.node == late)
-        .expect("a member");
+    let fed = progress.iter().find(|peer| peer.node == late).expect("a member");
     assert_eq!(fed.state, PeerState::Replicate);
     // The follower restarts from the snapshot that it was given.
     net.kill(late);
@@ -278,10 +235,7 @@ fn offered_snapshot() -> (Consensus, SnapshotNeed) {
     let mut net = Net::new(9, &[1, 2, 3]);
     net.commit("before");
     let leader = net.settle();
-    let add = Change {
-        add_learners: vec![4],
-        ..Change::default()
-    };
+    let add = Change { add_learners: vec![4], ..Change::default() };
     net.at(leader).change(SHARD, add).expect("a fit change");
     net.work(leader);
     net.run(500);
@@ -328,10 +282,7 @@ fn a_snapshot_is_acknowledged_only_when_installed_and_durable() {
         joiner.poll(&mut out);
         assert_eq!(out.install, vec![(SHARD, need.start, need.conf.clone())]);
         let io = out.io.take().expect("a restart to write");
-        let restart = IoRecord::Restart {
-            shard: SHARD,
-            start: need.start,
-        };
+        let restart = IoRecord::Restart { shard: SHARD, start: need.start };
         assert_eq!(io.records[0], restart);
         assert!(io.must_sync && out.send.is_empty());
         assert!(!joiner.snapshot_offered(SHARD, from, need.message.clone()));
@@ -367,70 +318,19 @@ fn bad_disks_are_refused_with_the_reason() {
         data: Bytes::new(),
         context: Bytes::new(),
     };
-    let good = Recovered {
-        term: 3,
-        ..Recovered::bootstrap(Conf::of_voters([1]))
-    };
+    let good = Recovered { term: 3, ..Recovered::bootstrap(Conf::of_voters([1])) };
     let open = |recovered| Consensus::new(Config::new(1, 1)).open(SHARD, recovered, 0);
-    let gap = open(Recovered {
-        entries: vec![entry(3, 1)],
-        ..good.clone()
-    });
-    assert_eq!(
-        gap,
-        Err(OpenError::Gap {
-            shard: SHARD,
-            expected: 2,
-            found: 3
-        })
-    );
-    let order = open(Recovered {
-        entries: vec![entry(2, 3), entry(3, 2)],
-        ..good.clone()
-    });
-    assert_eq!(
-        order,
-        Err(OpenError::TermOrder {
-            shard: SHARD,
-            index: 3,
-            term: 2
-        })
-    );
-    let future = open(Recovered {
-        entries: vec![entry(2, 4)],
-        ..good.clone()
-    });
-    assert_eq!(
-        future,
-        Err(OpenError::TermOrder {
-            shard: SHARD,
-            index: 2,
-            term: 4
-        })
-    );
-    let zero = open(Recovered {
-        start: Start::default(),
-        ..good.clone()
-    });
+    let gap = open(Recovered { entries: vec![entry(3, 1)], ..good.clone() });
+    assert_eq!(gap, Err(OpenError::Gap { shard: SHARD, expected: 2, found: 3 }));
+    let order = open(Recovered { entries: vec![entry(2, 3), entry(3, 2)], ..good.clone() });
+    assert_eq!(order, Err(OpenError::TermOrder { shard: SHARD, index: 3, term: 2 }));
+    let future = open(Recovered { entries: vec![entry(2, 4)], ..good.clone() });
+    assert_eq!(future, Err(OpenError::TermOrder { shard: SHARD, index: 2, term: 4 }));
+    let zero = open(Recovered { start: Start::default(), ..good.clone() });
     assert_eq!(zero, Err(OpenError::StartAtZero(SHARD)));
-    let conf = Conf {
-        voters: vec![1, 1],
-        ..Conf::default()
-    };
-    assert!(matches!(
-        open(Recovered {
-            conf,
-            ..good.clone()
-        }),
-        Err(OpenError::Conf(..))
-    ));
+    let conf = Conf { voters: vec![1, 1], ..Conf::default() };
+    assert!(matches!(open(Recovered { conf, ..good.clone() }), Err(OpenError::Conf(..))));
     // A commit index beyond the log, or below the snapshot, is clamped.
-    assert_eq!(
-        open(Recovered {
-            commit: 99,
-            ..good.clone()
-        }),
-        Ok(())
-    );
+    assert_eq!(open(Recovered { commit: 99, ..good.clone() }), Ok(()));
     assert_eq!(open(Recovered { commit: 0, ..good }), Ok(()));
 }

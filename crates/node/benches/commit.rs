@@ -29,17 +29,10 @@ const IN_FLIGHT: u64 = 1_024;
 fn order(number: u64) -> Order {
     let text = format!("t{number}");
     let id = TaskId::parse(&text).expect("id");
-    let key = RequestKey {
-        id: RequestId::parse(&text).expect("id"),
-        item: 0,
-    };
+    let key = RequestKey { id: RequestId::parse(&text).expect("id"), item: 0 };
     let queue = QueueName::parse("bench").expect("queue");
     let command = Command::Enqueue(Enqueue::new(id, queue, vec![7; 100]));
-    Order {
-        namespace: Namespace::default(),
-        request: Some(key),
-        command,
-    }
+    Order { namespace: Namespace::default(), request: Some(key), command }
 }
 
 /// Some of the nodes, run by one thread. Disks answer at once.
@@ -52,10 +45,7 @@ struct Part {
 
 impl Part {
     fn new(ids: &[u64]) -> Self {
-        let now = Now {
-            mono_ms: 1,
-            wall_ms: 1_700_000_000_000,
-        };
+        let now = Now { mono_ms: 1, wall_ms: 1_700_000_000_000 };
         let members: Vec<Member> = (1..=3)
             .map(|node| Member {
                 node,
@@ -74,19 +64,11 @@ impl Part {
                 (*node, Replica::new(config, parts, now).expect("opens"))
             })
             .collect();
-        Part {
-            nodes,
-            frames: VecDeque::new(),
-            now,
-            answers: Vec::new(),
-        }
+        Part { nodes, frames: VecDeque::new(), now, answers: Vec::new() }
     }
 
     fn step(&mut self, node: u64, input: Input) {
-        self.nodes
-            .get_mut(&node)
-            .expect("node")
-            .step(input, self.now);
+        self.nodes.get_mut(&node).expect("node").step(input, self.now);
     }
 
     fn turn(&mut self, node: u64) {
@@ -96,19 +78,10 @@ impl Part {
             for (to, frame) in outputs.frames {
                 self.frames.push_back((node, to, frame));
             }
-            self.answers
-                .extend(outputs.answers.into_iter().map(|(_, answer)| answer));
+            self.answers.extend(outputs.answers.into_iter().map(|(_, answer)| answer));
             for work in outputs.snapshots {
-                if let SnapshotWork::Save {
-                    shard, start, conf, ..
-                } = work
-                {
-                    let done = SnapshotDone::Saved {
-                        shard,
-                        start,
-                        conf,
-                        bytes: 1 << 30,
-                    };
+                if let SnapshotWork::Save { shard, start, conf, .. } = work {
+                    let done = SnapshotDone::Saved { shard, start, conf, bytes: 1 << 30 };
                     replica.step(Input::Snapshot(done), self.now);
                 }
             }
@@ -128,9 +101,7 @@ impl Part {
     }
 
     fn leads(&self) -> bool {
-        self.nodes
-            .values()
-            .any(|replica| replica.consensus().role(0) == Some(Role::Leader))
+        self.nodes.values().any(|replica| replica.consensus().role(0) == Some(Role::Leader))
     }
 }
 
@@ -159,12 +130,7 @@ impl Memory {
                 }
             }
         });
-        let mut memory = Memory {
-            leader: Part::new(&[1]),
-            to_followers,
-            from_followers,
-            calls: 0,
-        };
+        let mut memory = Memory { leader: Part::new(&[1]), to_followers, from_followers, calls: 0 };
         while !memory.leader.leads() {
             memory.leader.tick();
             memory.exchange(true);
@@ -179,11 +145,7 @@ impl Memory {
         if !frames.is_empty() {
             self.to_followers.send(frames).expect("followers live");
         }
-        let first = if expect {
-            self.from_followers.recv().ok()
-        } else {
-            None
-        };
+        let first = if expect { self.from_followers.recv().ok() } else { None };
         for frames in first.into_iter().chain(self.from_followers.try_iter()) {
             for (from, _, frame) in frames {
                 self.leader.step(1, Input::Frame(from, frame));
@@ -203,15 +165,7 @@ impl Memory {
             {
                 self.calls += 1;
                 let (id, routing) = (self.calls, Routing::Forward);
-                self.leader.step(
-                    1,
-                    Input::Call(Call {
-                        id,
-                        timeout_ms: 60_000,
-                        routing,
-                        request,
-                    }),
-                );
+                self.leader.step(1, Input::Call(Call { id, timeout_ms: 60_000, routing, request }));
                 in_flight += weight;
                 weights.push_back(weight);
             }
@@ -230,11 +184,7 @@ fn memory(count: u64) {
     let mut cluster = Memory::new();
     let orders: Vec<Order> = (0..count).map(order).collect();
     let started = Instant::now();
-    let answers = cluster.run(
-        orders
-            .into_iter()
-            .map(|order| (Request::Write(vec![order]), 1)),
-    );
+    let answers = cluster.run(orders.into_iter().map(|order| (Request::Write(vec![order]), 1)));
     assert_eq!(answers.len() as u64, count, "every call is answered");
     report("memory, enqueue, one per call", count, started.elapsed());
     let started = Instant::now();
@@ -253,16 +203,10 @@ fn memory(count: u64) {
         if grants.is_empty() {
             break;
         }
-        let completes = grants
-            .iter()
-            .map(|grant| (Request::Write(vec![complete(grant)]), 1));
+        let completes = grants.iter().map(|grant| (Request::Write(vec![complete(grant)]), 1));
         cluster.run(completes);
     }
-    report(
-        "memory, claim 128 and complete one per call",
-        commands,
-        started.elapsed(),
-    );
+    report("memory, claim 128 and complete one per call", commands, started.elapsed());
 }
 
 fn claim(request: &str) -> Request {
@@ -284,27 +228,16 @@ fn complete(grant: &Grant) -> Order {
         worker: WorkerId::parse("w").expect("id"),
         result: None,
     });
-    Order {
-        namespace: Namespace::default(),
-        request: None,
-        command,
-    }
+    Order { namespace: Namespace::default(), request: None, command }
 }
 
 fn report(what: &str, count: u64, elapsed: Duration) {
     let rate = count as f64 / elapsed.as_secs_f64();
-    println!(
-        "{what:<44} {rate:>10.0} commands/s  ({count} in {:.2} s)",
-        elapsed.as_secs_f64()
-    );
+    println!("{what:<44} {rate:>10.0} commands/s  ({count} in {:.2} s)", elapsed.as_secs_f64());
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .expect("bind")
-        .local_addr()
-        .expect("addr")
-        .port()
+    TcpListener::bind("127.0.0.1:0").expect("bind").local_addr().expect("addr").port()
 }
 
 async fn servers(folder: &std::path::Path) -> Vec<Handle> {
@@ -315,12 +248,7 @@ async fn servers(folder: &std::path::Path) -> Vec<Handle> {
             data: Some(folder.join(format!("n{node}"))),
             listen: Some("127.0.0.1:0".into()),
             peer_listen: Some(format!("127.0.0.1:{}", ports[node as usize - 1])),
-            peer: Some(
-                ports
-                    .iter()
-                    .map(|port| format!("127.0.0.1:{port}"))
-                    .collect(),
-            ),
+            peer: Some(ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()),
             expect: Some(3),
             shards: Some(1),
             node_id: Some(node),
@@ -346,10 +274,7 @@ async fn disk(count: u64) {
     let leader = loop {
         let status = handles[0].status().await;
         if let Some(leader) = status.shards.first().and_then(|shard| shard.leader) {
-            break handles
-                .iter()
-                .find(|handle| handle.info().node == leader)
-                .expect("one of us");
+            break handles.iter().find(|handle| handle.info().node == leader).expect("one of us");
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
@@ -365,12 +290,8 @@ async fn disk(count: u64) {
                     return;
                 }
                 let request = Request::Write(vec![order(number)]);
-                let answer = handle
-                    .call(request, Duration::from_secs(30), Routing::Forward)
-                    .await;
-                let Answer::Written(outcomes) = answer else {
-                    panic!("{answer:?}")
-                };
+                let answer = handle.call(request, Duration::from_secs(30), Routing::Forward).await;
+                let Answer::Written(outcomes) = answer else { panic!("{answer:?}") };
                 assert!(matches!(outcomes[0], Outcome::Reply { .. }), "{outcomes:?}");
             }
         }));
@@ -378,11 +299,7 @@ async fn disk(count: u64) {
     for caller in callers {
         caller.await.expect("caller");
     }
-    report(
-        "disk (fdatasync), enqueue, one per call",
-        count,
-        started.elapsed(),
-    );
+    report("disk (fdatasync), enqueue, one per call", count, started.elapsed());
 }
 
 fn main() {

@@ -40,23 +40,13 @@ impl SharedCounters {
         cells.log_bytes.store(stats.bytes, Relaxed);
         cells.log_segments.store(stats.segments, Relaxed);
         cells.log_syncs.store(stats.syncs, Relaxed);
-        cells
-            .log_appended_bytes
-            .store(stats.appended_bytes, Relaxed);
-        cells
-            .log_appended_entries
-            .store(stats.appended_records, Relaxed);
-        cells
-            .log_sync_micros
-            .fetch_add(sync.as_micros() as u64, Relaxed);
+        cells.log_appended_bytes.store(stats.appended_bytes, Relaxed);
+        cells.log_appended_entries.store(stats.appended_records, Relaxed);
+        cells.log_sync_micros.fetch_add(sync.as_micros() as u64, Relaxed);
     }
 
     pub(crate) fn snapshot(&self, saved: bool) {
-        let cell = if saved {
-            &self.0.snapshots_saved
-        } else {
-            &self.0.snapshots_failed
-        };
+        let cell = if saved { &self.0.snapshots_saved } else { &self.0.snapshots_failed };
         cell.fetch_add(1, Relaxed);
     }
 
@@ -80,9 +70,7 @@ impl SharedCounters {
 
     pub(crate) fn turn(&self, busy: Duration, role_changes: usize) {
         self.0.turns.fetch_add(1, Relaxed);
-        self.0
-            .turn_micros
-            .fetch_add(busy.as_micros() as u64, Relaxed);
+        self.0.turn_micros.fetch_add(busy.as_micros() as u64, Relaxed);
         self.0.role_changes.fetch_add(role_changes as u64, Relaxed);
     }
 

@@ -39,9 +39,7 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            let _ = self
-                .driver
-                .send(DriverMessage::Input(Input::CallGone(self.call)));
+            let _ = self.driver.send(DriverMessage::Input(Input::CallGone(self.call)));
         }
     }
 }
@@ -56,14 +54,7 @@ impl Handle {
         // Request ids of two runs of one node never meet: the run's random start is part of them.
         let requests = AtomicU64::new(fastrand::u64(..1 << 48));
         let calls = AtomicU64::new(1);
-        Handle(Arc::new(Shared {
-            info,
-            addresses,
-            driver,
-            counters,
-            calls,
-            requests,
-        }))
+        Handle(Arc::new(Shared { info, addresses, driver, counters, calls, requests }))
     }
 
     /// Begins a graceful stop.
@@ -83,21 +74,11 @@ impl Door for Handle {
         self.0.counters.call();
         let (reply, answer) = oneshot::channel();
         let timeout_ms = timeout.as_millis() as u64;
-        let message = DriverMessage::Call {
-            id,
-            request,
-            timeout_ms,
-            routing,
-            reply,
-        };
+        let message = DriverMessage::Call { id, request, timeout_ms, routing, reply };
         if self.0.driver.send(message).is_err() {
             return Answer::Unavailable(Unavailable::Stopping);
         }
-        let mut waiting = Waiting {
-            driver: &self.0.driver,
-            call: id,
-            answered: false,
-        };
+        let mut waiting = Waiting { driver: &self.0.driver, call: id, answered: false };
         let answer = answer.await;
         waiting.answered = true;
         answer.unwrap_or(Answer::Unavailable(Unavailable::Stopping))
@@ -121,10 +102,7 @@ impl Door for Handle {
 
     async fn events(&self, after_sequence: u64) -> Vec<RoleEvent> {
         let (reply, answer) = oneshot::channel();
-        let _ = self
-            .0
-            .driver
-            .send(DriverMessage::Events(after_sequence, reply));
+        let _ = self.0.driver.send(DriverMessage::Events(after_sequence, reply));
         answer.await.unwrap_or_default()
     }
 

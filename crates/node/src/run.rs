@@ -126,12 +126,8 @@ pub async fn run(
     let links = Arc::new(OnceLock::new());
     let port = peers::listen(peer_listener, links.clone(), door.clone(), counters.clone());
     let port = tokio::spawn(port);
-    let me = Candidate {
-        node: papers.node,
-        incarnation: papers.incarnation,
-        peer_addr,
-        client_addr,
-    };
+    let me =
+        Candidate { node: papers.node, incarnation: papers.incarnation, peer_addr, client_addr };
     tokio::pin!(stop);
     let (identity, plan) = tokio::select! {
         found = belong(&config, &disk, &mut papers, me.clone(), &door) => found?,
@@ -147,18 +143,12 @@ pub async fn run(
         papers.store(&disk)?;
     }
     let (handle, mut ended, threads) = start(&config, boot, &plan, &me, &links, counters)?;
-    started(Started {
-        handle: handle.clone(),
-    });
+    started(Started { handle: handle.clone() });
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(http::serve(
-        handle.clone(),
-        client_listener,
-        HttpLimits::default(),
-        async {
+    let server =
+        tokio::spawn(http::serve(handle.clone(), client_listener, HttpLimits::default(), async {
             let _ = closed.await;
-        },
-    ));
+        }));
     let result = tokio::select! {
         () = &mut stop => { stop_gracefully(&handle, &mut ended).await }
         error = halted(ended.clone()) => Err(error),
@@ -173,32 +163,22 @@ pub async fn run(
 }
 
 async fn bind(addr: &str, flag: &'static str) -> Result<TcpListener, RunError> {
-    TcpListener::bind(addr)
-        .await
-        .map_err(|source| RunError::Bind {
-            addr: addr.to_owned(),
-            flag,
-            source,
-        })
+    TcpListener::bind(addr).await.map_err(|source| RunError::Bind {
+        addr: addr.to_owned(),
+        flag,
+        source,
+    })
 }
 
 fn advertised(asked: Option<&String>, listener: &TcpListener) -> String {
-    let bound = || {
-        listener
-            .local_addr()
-            .map(|addr| addr.to_string())
-            .unwrap_or_default()
-    };
+    let bound = || listener.local_addr().map(|addr| addr.to_string()).unwrap_or_default();
     asked.cloned().unwrap_or_else(bound)
 }
 
 /// Opens and locks the data folder.
 fn open_folder(config: &Config) -> Result<(RealDisk, File), RunError> {
     let path = config.data.clone();
-    let folder = |source| RunError::Folder {
-        path: path.clone(),
-        source,
-    };
+    let folder = |source| RunError::Folder { path: path.clone(), source };
     std::fs::create_dir_all(&path).map_err(folder)?;
     let lock = File::create(path.join("lock")).map_err(folder)?;
     if lock.try_lock().is_err() {
@@ -220,11 +200,7 @@ async fn belong(
         let plan = papers.promise.clone().ok_or(PapersError::Damaged)?;
         if plan.cluster != identity.cluster {
             let (identity, promised) = (identity.cluster, plan.cluster);
-            return Err(RunError::OtherCluster {
-                node: papers.node,
-                identity,
-                promised,
-            });
+            return Err(RunError::OtherCluster { node: papers.node, identity, promised });
         }
         return Ok((identity, plan));
     }
@@ -247,23 +223,13 @@ fn start(
     links: &Arc<OnceLock<Links>>,
     counters: SharedCounters,
 ) -> Result<(Handle, tokio::sync::watch::Receiver<Ended>, Threads), RunError> {
-    let Boot {
-        identity,
-        shards,
-        log,
-        snapshots,
-        notes,
-    } = boot;
+    let Boot { identity, shards, log, snapshots, notes } = boot;
     for note in notes {
         warn!("{note}");
     }
-    let others = plan
-        .members
-        .iter()
-        .filter(|member| member.node != identity.node);
-    let peer_addresses: BTreeMap<u64, String> = others
-        .map(|member| (member.node, member.peer_addr.clone()))
-        .collect();
+    let others = plan.members.iter().filter(|member| member.node != identity.node);
+    let peer_addresses: BTreeMap<u64, String> =
+        others.map(|member| (member.node, member.peer_addr.clone())).collect();
     let (outgoing, ends) = Outgoing::new(peer_addresses.keys().copied(), counters.clone());
     let mut settings = ReplicaConfig::new(
         identity.node,
@@ -273,11 +239,7 @@ fn start(
     );
     settings.consensus.priority = config.priority;
     let inbox = std::sync::mpsc::channel();
-    let Driver {
-        sender,
-        ended,
-        threads,
-    } = driver::start(
+    let Driver { sender, ended, threads } = driver::start(
         move |now| Replica::new(settings, shards, now),
         log,
         snapshots,
@@ -285,11 +247,7 @@ fn start(
         &counters,
         inbox,
     )?;
-    let members = plan
-        .members
-        .iter()
-        .map(|member| (member.node, member.incarnation))
-        .collect();
+    let members = plan.members.iter().map(|member| (member.node, member.incarnation)).collect();
     let _ = links.set(Links {
         cluster: identity.cluster,
         node: identity.node,
@@ -298,23 +256,14 @@ fn start(
     });
     let hello = peers::link_hello(identity.cluster, identity.node, identity.incarnation);
     peers::dial_all(ends, &peer_addresses, hello, &sender, &counters);
-    let addresses = plan
-        .members
-        .iter()
-        .map(|member| (member.node, member.client_addr.clone()))
-        .collect();
+    let addresses =
+        plan.members.iter().map(|member| (member.node, member.client_addr.clone())).collect();
     let info = node_info(&identity, me);
-    Ok((
-        Handle::new(info, addresses, sender, counters),
-        ended,
-        threads,
-    ))
+    Ok((Handle::new(info, addresses, sender, counters), ended, threads))
 }
 
 fn node_info(identity: &Identity, me: &Candidate) -> NodeInfo {
-    let started = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     NodeInfo {
         node: identity.node,
         name: identity.name.clone(),
@@ -342,10 +291,7 @@ async fn stop_gracefully(
     handle: &Handle,
     ended: &mut tokio::sync::watch::Receiver<Ended>,
 ) -> Result<(), RunError> {
-    info!(
-        node = handle.info().node,
-        "stopping: handing leadership over"
-    );
+    info!(node = handle.info().node, "stopping: handing leadership over");
     handle.stop();
     loop {
         match ended.borrow_and_update().clone() {

@@ -21,11 +21,7 @@ struct Server {
 }
 
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .expect("bind")
-        .local_addr()
-        .expect("addr")
-        .port()
+    TcpListener::bind("127.0.0.1:0").expect("bind").local_addr().expect("addr").port()
 }
 
 fn raw(folder: &Path, node: u64, ports: &[u16]) -> RawConfig {
@@ -34,12 +30,7 @@ fn raw(folder: &Path, node: u64, ports: &[u16]) -> RawConfig {
         data: Some(folder.join(format!("n{node}"))),
         listen: Some("127.0.0.1:0".into()),
         peer_listen: Some(format!("127.0.0.1:{own}")),
-        peer: Some(
-            ports
-                .iter()
-                .map(|port| format!("127.0.0.1:{port}"))
-                .collect(),
-        ),
+        peer: Some(ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()),
         expect: Some(ports.len() as u16),
         shards: Some(2),
         node_id: Some(node),
@@ -61,11 +52,7 @@ async fn start(raw: RawConfig) -> Server {
         },
     ));
     let handle = handle.await.expect("started");
-    Server {
-        handle,
-        stop: Some(stop),
-        running,
-    }
+    Server { handle, stop: Some(stop), running }
 }
 
 async fn start_all(folder: &Path, ports: &[u16]) -> Vec<Server> {
@@ -82,42 +69,22 @@ async fn start_all(folder: &Path, ports: &[u16]) -> Vec<Server> {
 
 async fn stop(mut server: Server) {
     let _ = server.stop.take().expect("once").send(());
-    server
-        .running
-        .await
-        .expect("joined")
-        .expect("stopped cleanly");
+    server.running.await.expect("joined").expect("stopped cleanly");
 }
 
 fn order(id: &str) -> Order {
     let id = TaskId::parse(id).expect("id");
-    let key = RequestKey {
-        id: RequestId::parse(id.as_str()).expect("id"),
-        item: 0,
-    };
+    let key = RequestKey { id: RequestId::parse(id.as_str()).expect("id"), item: 0 };
     let queue = QueueName::parse("q").expect("queue");
     let command = Command::Enqueue(Enqueue::new(id, queue, b"x".to_vec()));
-    Order {
-        namespace: Namespace::default(),
-        request: Some(key),
-        command,
-    }
+    Order { namespace: Namespace::default(), request: Some(key), command }
 }
 
 async fn write(handle: &Handle, id: &str) -> bool {
     let request = Request::Write(vec![order(id)]);
-    match handle
-        .call(request, Duration::from_secs(10), Routing::Forward)
-        .await
-    {
+    match handle.call(request, Duration::from_secs(10), Routing::Forward).await {
         Answer::Written(outcomes) => {
-            matches!(
-                &outcomes[0],
-                Outcome::Reply {
-                    reply: Reply::Enqueued { .. },
-                    ..
-                }
-            )
+            matches!(&outcomes[0], Outcome::Reply { reply: Reply::Enqueued { .. }, .. })
         }
         other => panic!("{other:?}"),
     }
@@ -126,14 +93,8 @@ async fn write(handle: &Handle, id: &str) -> bool {
 async fn exists(handle: &Handle, id: &str) -> bool {
     let query = Query::Task(Namespace::default(), TaskId::parse(id).expect("id"));
     let request = Request::Read(query, Consistency::Linearizable);
-    match handle
-        .call(request, Duration::from_secs(10), Routing::Forward)
-        .await
-    {
-        Answer::View {
-            view: View::Task(task),
-            ..
-        } => task.is_some(),
+    match handle.call(request, Duration::from_secs(10), Routing::Forward).await {
+        Answer::View { view: View::Task(task), .. } => task.is_some(),
         other => panic!("{other:?}"),
     }
 }
@@ -152,10 +113,7 @@ async fn three_servers_found_a_cluster_and_survive_a_rolling_restart() {
         let id = format!("during-{node}");
         assert!(write(&servers[0].handle, &id).await);
         let server = start(raw(folder.path(), node + 1, &ports)).await;
-        assert!(
-            exists(&server.handle, &id).await,
-            "a restarted node serves what it missed"
-        );
+        assert!(exists(&server.handle, &id).await, "a restarted node serves what it missed");
         servers.push(server);
     }
     for server in &servers {
@@ -188,10 +146,7 @@ async fn bad_starts_are_refused_and_change_nothing() {
     let server = start_all(folder.path(), &ports).await.remove(0);
     let refused = |raw: RawConfig| async move {
         let config = resolve(vec![raw]).expect("valid");
-        run(config, std::future::pending(), |_| ())
-            .await
-            .expect_err("refused")
-            .to_string()
+        run(config, std::future::pending(), |_| ()).await.expect_err("refused").to_string()
     };
     // The port is taken.
     let error = refused(raw(folder.path(), 1, &ports)).await;
@@ -205,15 +160,9 @@ async fn bad_starts_are_refused_and_change_nothing() {
     assert!(error.contains("in use"), "{error}");
     stop(server).await;
     // The folder belongs to another node.
-    let other = RawConfig {
-        node_id: Some(9),
-        ..raw(folder.path(), 1, &ports)
-    };
+    let other = RawConfig { node_id: Some(9), ..raw(folder.path(), 1, &ports) };
     let error = refused(other).await;
-    assert!(
-        error.contains("belongs to node 1") && error.contains('9'),
-        "{error}"
-    );
+    assert!(error.contains("belongs to node 1") && error.contains('9'), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -226,26 +175,14 @@ async fn a_wiped_node_is_refused_under_its_old_id() {
     stop(servers.remove(2)).await;
     std::fs::remove_dir_all(folder.path().join("n3")).expect("wiped");
     let config = resolve(vec![raw(folder.path(), 3, &ports)]).expect("valid");
-    let error = run(config, std::future::pending(), |_| ())
-        .await
-        .expect_err("refused")
-        .to_string();
-    assert!(
-        error.contains("wiped") && error.contains("new --node-id"),
-        "{error}"
-    );
-    assert!(
-        write(&servers[0].handle, "after").await,
-        "two of three go on"
-    );
+    let error = run(config, std::future::pending(), |_| ()).await.expect_err("refused").to_string();
+    assert!(error.contains("wiped") && error.contains("new --node-id"), "{error}");
+    assert!(write(&servers[0].handle, "after").await, "two of three go on");
     // A node that lost its log but not its papers would have forgotten its votes.
     stop(servers.remove(1)).await;
     std::fs::remove_dir_all(folder.path().join("n2/wal")).expect("wiped");
     let config = resolve(vec![raw(folder.path(), 2, &ports)]).expect("valid");
-    let error = run(config, std::future::pending(), |_| ())
-        .await
-        .expect_err("refused")
-        .to_string();
+    let error = run(config, std::future::pending(), |_| ()).await.expect_err("refused").to_string();
     assert!(error.contains("log of node 2 is gone"), "{error}");
     for server in servers {
         stop(server).await;

@@ -45,37 +45,23 @@ pub struct Believed {
 
 /// Brings snapshot and log together.
 pub fn believe(snapshot: Option<SnapshotPoint>, log: LogContent) -> Believed {
-    let last = log
-        .entries
-        .last()
-        .map_or(log.start.index, |entry| entry.index);
+    let last = log.entries.last().map_or(log.start.index, |entry| entry.index);
     let Some(SnapshotPoint { start, conf }) = snapshot else {
         return without_snapshot(log, last);
     };
     let continues = if log.start == start {
         true
     } else if log.start.index < start.index {
-        log.entries
-            .iter()
-            .any(|entry| entry.index == start.index && entry.term == start.term)
+        log.entries.iter().any(|entry| entry.index == start.index && entry.term == start.term)
     } else {
         false
     };
     // A committed snapshot that contradicts the log proves that the log's own ending was never committed.
-    let contradicts = log
-        .entries
-        .iter()
-        .any(|entry| entry.index == start.index && entry.term != start.term);
-    let floor = if contradicts {
-        start.index
-    } else {
-        log.floor.max(last)
-    };
+    let contradicts =
+        log.entries.iter().any(|entry| entry.index == start.index && entry.term != start.term);
+    let floor = if contradicts { start.index } else { log.floor.max(last) };
     let entries = if continues {
-        log.entries
-            .into_iter()
-            .filter(|entry| entry.index > start.index)
-            .collect()
+        log.entries.into_iter().filter(|entry| entry.index > start.index).collect()
     } else {
         Vec::new()
     };
@@ -88,10 +74,7 @@ pub fn believe(snapshot: Option<SnapshotPoint>, log: LogContent) -> Believed {
         entries,
         floor: floor.max(start.index),
     };
-    Believed {
-        recovered,
-        restart: (!continues).then_some(start),
-    }
+    Believed { recovered, restart: (!continues).then_some(start) }
 }
 
 /// Every snapshot was lost: the shard waits for one from its leader, with all its promises kept.
@@ -114,13 +97,7 @@ mod tests {
 
     fn entry(index: u64, term: u64) -> Entry {
         let (data, context) = (Bytes::new(), Bytes::new());
-        Entry {
-            term,
-            index,
-            kind: EntryKind::Normal,
-            data,
-            context,
-        }
+        Entry { term, index, kind: EntryKind::Normal, data, context }
     }
 
     fn log(start: (u64, u64), terms: &[u64]) -> LogContent {
@@ -130,25 +107,12 @@ mod tests {
             .map(|(step, term)| entry(start.0 + 1 + step as u64, *term))
             .collect();
         let floor = start.0 + terms.len() as u64;
-        let start = Start {
-            index: start.0,
-            term: start.1,
-        };
-        LogContent {
-            term: 9,
-            vote: 2,
-            commit: floor,
-            start,
-            entries,
-            floor,
-        }
+        let start = Start { index: start.0, term: start.1 };
+        LogContent { term: 9, vote: 2, commit: floor, start, entries, floor }
     }
 
     fn point(index: u64, term: u64) -> Option<SnapshotPoint> {
-        Some(SnapshotPoint {
-            start: Start { index, term },
-            conf: Conf::of_voters([1, 2, 3]),
-        })
+        Some(SnapshotPoint { start: Start { index, term }, conf: Conf::of_voters([1, 2, 3]) })
     }
 
     #[test]

@@ -38,8 +38,7 @@ pub struct WallClocks {
 impl WallClocks {
     /// Remembers the wall clock that a peer's frame carried.
     pub fn hear(&mut self, peer: NodeId, wall_ms: u64, now: Now) {
-        self.samples
-            .insert(peer, (wall_ms as i64 - now.mono_ms as i64, now.mono_ms));
+        self.samples.insert(peer, (wall_ms as i64 - now.mono_ms as i64, now.mono_ms));
     }
 
     /// A peer's wall clock minus ours, if heard lately.
@@ -53,13 +52,7 @@ impl WallClocks {
     pub fn median(&self, node: NodeId, voters: &[NodeId], now: Now) -> u64 {
         let mut offsets: Vec<i64> = voters
             .iter()
-            .filter_map(|voter| {
-                if *voter == node {
-                    Some(0)
-                } else {
-                    self.offset(*voter, now)
-                }
-            })
+            .filter_map(|voter| if *voter == node { Some(0) } else { self.offset(*voter, now) })
             .collect();
         if offsets.is_empty() {
             return now.wall_ms;
@@ -88,9 +81,7 @@ impl LogClock {
     /// The time for the next entry: at least `last_ms`, steered towards `median_ms`. `lone` says that no other
     /// voter vouches for the median.
     pub fn stamp(&mut self, last_ms: u64, median_ms: u64, lone: bool, now: Now) -> u64 {
-        let rested = self
-            .anchor
-            .is_none_or(|(_, at)| now.mono_ms.saturating_sub(at) > REST_MS);
+        let rested = self.anchor.is_none_or(|(_, at)| now.mono_ms.saturating_sub(at) > REST_MS);
         if rested {
             return self.start(last_ms, median_ms, lone, now);
         }
@@ -111,9 +102,7 @@ impl LogClock {
         let far = lone && last_ms > 0 && median_ms > last_ms + LONE_JUMP_MAX_MS;
         if far && !self.confirmed(median_ms, now) {
             // Until the jump is confirmed, time goes on from the last entry; the anchor stays unset.
-            let since = self
-                .sighting
-                .map_or(0, |(_, at)| now.mono_ms.saturating_sub(at));
+            let since = self.sighting.map_or(0, |(_, at)| now.mono_ms.saturating_sub(at));
             return last_ms + since.min(1);
         }
         self.sighting = None;

@@ -30,20 +30,14 @@ impl Hashes {
         voters: &[NodeId],
     ) -> Option<Halt> {
         let checkpoints = self.seen.entry(report.shard).or_default();
-        checkpoints
-            .entry(report.index)
-            .or_default()
-            .insert(from, report.hash);
+        checkpoints.entry(report.index).or_default().insert(from, report.hash);
         while checkpoints.len() > CHECKPOINTS_MAX {
             checkpoints.pop_first();
         }
         let reports = checkpoints.get(&report.index)?;
         let ours = *reports.get(&node)?;
         let theirs = report.hash;
-        let votes = voters
-            .iter()
-            .filter(|voter| reports.get(voter) == Some(&theirs))
-            .count();
+        let votes = voters.iter().filter(|voter| reports.get(voter) == Some(&theirs)).count();
         (theirs != ours && votes > voters.len() / 2).then_some(Halt::Diverged {
             shard: report.shard,
             index: report.index,
@@ -61,27 +55,11 @@ mod tests {
     fn only_a_minority_stops() {
         let mut hashes = Hashes::default();
         let voters = [1, 2, 3];
-        let report = |hash| HashReport {
-            shard: 0,
-            index: 1_000,
-            hash,
-        };
+        let report = |hash| HashReport { shard: 0, index: 1_000, hash };
         assert_eq!(hashes.report(1, report(7), 1, &voters), None);
-        assert_eq!(
-            hashes.report(2, report(8), 1, &voters),
-            None,
-            "one against one"
-        );
+        assert_eq!(hashes.report(2, report(8), 1, &voters), None, "one against one");
         let halt = hashes.report(3, report(8), 1, &voters);
-        assert_eq!(
-            halt,
-            Some(Halt::Diverged {
-                shard: 0,
-                index: 1_000,
-                ours: 7,
-                theirs: 8
-            })
-        );
+        assert_eq!(halt, Some(Halt::Diverged { shard: 0, index: 1_000, ours: 7, theirs: 8 }));
         // Seen from the majority, nobody stops.
         let mut hashes = Hashes::default();
         hashes.report(2, report(8), 2, &voters);

@@ -46,11 +46,7 @@ impl Liveness {
         if self.claims.len() <= index {
             self.claims.resize(index + 1, None);
         }
-        self.claims[index] = Some(Live {
-            fence,
-            ttl_ms,
-            deadline_ms,
-        });
+        self.claims[index] = Some(Live { fence, ttl_ms, deadline_ms });
         self.due.push(Reverse((deadline_ms, slot, fence.0)));
     }
 

@@ -41,20 +41,10 @@ impl Replica {
                     sequence: item.sequence,
                     message: item.message,
                 });
-                let order = Order {
-                    namespace: Namespace::default(),
-                    request: None,
-                    command,
-                };
-                let owner = Owner::Outbox {
-                    source,
-                    sequence: item.sequence,
-                };
+                let order = Order { namespace: Namespace::default(), request: None, command };
+                let owner = Owner::Outbox { source, sequence: item.sequence };
                 let deadline_ms = now.mono_ms + DELIVER_MS;
-                self.open_leg(
-                    Leg::new(target, owner, Ask::Write(vec![order]), deadline_ms),
-                    now,
-                );
+                self.open_leg(Leg::new(target, owner, Ask::Write(vec![order]), deadline_ms), now);
             }
         }
     }
@@ -73,11 +63,7 @@ impl Replica {
             if matches!(replies.first(), Some(Reply::Delivered { .. })));
         if delivered && seat.leads() {
             let command = Command::Acked(Acked { target, sequence });
-            let order = Order {
-                namespace: Namespace::default(),
-                request: None,
-                command,
-            };
+            let order = Order { namespace: Namespace::default(), request: None, command };
             self.enqueue_orders(source, Asker::Nobody, std::slice::from_ref(&order));
         }
     }

@@ -165,11 +165,7 @@ impl Replica {
             .state
             .slot_map()
             .map_or(0, |map| map.shard(slot_of(namespace, id.as_str())));
-        if usize::from(shard) < self.seats.len() {
-            shard
-        } else {
-            0
-        }
+        if usize::from(shard) < self.seats.len() { shard } else { 0 }
     }
 
     /// Puts a message into the peer's next frame.
@@ -187,9 +183,7 @@ impl Replica {
     pub(crate) fn close_frames(&mut self) {
         for (to, framer) in std::mem::take(&mut self.framers) {
             if !framer.is_empty() {
-                self.outputs
-                    .frames
-                    .push((to, framer.finish(&self.header(to))));
+                self.outputs.frames.push((to, framer.finish(&self.header(to))));
             }
         }
     }

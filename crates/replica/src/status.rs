@@ -118,23 +118,12 @@ impl Replica {
         let node = self.config.node;
         let voters = self.consensus.conf(0).voters;
         let median = self.clocks.median(node, &voters, now) as i64;
-        let parked = self
-            .calls
-            .values()
-            .filter(|open| matches!(open.kind, OpenKind::Claim(_)));
-        let others = self
-            .members()
-            .iter()
-            .map(|member| member.node)
-            .filter(|peer| *peer != node);
+        let parked = self.calls.values().filter(|open| matches!(open.kind, OpenKind::Claim(_)));
+        let others = self.members().iter().map(|member| member.node).filter(|peer| *peer != node);
         NodeStatus {
             node,
             cluster: self.config.cluster,
-            shards: self
-                .seats
-                .iter()
-                .map(|seat| self.shard_status(seat))
-                .collect(),
+            shards: self.seats.iter().map(|seat| self.shard_status(seat)).collect(),
             peers: others.map(|peer| self.peer_status(peer, now)).collect(),
             members: self.members().to_vec(),
             clock_offset_ms: now.wall_ms as i64 - median,
@@ -154,9 +143,7 @@ impl Replica {
         PeerStatus {
             node: peer,
             connected: known.up,
-            heard_ms_ago: known
-                .heard_ms
-                .map(|heard| now.mono_ms.saturating_sub(heard)),
+            heard_ms_ago: known.heard_ms.map(|heard| now.mono_ms.saturating_sub(heard)),
             clock_offset_ms: self.clocks.offset(peer, now),
         }
     }

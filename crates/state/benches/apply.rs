@@ -14,25 +14,15 @@ use ikada_state::{
 const BATCH_ORDERS: usize = 256;
 
 fn order(request: Option<String>, command: Command) -> Order {
-    let key = |id: String| RequestKey {
-        id: RequestId::parse(&id).expect("request id"),
-        item: 0,
-    };
-    Order {
-        namespace: Namespace::default(),
-        request: request.map(key),
-        command,
-    }
+    let key = |id: String| RequestKey { id: RequestId::parse(&id).expect("request id"), item: 0 };
+    Order { namespace: Namespace::default(), request: request.map(key), command }
 }
 
 fn enqueue(number: usize, with_request: bool) -> Order {
     let id = TaskId::parse(&format!("task-{number:024x}")).expect("task id");
     let queue = QueueName::parse("default").expect("queue name");
     let request = with_request.then(|| format!("request-{number}"));
-    order(
-        request,
-        Command::Enqueue(Enqueue::new(id, queue, vec![7u8; 100])),
-    )
+    order(request, Command::Enqueue(Enqueue::new(id, queue, vec![7u8; 100])))
 }
 
 fn claim() -> Order {
@@ -48,15 +38,7 @@ fn claim() -> Order {
 fn complete(id: TaskId, fence: Fence) -> Order {
     let worker = WorkerId::parse("worker-1").expect("worker id");
     let result = Some(vec![1u8; 16].into());
-    order(
-        None,
-        Command::Complete(Complete {
-            id,
-            fence,
-            worker,
-            result,
-        }),
-    )
+    order(None, Command::Complete(Complete { id, fence, worker, result }))
 }
 
 struct Run {
@@ -66,21 +48,12 @@ struct Run {
 
 impl Run {
     fn new() -> Run {
-        Run {
-            shard: Shard::genesis_with(0, 1, &[], Limits::default()),
-            index: 0,
-        }
+        Run { shard: Shard::genesis_with(0, 1, &[], Limits::default()), index: 0 }
     }
 
     fn apply(&mut self, entry: &[u8]) -> Vec<Reply> {
         self.index += 1;
-        let applied = self.shard.apply(
-            Lsn {
-                term: 1,
-                index: self.index,
-            },
-            entry,
-        );
+        let applied = self.shard.apply(Lsn { term: 1, index: self.index }, entry);
         applied.replies
     }
 }
@@ -141,11 +114,7 @@ fn lifecycle(label: &str, tasks: usize, with_request: bool) {
         entries.iter().for_each(|entry| drop(run.apply(entry)));
     });
     let commands = 3 * tasks;
-    println!(
-        "{:<40} {:>12.0} commands/s",
-        "  together",
-        commands as f64 / seconds
-    );
+    println!("{:<40} {:>12.0} commands/s", "  together", commands as f64 / seconds);
 }
 
 /// All three verbs in turn on a queue that stays short, as on a healthy cluster.
@@ -174,9 +143,7 @@ fn steady(tasks: usize, with_request: bool) {
             let Reply::Claimed { tasks } = reply else {
                 continue;
             };
-            tasks
-                .into_iter()
-                .for_each(|grant| builder.push(&complete(grant.id, grant.fence)));
+            tasks.into_iter().for_each(|grant| builder.push(&complete(grant.id, grant.fence)));
         }
         timed(&mut run, &builder.finish(1), &mut seconds[2]);
     }
@@ -211,31 +178,15 @@ fn memory(label: &str, tasks: usize, with_request: bool) {
     println!("{label:<40} {used:>12} bytes/task");
     let start = Instant::now();
     let frozen = run.shard.freeze();
-    println!(
-        "{:<40} {:>12.3} ms",
-        "  freeze",
-        start.elapsed().as_secs_f64() * 1e3
-    );
+    println!("{:<40} {:>12.3} ms", "  freeze", start.elapsed().as_secs_f64() * 1e3);
     let start = Instant::now();
     let bytes: usize = frozen.chunks().map(|chunk| chunk.len()).sum();
     let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "{:<40} {:>12.0} MiB/s",
-        "  snapshot",
-        bytes as f64 / seconds / f64::from(1 << 20)
-    );
+    println!("{:<40} {:>12.0} MiB/s", "  snapshot", bytes as f64 / seconds / f64::from(1 << 20));
     let start = Instant::now();
     let restored = Shard::restore(frozen.chunks()).expect("restore");
-    println!(
-        "{:<40} {:>12.3} s",
-        "  write and restore",
-        start.elapsed().as_secs_f64()
-    );
-    assert_eq!(
-        restored.hash(),
-        run.shard.hash(),
-        "the restored state is the same"
-    );
+    println!("{:<40} {:>12.3} s", "  write and restore", start.elapsed().as_secs_f64());
+    assert_eq!(restored.hash(), run.shard.hash(), "the restored state is the same");
 }
 
 fn main() {
@@ -250,10 +201,7 @@ fn main() {
     // In a process of its own, since freed memory stays with this one.
     let child = std::env::current_exe()
         .and_then(|program| std::process::Command::new(program).arg("--memory").status());
-    assert!(
-        child.is_ok_and(|status| status.success()),
-        "the second measurement ran"
-    );
+    assert!(child.is_ok_and(|status| status.success()), "the second measurement ran");
     lifecycle("deep", 500_000, false);
     lifecycle("deep with request ids", 500_000, true);
     steady(1_000_000, false);

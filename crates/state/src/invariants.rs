@@ -24,14 +24,7 @@ fn expect(
     name: &'static str,
     found: impl FnOnce() -> String,
 ) -> Result<(), Violation> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Violation {
-            name,
-            found: found(),
-        })
-    }
+    if holds { Ok(()) } else { Err(Violation { name, found: found() }) }
 }
 
 /// A named rule.
@@ -75,22 +68,15 @@ pub fn accounting(shard: &Shard) -> Result<(), Violation> {
 /// Q5: a task has at most one live claim, and it is the newest one.
 pub fn one_live_claim(shard: &Shard) -> Result<(), Violation> {
     for (_, task) in shard.core.tasks.iter() {
-        let attempts = task
-            .history
-            .iter()
-            .flat_map(|history| history.earlier.iter().chain([&history.newest]));
+        let attempts =
+            task.history.iter().flat_map(|history| history.earlier.iter().chain([&history.newest]));
         let running = attempts.filter(|attempt| attempt.outcome == AttemptOutcome::Running);
         let live: Vec<Fence> = running.map(|attempt| attempt.fence).collect();
         let holds = match task.state {
             TaskState::Claimed => live == [task.fence],
             _ => live.is_empty(),
         };
-        let found = || {
-            format!(
-                "task {} is {:?} with live fences {live:?}",
-                task.id, task.state
-            )
-        };
+        let found = || format!("task {} is {:?} with live fences {live:?}", task.id, task.state);
         expect(holds, "one_live_claim", found)?;
     }
     Ok(())
@@ -118,10 +104,8 @@ pub fn fence_bounds(shard: &Shard) -> Result<(), Violation> {
 pub fn attempts_bounded(shard: &Shard) -> Result<(), Violation> {
     let kept_max = shard.core.limits.attempts_kept_max.max(1) as usize;
     for (_, task) in shard.core.tasks.iter() {
-        let attempts = task
-            .history
-            .iter()
-            .flat_map(|history| history.earlier.iter().chain([&history.newest]));
+        let attempts =
+            task.history.iter().flat_map(|history| history.earlier.iter().chain([&history.newest]));
         let kept: Vec<AttemptOutcome> = attempts.map(|attempt| attempt.outcome).collect();
         let uncounted = |outcome: &&AttemptOutcome| **outcome != AttemptOutcome::Unclaimed;
         let counted = kept.iter().filter(uncounted).count();
@@ -133,11 +117,7 @@ pub fn attempts_bounded(shard: &Shard) -> Result<(), Violation> {
         };
         expect(task.attempt <= task.max_attempts, "attempts_bounded", found)?;
         expect(kept.len() <= kept_max, "attempts_bounded", found)?;
-        expect(
-            usize::from(task.attempt) >= counted,
-            "attempts_bounded",
-            found,
-        )?;
+        expect(usize::from(task.attempt) >= counted, "attempts_bounded", found)?;
         let complete = kept.len() < kept_max;
         let exact = usize::from(task.attempt) == counted;
         expect(!complete || exact, "attempts_bounded", found)?;
@@ -152,39 +132,17 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
     // Results are checked one by one and only finished tasks carry them.
     let pairs = [
         ("pending tasks", pending, limits.pending_tasks_max),
-        (
-            "pending bytes",
-            sizes.pending_bytes,
-            limits.pending_bytes_max,
-        ),
+        ("pending bytes", sizes.pending_bytes, limits.pending_bytes_max),
         ("finished tasks", sizes.finished, limits.finished_tasks_max),
-        (
-            "finished bytes",
-            sizes.finished_bytes,
-            limits.finished_bytes_max,
-        ),
+        ("finished bytes", sizes.finished_bytes, limits.finished_bytes_max),
         ("queues", sizes.queues, 2 * u64::from(limits.queues_max)),
-        (
-            "submit window",
-            sizes.submits,
-            u64::from(limits.submit_window_max),
-        ),
-        (
-            "claim window",
-            sizes.claims,
-            u64::from(limits.claim_window_max),
-        ),
-        (
-            "remembered grants",
-            shard.index.claim_weight,
-            limits.claim_marks_max,
-        ),
+        ("submit window", sizes.submits, u64::from(limits.submit_window_max)),
+        ("claim window", sizes.claims, u64::from(limits.claim_window_max)),
+        ("remembered grants", shard.index.claim_weight, limits.claim_marks_max),
         ("outbox", sizes.outbox, u64::from(limits.outbox_max)),
     ];
     for (what, size, size_max) in pairs {
-        expect(size <= size_max, "bounded", || {
-            format!("{what}: {size} exceeds {size_max}")
-        })?;
+        expect(size <= size_max, "bounded", || format!("{what}: {size} exceeds {size_max}"))?;
     }
     Ok(())
 }
@@ -193,55 +151,23 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
 pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     let (kept, derived) = (&shard.index, Index::derive(&shard.core));
     let same = |holds: bool, what: &'static str| {
-        expect(holds, "indexes_match", || {
-            format!("{what} differs from the records")
-        })
+        expect(holds, "indexes_match", || format!("{what} differs from the records"))
     };
     same(kept.lines == derived.lines, "a queue's line")?;
     same(kept.scheduled == derived.scheduled, "the scheduled line")?;
     same(kept.finished == derived.finished, "the finished line")?;
-    same(
-        kept.claimed.iter().eq(derived.claimed.iter()),
-        "the set of live claims",
-    )?;
-    same(
-        kept.free.first() == derived.free.first(),
-        "the lowest free slot",
-    )?;
-    same(
-        kept.free.len() == derived.free.len(),
-        "the set of free slots",
-    )?;
-    same(
-        kept.pending_bytes == derived.pending_bytes,
-        "the sum of pending bytes",
-    )?;
-    same(
-        kept.finished_bytes == derived.finished_bytes,
-        "the sum of finished bytes",
-    )?;
-    same(
-        kept.claim_weight == derived.claim_weight,
-        "the number of remembered grants",
-    )?;
-    same(
-        kept.task_names.len() == shard.core.tasks.len(),
-        "the number of task names",
-    )?;
-    same(
-        kept.submits.len() == shard.core.submits.len(),
-        "the number of request keys",
-    )?;
-    same(
-        kept.claims.len() == shard.core.claims.len(),
-        "the number of claim keys",
-    )?;
+    same(kept.claimed.iter().eq(derived.claimed.iter()), "the set of live claims")?;
+    same(kept.free.first() == derived.free.first(), "the lowest free slot")?;
+    same(kept.free.len() == derived.free.len(), "the set of free slots")?;
+    same(kept.pending_bytes == derived.pending_bytes, "the sum of pending bytes")?;
+    same(kept.finished_bytes == derived.finished_bytes, "the sum of finished bytes")?;
+    same(kept.claim_weight == derived.claim_weight, "the number of remembered grants")?;
+    same(kept.task_names.len() == shard.core.tasks.len(), "the number of task names")?;
+    same(kept.submits.len() == shard.core.submits.len(), "the number of request keys")?;
+    same(kept.claims.len() == shard.core.claims.len(), "the number of claim keys")?;
     for (slot, task) in shard.core.tasks.iter() {
         let namespace = &shard.core.queues[task.queue as usize].namespace;
-        same(
-            shard.find_task(namespace, &task.id) == Some(slot),
-            "the table of task names",
-        )?;
+        same(shard.find_task(namespace, &task.id) == Some(slot), "the table of task names")?;
     }
     for (queue, record) in shard.core.queues.iter().enumerate() {
         let found = shard.find_queue(&record.namespace, &record.name);
@@ -253,9 +179,7 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
 /// The state hash kept along the way equals a recomputation from the records.
 pub fn hash_matches(shard: &Shard) -> Result<(), Violation> {
     let (kept, computed) = (shard.core.hash, recompute(&shard.core));
-    expect(kept == computed, "hash_matches", || {
-        format!("kept {kept:?}, computed {computed:?}")
-    })
+    expect(kept == computed, "hash_matches", || format!("kept {kept:?}, computed {computed:?}"))
 }
 
 fn recompute(core: &Core) -> StateHash {
@@ -279,10 +203,7 @@ fn recompute(core: &Core) -> StateHash {
         hash.add(digest_record(RecordKind::OutboxItem, item));
     }
     for (source, applied) in &core.inbox {
-        let inbox = Inbox {
-            source: *source,
-            applied: *applied,
-        };
+        let inbox = Inbox { source: *source, applied: *applied };
         hash.add(digest_record(RecordKind::Inbox, &inbox));
     }
     for member in &core.members {

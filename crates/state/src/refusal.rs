@@ -68,10 +68,7 @@ impl RefusalCode {
     /// Whether the same order may succeed later without any change by its sender. Such refusals are
     /// not remembered, so that a retry under the same request id is judged afresh.
     pub fn is_transient(self) -> bool {
-        matches!(
-            self,
-            Self::QueueFull | Self::TooManyQueues | Self::OutboxFull | Self::OutboxGap
-        )
+        matches!(self, Self::QueueFull | Self::TooManyQueues | Self::OutboxFull | Self::OutboxGap)
     }
 }
 

@@ -21,10 +21,7 @@ fn claims_go_by_priority_then_order() {
     let grants = world.take(3);
     assert_eq!(ids(&grants), ["high", "mid1", "mid2"]);
     assert!(grants.windows(2).all(|pair| pair[0].fence < pair[1].fence));
-    assert_eq!(
-        (grants[0].attempt, grants[0].max_attempts, grants[0].ttl_ms),
-        (1, 5, 30_000)
-    );
+    assert_eq!((grants[0].attempt, grants[0].max_attempts, grants[0].ttl_ms), (1, 5, 30_000));
     assert_eq!(&grants[0].payload[..], b"high");
     assert_eq!(ids(&world.take(9)), ["low"]);
     assert!(world.take(9).is_empty());
@@ -41,10 +38,7 @@ fn claims_take_turns_over_queues() {
     else {
         panic!("not claimed")
     };
-    let of_a = tasks
-        .iter()
-        .filter(|grant| grant.queue.as_str() == "a")
-        .count();
+    let of_a = tasks.iter().filter(|grant| grant.queue.as_str() == "a").count();
     assert_eq!((tasks.len(), of_a), (6, 3));
     // One at a time: neither queue is starved.
     let mut firsts = Vec::new();
@@ -79,16 +73,9 @@ fn a_resent_claim_returns_the_same_grants() {
     let first = world.one(ask());
     let mut world = world.reload();
     assert_eq!(world.one(ask()), first);
-    let Reply::Claimed { tasks } = first else {
-        panic!("not claimed")
-    };
+    let Reply::Claimed { tasks } = first else { panic!("not claimed") };
     assert_eq!(world.run(complete(&tasks[0], "w")), Reply::Completed);
-    assert_eq!(
-        world.one(ask()),
-        Reply::Claimed {
-            tasks: vec![tasks[1].clone()]
-        }
-    );
+    assert_eq!(world.one(ask()), Reply::Claimed { tasks: vec![tasks[1].clone()] });
     let other = requested("c", Command::Claim(claim("w", &["q"], 1)));
     assert_eq!(world.one(other), refused(RefusalCode::IdempotencyConflict));
     assert_eq!(world.state("c"), TaskState::Ready);

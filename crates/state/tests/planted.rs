@@ -20,10 +20,7 @@ fn apply(shard: &mut Shard, command: Command) -> Reply {
     builder.push(&order(command));
     let index = shard.applied().index + 1;
     let time_ms = shard.time_ms();
-    shard
-        .apply(Lsn { term: 1, index }, &builder.finish(time_ms))
-        .replies
-        .remove(0)
+    shard.apply(Lsn { term: 1, index }, &builder.finish(time_ms)).replies.remove(0)
 }
 
 fn claimed() -> (World, Grant) {
@@ -36,17 +33,9 @@ fn claimed() -> (World, Grant) {
 #[test]
 fn fences_can_be_ignored() {
     let (mut world, grant) = claimed();
-    let expire = Command::Expire(Expire {
-        id: grant.id.clone(),
-        fence: Fence(99),
-    });
+    let expire = Command::Expire(Expire { id: grant.id.clone(), fence: Fence(99) });
     let reply = with(Bug::ExpireUnfenced, || world.run(expire));
-    assert_eq!(
-        reply,
-        Reply::Expired {
-            next: FailNext::Ready
-        }
-    );
+    assert_eq!(reply, Reply::Expired { next: FailNext::Ready });
     world.take(1);
     let reply = with(Bug::CompleteStaleFence, || world.run(complete(&grant, "w")));
     assert_eq!(reply, Reply::Completed);
@@ -55,12 +44,9 @@ fn fences_can_be_ignored() {
 #[test]
 fn a_cancel_can_lose() {
     let (mut world, grant) = claimed();
-    world.run(Command::Cancel(Cancel {
-        id: grant.id.clone(),
-    }));
-    let reply = with(Bug::CancelLosesToCompletion, || {
-        apply(&mut world.shard, complete(&grant, "w"))
-    });
+    world.run(Command::Cancel(Cancel { id: grant.id.clone() }));
+    let reply =
+        with(Bug::CancelLosesToCompletion, || apply(&mut world.shard, complete(&grant, "w")));
     assert_eq!(reply, Reply::Completed);
     assert!(invariants::accounting(&world.shard).is_err());
 }
@@ -106,19 +92,10 @@ fn instances_can_differ() {
 fn retention_can_remove_the_living() {
     let (mut world, grant) = claimed();
     world.add("b");
-    let change = QueueChange {
-        retention_count: Some(0),
-        ..QueueChange::default()
-    };
-    let set = SetQueue {
-        queue: queue("q"),
-        change,
-        expected_version: None,
-    };
+    let change = QueueChange { retention_count: Some(0), ..QueueChange::default() };
+    let set = SetQueue { queue: queue("q"), change, expected_version: None };
     world.run(Command::SetQueue(set));
-    with(Bug::RetentionRemovesLive, || {
-        apply(&mut world.shard, complete(&grant, "w"))
-    });
+    with(Bug::RetentionRemovesLive, || apply(&mut world.shard, complete(&grant, "w")));
     assert!(invariants::accounting(&world.shard).is_err());
 }
 
@@ -126,53 +103,23 @@ fn retention_can_remove_the_living() {
 fn messages_can_be_applied_twice() {
     let mut away = World::of(Shard::genesis(1, 2, &[]));
     let deliver = |sequence, version, paused| {
-        let settings = QueueSettings {
-            version,
-            paused,
-            ..QueueSettings::default()
-        };
+        let settings = QueueSettings { version, paused, ..QueueSettings::default() };
         let (namespace, queue) = (Namespace::default(), queue("q"));
-        let message = Message::QueueSettings {
-            namespace,
-            queue,
-            settings,
-        };
-        Command::Deliver(Deliver {
-            source: 0,
-            sequence,
-            message,
-        })
+        let message = Message::QueueSettings { namespace, queue, settings };
+        Command::Deliver(Deliver { source: 0, sequence, message })
     };
     away.run(deliver(1, 1, true));
     away.run(deliver(2, 2, false));
     with(Bug::OutboxAppliedTwice, || away.run(deliver(1, 1, true)));
-    assert!(
-        away.shard
-            .queue(&Namespace::default(), &queue("q"))
-            .unwrap()
-            .settings
-            .paused
-    );
+    assert!(away.shard.queue(&Namespace::default(), &queue("q")).unwrap().settings.paused);
 }
 
 #[test]
 fn a_paused_queue_can_drop_tasks() {
     let mut world = World::new();
-    let change = QueueChange {
-        paused: Some(true),
-        ..QueueChange::default()
-    };
-    let set = SetQueue {
-        queue: queue("q"),
-        change,
-        expected_version: None,
-    };
+    let change = QueueChange { paused: Some(true), ..QueueChange::default() };
+    let set = SetQueue { queue: queue("q"), change, expected_version: None };
     world.run(Command::SetQueue(set));
     with(Bug::PausedEnqueueDropped, || world.add("a"));
-    assert!(
-        world
-            .shard
-            .task(&Namespace::default(), &task_id("a"))
-            .is_none()
-    );
+    assert!(world.shard.task(&Namespace::default(), &task_id("a")).is_none());
 }

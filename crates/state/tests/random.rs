@@ -10,10 +10,7 @@ use proptest::prelude::*;
 type Step = (u8, u8, u8, u16);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(
-        (any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>()),
-        1..120,
-    )
+    prop::collection::vec((any::<u8>(), any::<u8>(), any::<u8>(), any::<u16>()), 1..120)
 }
 
 fn enqueue_of(a: u8, b: u8, c: u16) -> Enqueue {
@@ -29,23 +26,14 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     let id = task_id(&format!("t{}", a % 24));
     let view = shard.task(&Namespace::default(), &id);
     let current = view.map_or(0, |view| view.fence.0);
-    let fence = Fence(if b.is_multiple_of(6) {
-        u64::from(c % 40)
-    } else {
-        current
-    });
+    let fence = Fence(if b.is_multiple_of(6) { u64::from(c % 40) } else { current });
     let name = if b.is_multiple_of(11) { "v" } else { "w" };
     let command = match kind % 16 {
         0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
         5..=7 => Command::Claim(claim(name, &["q", "p", "none"], u32::from(b % 5))),
         8 | 9 => {
             let result = Some(vec![a; usize::from(b)].into());
-            Command::Complete(Complete {
-                id,
-                fence,
-                worker: worker(name),
-                result,
-            })
+            Command::Complete(Complete { id, fence, worker: worker(name), result })
         }
         10 | 11 => Command::Fail(Fail {
             id,
@@ -68,27 +56,15 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
                 ..QueueChange::default()
             };
             let line = queue(["q", "p"][usize::from(b % 2)]);
-            Command::SetQueue(SetQueue {
-                queue: line,
-                change,
-                expected_version: None,
-            })
+            Command::SetQueue(SetQueue { queue: line, change, expected_version: None })
         }
     };
     let request = (c % 5 > 2).then(|| key(&format!("r{}", c % 64)));
-    Order {
-        namespace: Namespace::default(),
-        request,
-        command,
-    }
+    Order { namespace: Namespace::default(), request, command }
 }
 
 fn small_world() -> World {
-    let limits = Limits {
-        pending_tasks_max: 18,
-        finished_tasks_max: 6,
-        ..limits_small()
-    };
+    let limits = Limits { pending_tasks_max: 18, finished_tasks_max: 6, ..limits_small() };
     World::with(limits)
 }
 
@@ -170,12 +146,7 @@ fn full_world() -> World {
     let mut world = World::of(Shard::genesis_with(
         0,
         3,
-        &[Member {
-            node: 1,
-            incarnation: 1,
-            peer_addr: "p".into(),
-            client_addr: "c".into(),
-        }],
+        &[Member { node: 1, incarnation: 1, peer_addr: "p".into(), client_addr: "c".into() }],
         limits_small(),
     ));
     let mut number = 1u32;
@@ -205,10 +176,7 @@ fn flipped_bytes_in_an_entry_are_refused_alike_everywhere() {
             let mut broken = entry.clone();
             broken[place] ^= flip;
             let (mut one, mut other) = (world.shard.clone(), restored.shard.clone());
-            let lsn = Lsn {
-                term: 9,
-                index: one.applied().index + 1,
-            };
+            let lsn = Lsn { term: 9, index: one.applied().index + 1 };
             let applied = one.apply(lsn, &broken);
             assert_eq!(applied, other.apply(lsn, &broken));
             assert_eq!(one.hash(), other.hash());
@@ -269,12 +237,7 @@ fn a_frozen_state_does_not_change() {
     let frozen = world.shard.freeze();
     let (applied, hash) = (frozen.applied(), frozen.hash());
     for number in 0..100u8 {
-        let step = (
-            number,
-            number.wrapping_mul(3),
-            number.wrapping_mul(5),
-            3 + u16::from(number),
-        );
+        let step = (number, number.wrapping_mul(3), number.wrapping_mul(5), 3 + u16::from(number));
         let order = order_of(&world.shard, step);
         world.one(order);
     }

@@ -10,19 +10,10 @@ fn enqueue_is_idempotent_by_id_and_body() {
     let mut world = World::new();
     world.add("a");
     let same = world.run(Command::Enqueue(enqueue("a", "q")));
-    assert_eq!(
-        same,
-        Reply::Enqueued {
-            id: task_id("a"),
-            created: false
-        }
-    );
+    assert_eq!(same, Reply::Enqueued { id: task_id("a"), created: false });
     let mut other = enqueue("a", "q");
     other.priority = Some(5);
-    assert_eq!(
-        world.run(Command::Enqueue(other)),
-        refused(RefusalCode::Conflict)
-    );
+    assert_eq!(world.run(Command::Enqueue(other)), refused(RefusalCode::Conflict));
     assert_eq!(world.shard.sizes().ready, 1);
 }
 
@@ -31,29 +22,17 @@ fn enqueue_is_idempotent_by_id_and_body() {
 fn a_request_id_returns_the_first_reply() {
     let mut world = World::new();
     let first = world.one(requested("r", Command::Enqueue(enqueue("a", "q"))));
-    assert_eq!(
-        world.one(requested("r", Command::Enqueue(enqueue("a", "q")))),
-        first
-    );
+    assert_eq!(world.one(requested("r", Command::Enqueue(enqueue("a", "q")))), first);
     let mut world = world.reload();
-    assert_eq!(
-        world.one(requested("r", Command::Enqueue(enqueue("a", "q")))),
-        first
-    );
+    assert_eq!(world.one(requested("r", Command::Enqueue(enqueue("a", "q")))), first);
     let conflict = refused(RefusalCode::IdempotencyConflict);
-    assert_eq!(
-        world.one(requested("r", Command::Enqueue(enqueue("b", "q")))),
-        conflict
-    );
+    assert_eq!(world.one(requested("r", Command::Enqueue(enqueue("b", "q")))), conflict);
     let cancel = Command::Cancel(Cancel { id: task_id("a") });
     assert_eq!(world.one(requested("r", cancel.clone())), conflict);
     assert_eq!(world.one(requested("c", cancel.clone())), Reply::Cancelled);
     assert_eq!(world.one(requested("c", cancel.clone())), Reply::Cancelled);
     assert_eq!(world.run(cancel), refused(RefusalCode::TaskFinished));
-    let recorded = world
-        .shard
-        .request(&Namespace::default(), &key("r"))
-        .unwrap();
+    let recorded = world.shard.request(&Namespace::default(), &key("r")).unwrap();
     assert_eq!(recorded.outcome, Outcome::Enqueued { created: true });
     assert_eq!(world.shard.request(&Namespace::default(), &key("x")), None);
 }
@@ -61,38 +40,21 @@ fn a_request_id_returns_the_first_reply() {
 // TQ-22: the window holds by count and by time, and a refusal for lack of room is not remembered.
 #[test]
 fn the_submit_window_is_bounded() {
-    let mut world = World::with(Limits {
-        submit_window_max: 3,
-        ..limits_small()
-    });
+    let mut world = World::with(Limits { submit_window_max: 3, ..limits_small() });
     for number in 0..5 {
         let id = format!("t{number}");
         world.one(requested(&id, Command::Enqueue(enqueue(&id, "q"))));
     }
-    let seen = |world: &World, id| {
-        world
-            .shard
-            .request(&Namespace::default(), &key(id))
-            .is_some()
-    };
+    let seen = |world: &World, id| world.shard.request(&Namespace::default(), &key(id)).is_some();
     assert!(!seen(&world, "t1") && seen(&world, "t2"));
     world.tick(100_001);
     assert!(!seen(&world, "t4"));
-    let mut world = World::with(Limits {
-        pending_tasks_max: 1,
-        ..limits_small()
-    });
+    let mut world = World::with(Limits { pending_tasks_max: 1, ..limits_small() });
     world.add("a");
     let retry = requested("r", Command::Enqueue(enqueue("b", "q")));
     assert_eq!(world.one(retry.clone()), refused(RefusalCode::QueueFull));
     world.run(Command::Cancel(Cancel { id: task_id("a") }));
-    assert_eq!(
-        world.one(retry),
-        Reply::Enqueued {
-            id: task_id("b"),
-            created: true
-        }
-    );
+    assert_eq!(world.one(retry), Reply::Enqueued { id: task_id("b"), created: true });
 }
 
 // X5: the same id in two namespaces is two tasks.
@@ -101,26 +63,13 @@ fn namespaces_do_not_meet() {
     let mut world = World::new();
     world.add("a");
     let other = Namespace::parse("other").unwrap();
-    let foreign = |command| Order {
-        namespace: other.clone(),
-        request: None,
-        command,
-    };
+    let foreign = |command| Order { namespace: other.clone(), request: None, command };
     let reply = world.one(foreign(Command::Enqueue(enqueue("a", "q"))));
-    assert_eq!(
-        reply,
-        Reply::Enqueued {
-            id: task_id("a"),
-            created: true
-        }
-    );
+    assert_eq!(reply, Reply::Enqueued { id: task_id("a"), created: true });
     let grant = world.take(9).remove(0);
     let reply = world.one(foreign(complete(&grant, "w")));
     assert_eq!(reply, refused(RefusalCode::StaleFence));
-    let filter = TaskFilter {
-        namespace: Some(other),
-        ..TaskFilter::default()
-    };
+    let filter = TaskFilter { namespace: Some(other), ..TaskFilter::default() };
     assert_eq!(world.shard.tasks(&filter, None, 10).tasks.len(), 1);
 }
 
@@ -140,10 +89,7 @@ fn listings_come_in_pages() {
     found.sort();
     found.dedup();
     assert_eq!(found.len(), 10);
-    let ready = TaskFilter {
-        state: Some(TaskState::Done),
-        ..TaskFilter::default()
-    };
+    let ready = TaskFilter { state: Some(TaskState::Done), ..TaskFilter::default() };
     assert!(world.shard.tasks(&ready, None, 3).tasks.is_empty());
 }
 
@@ -170,13 +116,7 @@ fn live_claims_can_be_listed_and_found() {
     let world = world.reload();
     let claims: Vec<ClaimView> = world.shard.claims().collect();
     assert_eq!(claims.len(), 1);
-    assert_eq!(
-        (claims[0].id.as_str(), claims[0].fence),
-        ("b", grants[1].fence)
-    );
-    assert_eq!(
-        world.shard.claim_at(claims[0].slot, claims[0].fence),
-        Some(claims[0].clone())
-    );
+    assert_eq!((claims[0].id.as_str(), claims[0].fence), ("b", grants[1].fence));
+    assert_eq!(world.shard.claim_at(claims[0].slot, claims[0].fence), Some(claims[0].clone()));
     assert_eq!(world.shard.claim_at(claims[0].slot, Fence(0)), None);
 }

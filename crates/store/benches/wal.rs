@@ -12,21 +12,13 @@ fn cpu_us() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |parts| parts.1);
     let fields = after_name.split_whitespace().skip(11).take(2);
-    fields
-        .filter_map(|ticks| ticks.parse::<u64>().ok())
-        .sum::<u64>()
-        * 10_000
+    fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * 10_000
 }
 
 fn run(shards: u16, batch: usize, entries: usize, sync_each: bool) -> std::io::Result<()> {
     let folder = std::env::temp_dir().join(format!("ikada-wal-bench-{}", std::process::id()));
     let disk = RealDisk::open(&folder)?;
-    let identity = Identity {
-        cluster: 1,
-        node: 1,
-        incarnation: 1,
-        name: "bench".into(),
-    };
+    let identity = Identity { cluster: 1, node: 1, incarnation: 1, name: "bench".into() };
     let opened = Log::open(disk, &identity, LogOptions::default());
     let (mut log, _) = opened.map_err(std::io::Error::other)?;
     let data = Bytes::from(vec![7; 100]);
@@ -40,14 +32,7 @@ fn run(shards: u16, batch: usize, entries: usize, sync_each: bool) -> std::io::R
             let index = next[usize::from(shard)];
             next[usize::from(shard)] += 1;
             let (data, context) = (data.clone(), Bytes::new());
-            records.push(Record::Entry {
-                shard,
-                term: 1,
-                index,
-                kind: 0,
-                data,
-                context,
-            });
+            records.push(Record::Entry { shard, term: 1, index, kind: 0, data, context });
         }
         log.append(&records).map_err(std::io::Error::other)?;
         if sync_each {
@@ -63,11 +48,7 @@ fn run(shards: u16, batch: usize, entries: usize, sync_each: bool) -> std::io::R
     log.sync().map_err(std::io::Error::other)?;
     let (seconds, used) = (clock.elapsed().as_secs_f64(), cpu_us() - cpu);
     let count = (entries / batch * batch) as f64;
-    let mode = if sync_each {
-        "sync per batch"
-    } else {
-        "one sync"
-    };
+    let mode = if sync_each { "sync per batch" } else { "one sync" };
     println!(
         "{shards:>2} shards, batch {batch:>4}, {mode:<14}: {:>9.0} entries/s, {:.2} us CPU per entry, {} syncs",
         count / seconds,

@@ -87,11 +87,7 @@ impl Identity {
         ];
         for (what, found, expected) in facts {
             if found != expected {
-                return Err(IdentityError::Mismatch {
-                    what,
-                    found,
-                    expected,
-                });
+                return Err(IdentityError::Mismatch { what, found, expected });
             }
         }
         Ok(())
@@ -133,12 +129,7 @@ impl Identity {
             let length = reader.u32()? as usize;
             let (cluster, node, incarnation) = (reader.u64()?, reader.u64()?, reader.u64()?);
             let name = String::from_utf8(reader.bytes(length)?.to_vec()).ok()?;
-            (reader.remaining() == 0).then_some(Identity {
-                cluster,
-                node,
-                incarnation,
-                name,
-            })
+            (reader.remaining() == 0).then_some(Identity { cluster, node, incarnation, name })
         })();
         fields.ok_or(Damaged("fields"))
     }
@@ -150,12 +141,7 @@ mod tests {
     use crate::disk::SimDisk;
 
     fn sample() -> Identity {
-        Identity {
-            cluster: 7,
-            node: 2,
-            incarnation: 99,
-            name: "blue".into(),
-        }
+        Identity { cluster: 7, node: 2, incarnation: 99, name: "blue".into() }
     }
 
     #[test]
@@ -173,15 +159,9 @@ mod tests {
         // F-16, F-17
         let disk = SimDisk::new();
         sample().store(&disk).unwrap();
-        let wiped = Identity {
-            incarnation: 100,
-            ..sample()
-        };
+        let wiped = Identity { incarnation: 100, ..sample() };
         let text = wiped.store(&disk).unwrap_err().to_string();
-        assert!(
-            text.contains("incarnation 99") && text.contains("incarnation 100"),
-            "{text}"
-        );
+        assert!(text.contains("incarnation 99") && text.contains("incarnation 100"), "{text}");
     }
 
     #[test]
@@ -193,10 +173,7 @@ mod tests {
             assert!(Identity::decode(&bad).is_err(), "bit {bit}");
         }
         for length in 0..bytes.len() {
-            assert!(
-                Identity::decode(&bytes[..length]).is_err(),
-                "length {length}"
-            );
+            assert!(Identity::decode(&bytes[..length]).is_err(), "length {length}");
         }
     }
 }

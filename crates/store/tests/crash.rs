@@ -18,12 +18,7 @@ struct Legal {
 
 impl Legal {
     fn new() -> Legal {
-        Legal {
-            states: vec![Model::default()],
-            rewritten: 0,
-            deleted: 0,
-            torn: 0,
-        }
+        Legal { states: vec![Model::default()], rewritten: 0, deleted: 0, torn: 0 }
     }
 
     fn newest(&self) -> &Model {
@@ -47,19 +42,10 @@ fn work(disk: &SimDisk, rng: &mut fastrand::Rng, legal: &mut Legal, turns: usize
     let Ok((mut log, recovery)) = Log::open(disk.clone(), &identity(), small()) else {
         return;
     };
-    let found = Model {
-        shards: recovery.shards.clone(),
-    };
+    let found = Model { shards: recovery.shards.clone() };
     let position = legal.states.iter().rposition(|state| *state == found);
-    assert!(
-        position.is_some(),
-        "recovered a state that never was, or lost a synced one"
-    );
-    assert!(
-        recovery.quarantined.is_empty(),
-        "a crash is not damage: {:?}",
-        recovery.findings
-    );
+    assert!(position.is_some(), "recovered a state that never was, or lost a synced one");
+    assert!(recovery.quarantined.is_empty(), "a crash is not damage: {:?}", recovery.findings);
     legal.states = vec![found];
     legal.torn += u64::from(recovery.torn_bytes > 0);
     for _ in 0..turns {
@@ -73,11 +59,7 @@ fn work(disk: &SimDisk, rng: &mut fastrand::Rng, legal: &mut Legal, turns: usize
         if shard.commit > shard.start_index && rng.u8(0..4) == 0 {
             let index = shard.commit;
             let term = shard.entries[(index - shard.start_index - 1) as usize].term;
-            legal.step(&[Record::Start {
-                shard: id,
-                index,
-                term,
-            }]);
+            legal.step(&[Record::Start { shard: id, index, term }]);
             if log.purge(id, index, term).is_err() {
                 return;
             }
@@ -109,20 +91,13 @@ fn synced_work_survives_power_cuts() {
             }
             let turns = rng.usize(1..40);
             work(&disk, &mut rng, &mut legal, turns);
-            if rng.u8(0..4) == 0 {
-                disk.kill()
-            } else {
-                disk.crash(&mut rng)
-            }
+            if rng.u8(0..4) == 0 { disk.kill() } else { disk.crash(&mut rng) }
         }
         work(&disk, &mut rng, &mut legal, 1);
         (rewritten, deleted) = (rewritten + legal.rewritten, deleted + legal.deleted);
         torn += legal.torn;
     }
-    assert!(
-        rewritten > 100 && deleted > 100 && torn > 100,
-        "{rewritten} {deleted} {torn}"
-    );
+    assert!(rewritten > 100 && deleted > 100 && torn > 100, "{rewritten} {deleted} {torn}");
 }
 
 #[test]
@@ -130,9 +105,7 @@ fn an_open_may_be_interrupted_at_every_step() {
     for damaged in [false, true] {
         let (original, model) = world::sample(21, 30);
         if damaged {
-            original
-                .flip_bit("wal/00000000000000000002.log", 900, 2)
-                .unwrap();
+            original.flip_bit("wal/00000000000000000002.log", 900, 2).unwrap();
         }
         for steps in 0..60 {
             let disk = original.fork();
@@ -144,18 +117,10 @@ fn an_open_may_be_interrupted_at_every_step() {
             let (_, recovery) = Log::open(disk, &identity(), small()).expect(&what);
             world::check_honest(&model, &recovery, &what);
             if !damaged {
-                assert!(
-                    recovery.findings.is_empty(),
-                    "{what}: {:?}",
-                    recovery.findings
-                );
+                assert!(recovery.findings.is_empty(), "{what}: {:?}", recovery.findings);
             }
             if finished {
-                assert!(
-                    recovery.findings.is_empty(),
-                    "{what}: {:?}",
-                    recovery.findings
-                );
+                assert!(recovery.findings.is_empty(), "{what}: {:?}", recovery.findings);
             }
         }
     }
@@ -173,10 +138,7 @@ fn the_same_seed_gives_the_same_bytes() {
             disk.crash(&mut rng);
         }
         let bytes = |name: &str| ikada_store::Disk::read(&disk, name).unwrap();
-        disk.files()
-            .iter()
-            .map(|file| (file.0.clone(), bytes(&file.0)))
-            .collect::<Vec<_>>()
+        disk.files().iter().map(|file| (file.0.clone(), bytes(&file.0))).collect::<Vec<_>>()
     };
     assert!(run() == run());
 }
@@ -195,10 +157,7 @@ fn a_flip_after_a_power_cut_never_forgets_a_vote() {
         let files: Vec<_> = disk.files().into_iter().filter(|file| file.1 > 0).collect();
         let (name, _) = &files[rng.usize(..files.len())];
         let bytes = ikada_store::Disk::read(&disk, name).unwrap();
-        let end = bytes
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(1, |last| last as u64 + 1);
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last as u64 + 1);
         disk.flip_bit(name, rng.u64(..end), rng.u8(0..8)).unwrap();
         let Ok((_, recovery)) = Log::open(disk, &identity(), small()) else {
             refused += 1;

@@ -14,18 +14,12 @@ fn newest_segment(disk: &SimDisk) -> String {
 fn open_twice(disk: &SimDisk, what: &str) -> Result<Recovery, OpenError> {
     let (log, recovery) = Log::open(disk.clone(), &identity(), small())?;
     let damaged = recovery.shards.values().any(|shard| shard.damaged);
-    assert!(
-        !damaged || !recovery.quarantined.is_empty(),
-        "{what}: damaged, nothing kept"
-    );
+    assert!(!damaged || !recovery.quarantined.is_empty(), "{what}: damaged, nothing kept");
     drop(log);
     disk.kill();
     let (_, again) = Log::open(disk.clone(), &identity(), small()).expect(what);
     assert_eq!(again.shards, recovery.shards, "{what}: second open");
-    assert!(
-        again.findings.is_empty() && again.quarantined.is_empty(),
-        "{what}: {again:?}"
-    );
+    assert!(again.findings.is_empty() && again.quarantined.is_empty(), "{what}: {again:?}");
     Ok(recovery)
 }
 
@@ -37,10 +31,7 @@ fn a_torn_batch_is_cut_at_every_byte() {
     let name = newest_segment(&disk);
     let before = disk.read(&name).unwrap();
     let last = model.shards[&1].last_index();
-    let batch = [
-        entry(1, 90, last + 1, "never acknowledged"),
-        entry(1, 90, last + 2, "nor this"),
-    ];
+    let batch = [entry(1, 90, last + 1, "never acknowledged"), entry(1, 90, last + 2, "nor this")];
     log.append(&batch).unwrap();
     drop(log);
     let after = disk.read(&name).unwrap();
@@ -54,11 +45,7 @@ fn a_torn_batch_is_cut_at_every_byte() {
             fork.overwrite(&name, &bytes).unwrap();
             let recovery = open_twice(&fork, &format!("cut at {cut}")).unwrap();
             assert_eq!(recovery.shards, model.shards, "cut at {cut}");
-            assert!(
-                recovery.quarantined.is_empty(),
-                "cut at {cut}: {:?}",
-                recovery.findings
-            );
+            assert!(recovery.quarantined.is_empty(), "cut at {cut}: {:?}", recovery.findings);
         }
     }
     model.apply(&batch);
@@ -93,10 +80,7 @@ fn every_flipped_bit_is_harmless_or_told() {
             continue;
         }
         let bytes = disk.read(&name).unwrap();
-        let end = bytes
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |last| last as u64 + 1);
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
         // Every byte that means something, and a few of the reserved space.
         let offsets = (0..end).step_by(5).chain((end..length).step_by(1021));
         for offset in offsets {
@@ -117,11 +101,8 @@ fn two_flipped_bits_in_the_log_are_told_as_well() {
     let mut rng = fastrand::Rng::with_seed(8);
     for round in 0..700 {
         let (disk, model) = sample(100 + round % 70, 30);
-        let segments: Vec<_> = disk
-            .files()
-            .into_iter()
-            .filter(|f| f.0.starts_with("wal/"))
-            .collect();
+        let segments: Vec<_> =
+            disk.files().into_iter().filter(|f| f.0.starts_with("wal/")).collect();
         for _ in 0..2 {
             let (name, _) = &segments[rng.usize(..segments.len())];
             let bytes = disk.read(name).unwrap();
@@ -139,46 +120,26 @@ fn a_floor_stays_until_the_log_reaches_it_again() {
     let disk = SimDisk::new();
     let (mut log, _) = open(&disk);
     for index in 1..=6 {
-        let hard = Record::Hard {
-            shard: 0,
-            term: 1,
-            vote: 1,
-            commit: index - 1,
-        };
-        log.append(&[hard, entry(0, 1, index, "some text")])
-            .unwrap();
+        let hard = Record::Hard { shard: 0, term: 1, vote: 1, commit: index - 1 };
+        log.append(&[hard, entry(0, 1, index, "some text")]).unwrap();
         log.sync().unwrap();
     }
     drop(log);
     let name = newest_segment(&disk);
     let bytes = disk.read(&name).unwrap();
-    let third = bytes
-        .windows(9)
-        .enumerate()
-        .filter(|(_, w)| *w == b"some text")
-        .nth(2)
-        .unwrap()
-        .0;
+    let third = bytes.windows(9).enumerate().filter(|(_, w)| *w == b"some text").nth(2).unwrap().0;
     disk.flip_bit(&name, third as u64, 0).unwrap();
     let (mut log, recovery) = open(&disk);
     let shard = &recovery.shards[&0];
-    assert_eq!(
-        (shard.last_index(), shard.floor, shard.damaged),
-        (2, 6, true)
-    );
+    assert_eq!((shard.last_index(), shard.floor, shard.damaged), (2, 6, true));
     assert_eq!(recovery.quarantined.len(), 1);
-    log.append(&[entry(0, 2, 3, "repaired"), entry(0, 2, 4, "too")])
-        .unwrap();
+    log.append(&[entry(0, 2, 3, "repaired"), entry(0, 2, 4, "too")]).unwrap();
     log.sync().unwrap();
     drop(log);
     let (mut log, recovery) = open(&disk);
     let shard = &recovery.shards[&0];
-    assert_eq!(
-        (shard.last_index(), shard.floor, shard.damaged),
-        (4, 6, true)
-    );
-    log.append(&[entry(0, 2, 5, "and"), entry(0, 2, 6, "whole")])
-        .unwrap();
+    assert_eq!((shard.last_index(), shard.floor, shard.damaged), (4, 6, true));
+    log.append(&[entry(0, 2, 5, "and"), entry(0, 2, 6, "whole")]).unwrap();
     log.sync().unwrap();
     drop(log);
     let shard = &open(&disk).1.shards[&0];
@@ -194,15 +155,8 @@ fn an_older_copy_is_noticed() {
     let mut model = Model::default();
     let mut copies = Vec::new();
     for index in 1..=60 {
-        let batch = [
-            entry(0, 1, index, &text),
-            Record::Hard {
-                shard: 0,
-                term: 1,
-                vote: 2,
-                commit: index,
-            },
-        ];
+        let batch =
+            [entry(0, 1, index, &text), Record::Hard { shard: 0, term: 1, vote: 2, commit: index }];
         log.append(&batch).unwrap();
         log.sync().unwrap();
         model.apply(&batch);
@@ -212,10 +166,7 @@ fn an_older_copy_is_noticed() {
     drop(log);
     let last = newest_segment(&disk);
     let mut refused = 0;
-    for (name, bytes) in copies
-        .iter()
-        .filter(|(name, bytes)| disk.read(name).unwrap() != *bytes)
-    {
+    for (name, bytes) in copies.iter().filter(|(name, bytes)| disk.read(name).unwrap() != *bytes) {
         let fork = disk.fork();
         fork.overwrite(name, bytes).unwrap();
         match open_twice(&fork, name) {
@@ -227,10 +178,7 @@ fn an_older_copy_is_noticed() {
             Ok(recovery) => {
                 check_honest(&model, &recovery, name);
                 // Only marks may be missing from a copy that is not told.
-                assert!(
-                    !recovery.quarantined.is_empty() || !recovery.shards[&0].damaged,
-                    "{name}"
-                );
+                assert!(!recovery.quarantined.is_empty() || !recovery.shards[&0].damaged, "{name}");
             }
         }
     }
@@ -256,23 +204,14 @@ fn a_lost_log_beside_a_votes_file_is_refused() {
         disk.remove(&format!("wal/{name}")).unwrap();
     }
     let error = Log::open(disk, &identity(), small()).unwrap_err();
-    assert!(
-        matches!(error, OpenError::RolledBack { found: 0, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, OpenError::RolledBack { found: 0, .. }), "{error}");
 }
 
 #[test]
 fn a_vote_survives_damage_to_either_copy_but_not_to_both() {
     let disk = SimDisk::new();
     let (mut log, _) = open(&disk);
-    log.append(&[Record::Hard {
-        shard: 4,
-        term: 8,
-        vote: 2,
-        commit: 0,
-    }])
-    .unwrap();
+    log.append(&[Record::Hard { shard: 4, term: 8, vote: 2, commit: 0 }]).unwrap();
     log.sync().unwrap();
     drop(log);
     let name = newest_segment(&disk);
@@ -290,8 +229,7 @@ fn a_vote_survives_damage_to_either_copy_but_not_to_both() {
     assert_eq!((recovery.shards[&4].term, recovery.shards[&4].vote), (8, 2));
     let fork = disk.fork();
     for votes in ["votes.0", "votes.1", "votes.mark"] {
-        fork.flip_bit(votes, 70, 3)
-            .unwrap_or_else(|_| fork.flip_bit(votes, 20, 3).unwrap());
+        fork.flip_bit(votes, 70, 3).unwrap_or_else(|_| fork.flip_bit(votes, 20, 3).unwrap());
     }
     let recovery = open_twice(&fork, "votes wrecked").unwrap();
     assert_eq!((recovery.shards[&4].term, recovery.shards[&4].vote), (8, 2));

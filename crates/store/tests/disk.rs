@@ -25,24 +25,11 @@ fn names(disk: &impl Disk) {
     disk.sync_dir("folder").unwrap();
     disk.sync_dir("").unwrap();
     assert!(!disk.exists("folder/b").unwrap());
-    assert_eq!(
-        disk.open("folder/b").err().unwrap().kind(),
-        ErrorKind::NotFound
-    );
-    assert_eq!(
-        disk.remove("folder/b").unwrap_err().kind(),
-        ErrorKind::NotFound
-    );
-    assert_eq!(
-        disk.rename("folder/b", "x").unwrap_err().kind(),
-        ErrorKind::NotFound
-    );
+    assert_eq!(disk.open("folder/b").err().unwrap().kind(), ErrorKind::NotFound);
+    assert_eq!(disk.remove("folder/b").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(disk.rename("folder/b", "x").unwrap_err().kind(), ErrorKind::NotFound);
     for bad in ["", "/etc/passwd", "../up", "a/../b", "a//b", "./a"] {
-        assert_eq!(
-            disk.create(bad).err().unwrap().kind(),
-            ErrorKind::InvalidInput,
-            "{bad:?}"
-        );
+        assert_eq!(disk.create(bad).err().unwrap().kind(), ErrorKind::InvalidInput, "{bad:?}");
     }
 }
 
@@ -68,20 +55,11 @@ fn space(disk: &impl Disk) {
     file.write_at(10, b"x").unwrap();
     file.preallocate(100).unwrap();
     assert_eq!(file.len().unwrap(), 5000);
-    assert!(
-        disk.read("folder/space")
-            .unwrap()
-            .iter()
-            .filter(|b| **b != 0)
-            .eq([&b'x'])
-    );
+    assert!(disk.read("folder/space").unwrap().iter().filter(|b| **b != 0).eq([&b'x']));
     file.set_len(11).unwrap();
     file.set_len(20).unwrap();
     file.sync().unwrap();
-    assert_eq!(
-        disk.read("folder/space").unwrap()[10..],
-        *b"x\0\0\0\0\0\0\0\0\0"
-    );
+    assert_eq!(disk.read("folder/space").unwrap()[10..], *b"x\0\0\0\0\0\0\0\0\0");
 }
 
 fn replacing(disk: &impl Disk) {
@@ -114,16 +92,9 @@ fn a_crash_keeps_what_was_synced_and_may_lose_the_rest() {
         disk.sync_dir("").unwrap();
         file.write_at(0, &[2; 2048]).unwrap();
         disk.crash(&mut fastrand::Rng::with_seed(seed));
-        assert!(
-            file.write_at(0, &[3]).is_err(),
-            "handles die with the crash"
-        );
+        assert!(file.write_at(0, &[3]).is_err(), "handles die with the crash");
         let bytes = disk.read("a").unwrap();
-        assert!(
-            bytes
-                .chunks(512)
-                .all(|sector| sector.iter().all(|byte| *byte == sector[0]))
-        );
+        assert!(bytes.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
         match bytes.iter().filter(|byte| **byte == 2).count() {
             0 => lost += 1,
             2048 => kept += 1,
@@ -167,10 +138,7 @@ fn planned_faults_strike_once() {
     file.write_at(0, b"home").unwrap();
     assert_eq!(&disk.read("a").unwrap()[100..], b"stray");
     disk.set_capacity(Some(110));
-    assert_eq!(
-        file.write_at(106, b"too long").unwrap_err().kind(),
-        ErrorKind::StorageFull
-    );
+    assert_eq!(file.write_at(106, b"too long").unwrap_err().kind(), ErrorKind::StorageFull);
     disk.stop_after(1);
     file.write_at(0, b"last").unwrap();
     assert!(file.write_at(0, b"never").is_err());

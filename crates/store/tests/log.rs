@@ -21,19 +21,13 @@ fn everything_comes_back_after_a_clean_restart() {
     let disk = SimDisk::new();
     let (mut log, _) = open(&disk);
     let batch = [
-        Record::Hard {
-            shard: 1,
-            term: 2,
-            vote: 3,
-            commit: 1,
-        },
+        Record::Hard { shard: 1, term: 2, vote: 3, commit: 1 },
         entry(1, 2, 1, "one"),
         entry(1, 2, 2, "two"),
         entry(9, 5, 1, ""),
     ];
     log.append(&batch).unwrap();
-    log.append(&[entry(1, 3, 2, "two again"), entry(1, 3, 3, "three")])
-        .unwrap();
+    log.append(&[entry(1, 3, 2, "two again"), entry(1, 3, 3, "three")]).unwrap();
     log.sync().unwrap();
     let mut model = Model::default();
     model.apply(&batch);
@@ -55,70 +49,34 @@ fn one_sync_serves_all_shards() {
     log.sync().unwrap();
     log.sync().unwrap();
     assert_eq!(disk.counters().syncs - before, 1);
-    log.append(&[Record::Hard {
-        shard: 0,
-        term: 1,
-        vote: 2,
-        commit: 0,
-    }])
-    .unwrap();
+    log.append(&[Record::Hard { shard: 0, term: 1, vote: 2, commit: 0 }]).unwrap();
     log.sync().unwrap();
-    assert_eq!(
-        disk.counters().syncs - before,
-        3,
-        "the votes file is synced as well"
-    );
+    assert_eq!(disk.counters().syncs - before, 3, "the votes file is synced as well");
 }
 
 #[test]
 fn an_installed_snapshot_restarts_the_log() {
     let disk = SimDisk::new();
     let (mut log, _) = open(&disk);
-    log.append(&[
-        entry(0, 1, 1, "a"),
-        entry(0, 1, 2, "b"),
-        entry(0, 1, 3, "c"),
-    ])
-    .unwrap();
-    log.append(&[Record::Start {
-        shard: 0,
-        index: 2,
-        term: 1,
-    }])
-    .unwrap();
+    log.append(&[entry(0, 1, 1, "a"), entry(0, 1, 2, "b"), entry(0, 1, 3, "c")]).unwrap();
+    log.append(&[Record::Start { shard: 0, index: 2, term: 1 }]).unwrap();
     log.sync().unwrap();
     drop(log);
     let (mut log, recovery) = open(&disk);
-    assert_eq!(
-        recovery.shards[&0].entries.len(),
-        1,
-        "a matching entry keeps its followers"
-    );
-    log.append(&[
-        Record::Start {
-            shard: 0,
-            index: 3,
-            term: 9,
-        },
-        entry(0, 9, 4, "d"),
-    ])
-    .unwrap();
+    assert_eq!(recovery.shards[&0].entries.len(), 1, "a matching entry keeps its followers");
+    log.append(&[Record::Start { shard: 0, index: 3, term: 9 }, entry(0, 9, 4, "d")]).unwrap();
     log.sync().unwrap();
     drop(log);
     let (_, recovery) = open(&disk);
     let shard = &recovery.shards[&0];
-    assert_eq!(
-        (shard.start_index, shard.start_term, shard.entries[0].term),
-        (3, 9, 9)
-    );
+    assert_eq!((shard.start_index, shard.start_term, shard.entries[0].term), (3, 9, 9));
 }
 
 #[test]
 fn a_cold_shard_cannot_pin_old_segments() {
     let disk = SimDisk::new();
     let (mut log, _) = open(&disk);
-    log.append(&[entry(7, 1, 1, "cold one"), entry(7, 1, 2, "cold two")])
-        .unwrap();
+    log.append(&[entry(7, 1, 1, "cold one"), entry(7, 1, 2, "cold two")]).unwrap();
     let text = "x".repeat(700);
     for index in 1..400 {
         log.append(&[entry(0, 1, index, &text)]).unwrap();
@@ -126,11 +84,7 @@ fn a_cold_shard_cannot_pin_old_segments() {
         if index % 10 == 0 {
             log.purge(0, index - 2, 1).unwrap();
         }
-        assert!(
-            log.stats().bytes < 6 * small().segment_bytes,
-            "{:?}",
-            log.stats()
-        );
+        assert!(log.stats().bytes < 6 * small().segment_bytes, "{:?}", log.stats());
     }
     assert!(log.stats().rewritten_records > 0 && log.stats().deleted_segments > 20);
     let live = log.stats();
@@ -163,10 +117,7 @@ fn a_failed_sync_closes_the_log() {
     disk.fail_next_sync();
     assert!(matches!(log.sync(), Err(Fault::Io { .. })));
     assert!(matches!(log.sync(), Err(Fault::Closed)), "never retried");
-    assert!(matches!(
-        log.append(&[entry(0, 1, 2, "b")]),
-        Err(Fault::Closed)
-    ));
+    assert!(matches!(log.append(&[entry(0, 1, 2, "b")]), Err(Fault::Closed)));
 }
 
 #[test]
@@ -179,10 +130,7 @@ fn a_full_disk_is_named_and_harms_nothing() {
     disk.set_capacity(Some(used + 4_000));
     let mut index = 1;
     let fault = loop {
-        match log
-            .append(&[entry(0, 1, index, &text)])
-            .and_then(|()| log.sync())
-        {
+        match log.append(&[entry(0, 1, index, &text)]).and_then(|()| log.sync()) {
             Ok(()) => index += 1,
             Err(fault) => break fault,
         }
@@ -209,37 +157,15 @@ fn files_of_another_node_are_refused() {
     let disk = SimDisk::new();
     drop(open(&disk));
     for (field, other) in [
-        (
-            "cluster",
-            ikada_store::Identity {
-                cluster: 5,
-                ..identity()
-            },
-        ),
-        (
-            "node",
-            ikada_store::Identity {
-                node: 5,
-                ..identity()
-            },
-        ),
-        (
-            "incarnation",
-            ikada_store::Identity {
-                incarnation: 5,
-                ..identity()
-            },
-        ),
+        ("cluster", ikada_store::Identity { cluster: 5, ..identity() }),
+        ("node", ikada_store::Identity { node: 5, ..identity() }),
+        ("incarnation", ikada_store::Identity { incarnation: 5, ..identity() }),
     ] {
         let error = Log::open(disk.clone(), &other, small()).unwrap_err();
-        assert!(
-            matches!(&error, OpenError::Foreign { what, .. } if *what == field),
-            "{error}"
-        );
+        assert!(matches!(&error, OpenError::Foreign { what, .. } if *what == field), "{error}");
     }
     let bytes = ikada_store::Disk::read(&disk, "wal/00000000000000000001.log").unwrap();
-    disk.overwrite("wal/00000000000000000009.log", &bytes)
-        .unwrap();
+    disk.overwrite("wal/00000000000000000009.log", &bytes).unwrap();
     let error = Log::open(disk, &identity(), small()).unwrap_err();
     assert!(matches!(error, OpenError::Misplaced { .. }), "{error}");
 }
@@ -250,10 +176,7 @@ fn random_work_on_a_real_disk_matches_the_model() {
     let disk = ikada_store::RealDisk::open(folder.path()).unwrap();
     let mut rng = fastrand::Rng::with_seed(11);
     let mut model = Model::default();
-    let options = LogOptions {
-        segment_bytes: 16 << 10,
-        ..small()
-    };
+    let options = LogOptions { segment_bytes: 16 << 10, ..small() };
     for _ in 0..6 {
         let (mut log, recovery) = Log::open(disk.clone(), &identity(), options.clone()).unwrap();
         assert_eq!(recovery.shards, model.shards);
@@ -270,11 +193,7 @@ fn random_work_on_a_real_disk_matches_the_model() {
                 let index = shard.commit;
                 let term = shard.entries[(index - shard.start_index - 1) as usize].term;
                 log.purge(id, index, term).unwrap();
-                model.apply(&[Record::Start {
-                    shard: id,
-                    index,
-                    term,
-                }]);
+                model.apply(&[Record::Start { shard: id, index, term }]);
             }
             if rng.bool() {
                 log.sync().unwrap();

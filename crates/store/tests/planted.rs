@@ -13,14 +13,8 @@ fn written(bug: Bug) -> SimDisk {
     let (mut log, _) = open(&disk);
     set(Some(bug));
     for index in 1..=5 {
-        let hard = Record::Hard {
-            shard: 0,
-            term: index,
-            vote: 2,
-            commit: index - 1,
-        };
-        log.append(&[hard, entry(0, index, index, "sixteen bytes ok")])
-            .unwrap();
+        let hard = Record::Hard { shard: 0, term: index, vote: 2, commit: index - 1 };
+        log.append(&[hard, entry(0, index, index, "sixteen bytes ok")]).unwrap();
         log.sync().unwrap();
     }
     if bug == Bug::PurgeOneTooMany {
@@ -42,10 +36,7 @@ fn reopened(disk: &SimDisk, bug: Option<Bug>) -> Recovery {
 fn flip(disk: &SimDisk, text: &[u8], nth: usize, back: usize) {
     let name = format!("wal/{}", disk.list("wal").unwrap().last().unwrap());
     let bytes = disk.read(&name).unwrap();
-    let mut places = bytes
-        .windows(text.len())
-        .enumerate()
-        .filter(|(_, window)| *window == text);
+    let mut places = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
     let at = places.nth(nth).unwrap().0 - back;
     disk.flip_bit(&name, at as u64, 1).unwrap();
 }
@@ -56,9 +47,8 @@ fn a_skipped_sync_loses_acknowledged_work() {
         let disk = written(Bug::SyncSkipped);
         disk.crash(&mut fastrand::Rng::with_seed(seed));
         set(None);
-        Log::open(disk, &identity(), small()).map_or(true, |(_, found)| {
-            found.shards.get(&0).is_none_or(|s| s.last_index() < 5)
-        })
+        Log::open(disk, &identity(), small())
+            .map_or(true, |(_, found)| found.shards.get(&0).is_none_or(|s| s.last_index() < 5))
     });
     assert!(lost);
 }
@@ -70,10 +60,7 @@ fn a_cut_in_the_middle_is_silent() {
     let honest = reopened(&disk.fork(), None);
     assert!(honest.shards[&0].damaged);
     let cut = reopened(&disk, Some(Bug::MiddleCut));
-    assert_eq!(
-        (cut.shards[&0].last_index() < 5, cut.quarantined.len()),
-        (true, 0)
-    );
+    assert_eq!((cut.shards[&0].last_index() < 5, cut.quarantined.len()), (true, 0));
 }
 
 #[test]
@@ -84,10 +71,7 @@ fn a_kept_torn_tail_shows_bytes_nobody_wrote() {
     drop(log);
     flip(&disk, b"never synced", 0, 0);
     assert_eq!(reopened(&disk.fork(), None).shards[&0].last_index(), 5);
-    assert_eq!(
-        reopened(&disk, Some(Bug::TornTailKept)).shards[&0].last_index(),
-        6
-    );
+    assert_eq!(reopened(&disk, Some(Bug::TornTailKept)).shards[&0].last_index(), 6);
 }
 
 #[test]
@@ -117,11 +101,7 @@ fn an_unsynced_snapshot_is_damaged_by_a_power_cut() {
         writer.finish(b"", 0).unwrap();
         set(None);
         disk.crash(&mut fastrand::Rng::with_seed(seed));
-        Snapshots::open(disk, &identity())
-            .unwrap()
-            .load(0)
-            .unwrap()
-            .is_none()
+        Snapshots::open(disk, &identity()).unwrap().load(0).unwrap().is_none()
     });
     assert!(broken);
 }

@@ -9,19 +9,10 @@ use world::{Model, check_honest, identity, random_batch, small};
 fn repair(id: u16, found: &RecoveredShard, known: &RecoveredShard) -> Vec<Record> {
     let mut records = Vec::new();
     if found.start_index < known.start_index {
-        records.push(Record::Start {
-            shard: id,
-            index: known.start_index,
-            term: known.start_term,
-        });
+        records.push(Record::Start { shard: id, index: known.start_index, term: known.start_term });
     }
     let (term, vote, commit) = (known.term, known.vote, known.commit);
-    records.push(Record::Hard {
-        shard: id,
-        term,
-        vote,
-        commit,
-    });
+    records.push(Record::Hard { shard: id, term, vote, commit });
     let held = found.last_index().max(known.start_index);
     for entry in known.entries.iter().filter(|entry| entry.index > held) {
         records.push(Record::Entry {
@@ -44,10 +35,7 @@ fn flip_somewhere(disk: &SimDisk, rng: &mut fastrand::Rng) {
         .collect();
     let (name, _) = &files[rng.usize(..files.len())];
     let bytes = disk.read(name).unwrap();
-    let end = bytes
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .map_or(1, |last| last as u64 + 1);
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last as u64 + 1);
     disk.flip_bit(name, rng.u64(..end), rng.u8(0..8)).unwrap();
 }
 
@@ -64,8 +52,7 @@ fn a_node_is_damaged_and_repaired_in_turns() {
             let (mut log, recovery) = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
             check_honest(&model, &recovery, &what);
             for (id, known) in &model.shards {
-                log.append(&repair(*id, &recovery.shards[id], known))
-                    .unwrap();
+                log.append(&repair(*id, &recovery.shards[id], known)).unwrap();
             }
             log.sync().unwrap();
             for _ in 0..rng.usize(0..25) {
@@ -78,11 +65,7 @@ fn a_node_is_damaged_and_repaired_in_turns() {
                     let index = shard.commit;
                     let term = shard.entries[(index - shard.start_index - 1) as usize].term;
                     log.purge(id, index, term).unwrap();
-                    model.apply(&[Record::Start {
-                        shard: id,
-                        index,
-                        term,
-                    }]);
+                    model.apply(&[Record::Start { shard: id, index, term }]);
                 }
                 log.sync().unwrap();
             }

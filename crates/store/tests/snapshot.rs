@@ -6,9 +6,7 @@ use ikada_store::{Disk, Manifest, SimDisk, SnapshotError, Snapshots};
 use world::identity;
 
 fn chunks(index: u64) -> Vec<Vec<u8>> {
-    (0..4)
-        .map(|chunk| vec![(index + chunk) as u8; 300 + chunk as usize])
-        .collect()
+    (0..4).map(|chunk| vec![(index + chunk) as u8; 300 + chunk as usize]).collect()
 }
 
 fn save(snapshots: &Snapshots<SimDisk>, shard: u16, index: u64) -> Result<Manifest, SnapshotError> {
@@ -21,10 +19,7 @@ fn save(snapshots: &Snapshots<SimDisk>, shard: u16, index: u64) -> Result<Manife
 
 fn check(snapshots: &Snapshots<SimDisk>, shard: u16) -> Option<u64> {
     let manifest = snapshots.load(shard).unwrap()?;
-    assert_eq!(
-        (manifest.conf.as_slice(), manifest.state_hash),
-        (&b"conf"[..], manifest.index * 3)
-    );
+    assert_eq!((manifest.conf.as_slice(), manifest.state_hash), (&b"conf"[..], manifest.index * 3));
     for (number, chunk) in chunks(manifest.index).iter().enumerate() {
         assert_eq!(&snapshots.read_chunk(&manifest, number).unwrap(), chunk);
     }
@@ -45,10 +40,7 @@ fn the_newest_is_loaded_and_old_ones_go() {
     snapshots.remove_older(0, 2).unwrap();
     assert_eq!(disk.list("snap").unwrap().len(), 6);
     snapshots.begin(0, 2000, 7).unwrap().abort().unwrap();
-    assert_eq!(
-        (check(&snapshots, 0), check(&snapshots, 1)),
-        (Some(1000), Some(33))
-    );
+    assert_eq!((check(&snapshots, 0), check(&snapshots, 1)), (Some(1000), Some(33)));
 }
 
 #[test]
@@ -71,12 +63,7 @@ fn a_crash_at_every_step_leaves_the_old_or_the_new() {
             );
             assert!(!removed || found == Some(20));
             assert!(snapshots.quarantined().is_empty(), "a crash is not damage");
-            assert!(
-                disk.list("snap")
-                    .unwrap()
-                    .iter()
-                    .all(|name| !name.ends_with(".tmp"))
-            );
+            assert!(disk.list("snap").unwrap().iter().all(|name| !name.ends_with(".tmp")));
         }
     }
 }
@@ -88,11 +75,7 @@ fn a_damaged_one_is_set_aside_and_the_older_one_used() {
     let snapshots = Snapshots::open(disk.clone(), &identity()).unwrap();
     save(&snapshots, 0, 10).unwrap();
     save(&snapshots, 0, 20).unwrap();
-    for (name, length) in disk
-        .files()
-        .into_iter()
-        .filter(|file| file.0.contains("0020-"))
-    {
+    for (name, length) in disk.files().into_iter().filter(|file| file.0.contains("0020-")) {
         for offset in (0..length).step_by(7) {
             let fork = disk.fork();
             fork.flip_bit(&name, offset, (offset % 8) as u8).unwrap();
@@ -114,10 +97,7 @@ fn a_received_snapshot_is_checked_chunk_by_chunk() {
     let parts = chunks(44);
     writer.chunk(&parts[0]).unwrap();
     let wrong = writer.chunk(&parts[2]).unwrap_err();
-    assert!(
-        matches!(wrong, SnapshotError::Chunk { chunk: 1, .. }),
-        "{wrong}"
-    );
+    assert!(matches!(wrong, SnapshotError::Chunk { chunk: 1, .. }), "{wrong}");
     assert_eq!(writer.chunk_count(), 1);
     for part in &parts[1..] {
         writer.chunk(part).unwrap();
@@ -127,14 +107,8 @@ fn a_received_snapshot_is_checked_chunk_by_chunk() {
     assert_eq!(check(&target, 3), Some(44));
     let short = target.receive(&manifest).unwrap().finish_received();
     assert!(matches!(short, Err(SnapshotError::Unexpected { .. })));
-    let stranger = Manifest {
-        cluster: 1,
-        ..manifest
-    };
-    assert!(matches!(
-        target.receive(&stranger),
-        Err(SnapshotError::Foreign { .. })
-    ));
+    let stranger = Manifest { cluster: 1, ..manifest };
+    assert!(matches!(target.receive(&stranger), Err(SnapshotError::Foreign { .. })));
 }
 
 #[test]

@@ -10,14 +10,8 @@ use anyhow::Context;
 
 /// Applies clippy's suggestions, then formats; says whether both succeeded.
 pub fn run(root: &Path) -> anyhow::Result<bool> {
-    let clippy = [
-        "clippy",
-        "--fix",
-        "--allow-dirty",
-        "--allow-staged",
-        "--workspace",
-        "--all-targets",
-    ];
+    let clippy =
+        ["clippy", "--fix", "--allow-dirty", "--allow-staged", "--workspace", "--all-targets"];
     let mended = cargo(root, &clippy)?;
     let formatted = cargo(root, &["fmt", "--all"])?;
     Ok(mended && formatted)

@@ -29,17 +29,8 @@ pub struct Tree {
 impl Tree {
     /// Reads the workspace at `root` with the help of git and cargo.
     pub fn load(root: &Path) -> anyhow::Result<Tree> {
-        let listing = output(
-            root,
-            "git",
-            &[
-                "ls-files",
-                "-z",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-            ],
-        )?;
+        let listing =
+            output(root, "git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
         let mut paths: Vec<String> = String::from_utf8_lossy(&listing)
             .split('\0')
             .filter(|path| !path.is_empty())
@@ -56,10 +47,7 @@ impl Tree {
             let text = String::from_utf8(bytes).unwrap_or_default();
             files.push(File { path, text });
         }
-        Ok(Tree {
-            files,
-            metadata: metadata(root)?,
-        })
+        Ok(Tree { files, metadata: metadata(root)? })
     }
 
     /// The file at exactly this path.
@@ -71,10 +59,7 @@ impl Tree {
     pub fn holds(&self, path: &str) -> bool {
         let folder = format!("{path}/");
         path.is_empty()
-            || self
-                .files
-                .iter()
-                .any(|file| file.path == path || file.path.starts_with(&folder))
+            || self.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
     }
 
     /// All Rust sources.
@@ -90,10 +75,8 @@ impl Tree {
             .flatten()
             .map(|package| {
                 let manifest = package["manifest_path"].as_str().unwrap_or_default();
-                let folder = Path::new(manifest)
-                    .parent()
-                    .and_then(Path::file_name)
-                    .unwrap_or_default();
+                let folder =
+                    Path::new(manifest).parent().and_then(Path::file_name).unwrap_or_default();
                 (folder.to_string_lossy().into_owned(), package)
             })
             .collect()
@@ -128,15 +111,9 @@ impl Tree {
     pub fn of(files: &[(&str, &str)]) -> Tree {
         let files = files
             .iter()
-            .map(|(path, text)| File {
-                path: (*path).to_owned(),
-                text: (*text).to_owned(),
-            })
+            .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() })
             .collect();
-        Tree {
-            files,
-            metadata: Value::Null,
-        }
+        Tree { files, metadata: Value::Null }
     }
 
     /// The same tree with this answer of `cargo metadata`.

@@ -16,10 +16,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new(seed: u64) -> Backoff {
-        Backoff {
-            tries: 0,
-            random: fastrand::Rng::with_seed(seed),
-        }
+        Backoff { tries: 0, random: fastrand::Rng::with_seed(seed) }
     }
 
     /// The next wait. `asked` is what the server asked for; it is kept to, plus some jitter.

@@ -27,7 +27,6 @@ impl Client {
     /// Moves leadership. Safe to repeat: a transfer to the node that leads already changes nothing.
     pub async fn transfer(&self, request: &TransferRequest) -> Result<TransferResult, Error> {
         let path = "/v1/cluster/transfer".to_owned();
-        self.ask(&Ask::json(Method::POST, path, request, None)?)
-            .await
+        self.ask(&Ask::json(Method::POST, path, request, None)?).await
     }
 }

@@ -14,10 +14,7 @@ pub struct BadUrl {
 
 impl BadUrl {
     pub(crate) fn none() -> BadUrl {
-        BadUrl {
-            url: String::new(),
-            rule: "at least one url is needed",
-        }
+        BadUrl { url: String::new(), rule: "at least one url is needed" }
     }
 }
 

@@ -82,10 +82,8 @@ impl Client {
         I: IntoIterator,
         I::Item: AsRef<str>,
     {
-        let urls: Vec<BaseUrl> = urls
-            .into_iter()
-            .map(|url| BaseUrl::parse(url.as_ref()))
-            .collect::<Result<_, _>>()?;
+        let urls: Vec<BaseUrl> =
+            urls.into_iter().map(|url| BaseUrl::parse(url.as_ref())).collect::<Result<_, _>>()?;
         if urls.is_empty() {
             return Err(BadUrl::none());
         }
@@ -98,14 +96,7 @@ impl Client {
             .pool_timer(hyper_util::rt::TokioTimer::new())
             .build(connector);
         let current = AtomicUsize::new(0);
-        Ok(Client {
-            inner: Arc::new(Inner {
-                urls,
-                current,
-                options,
-                http,
-            }),
-        })
+        Ok(Client { inner: Arc::new(Inner { urls, current, options, http }) })
     }
 
     /// The same connections with another time limit per operation.
@@ -113,15 +104,10 @@ impl Client {
         let inner = Inner {
             urls: self.inner.urls.clone(),
             current: AtomicUsize::new(self.inner.current.load(Ordering::Relaxed)),
-            options: ClientOptions {
-                timeout,
-                ..self.inner.options.clone()
-            },
+            options: ClientOptions { timeout, ..self.inner.options.clone() },
             http: self.inner.http.clone(),
         };
-        Client {
-            inner: Arc::new(inner),
-        }
+        Client { inner: Arc::new(inner) }
     }
 
     /// The nodes this client knows.
@@ -132,9 +118,6 @@ impl Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Client")
-            .field("urls", &self.inner.urls)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Client").field("urls", &self.inner.urls).finish_non_exhaustive()
     }
 }

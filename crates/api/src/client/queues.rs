@@ -17,8 +17,7 @@ impl Client {
 
     /// One queue, summed over all shards.
     pub async fn queue(&self, name: &str) -> Result<QueueInfo, Error> {
-        self.ask(&Ask::get(format!("/v1/queues/{}", escape(name))))
-            .await
+        self.ask(&Ask::get(format!("/v1/queues/{}", escape(name)))).await
     }
 
     /// Changes settings, and shows the queue as it then is.
@@ -28,8 +27,7 @@ impl Client {
         settings: &QueueSettingsBody,
     ) -> Result<QueueInfo, Error> {
         let path = format!("/v1/queues/{}", escape(name));
-        self.ask(&Ask::json(Method::PUT, path, settings, Some(unique_key()))?)
-            .await
+        self.ask(&Ask::json(Method::PUT, path, settings, Some(unique_key()))?).await
     }
 
     /// Holds the queue's tasks back.

@@ -42,22 +42,12 @@ pub(crate) enum Next {
 
 /// Decides. Only answers that say so are final: 2xx is success, 4xx (but 408 and 429) is a refusal.
 pub(crate) fn decide(outcome: Try) -> Next {
-    let again = |maybe_done, after, detail| Next::Again {
-        maybe_done,
-        after,
-        detail,
-    };
+    let again = |maybe_done, after, detail| Next::Again { maybe_done, after, detail };
     match outcome {
         Try::NotSent(detail) => again(false, None, detail),
         Try::NoAnswer(detail) => again(true, None, detail),
-        Try::Answer {
-            status: 200..=299, ..
-        } => Next::Accept,
-        Try::Answer {
-            status,
-            problem,
-            retry_after,
-        } => {
+        Try::Answer { status: 200..=299, .. } => Next::Accept,
+        Try::Answer { status, problem, retry_after } => {
             let detail = match &problem {
                 Some(problem) => problem.to_string(),
                 None => format!("status {status}"),
@@ -75,12 +65,7 @@ pub(crate) fn decide(outcome: Try) -> Next {
 /// Stands in for a refusal without a problem document, as a proxy in between would send it.
 fn bare_problem(status: u16) -> Box<Problem> {
     let detail = format!("the server answered with status {status} and no explanation");
-    Box::new(Problem::new(
-        status,
-        "unexplained",
-        "unexplained refusal",
-        detail,
-    ))
+    Box::new(Problem::new(status, "unexplained", "unexplained refusal", detail))
 }
 
 #[cfg(test)]
@@ -89,11 +74,7 @@ mod tests {
 
     fn answer(status: u16) -> Try {
         let problem = Box::new(Problem::new(status, "code", "title", "detail"));
-        Try::Answer {
-            status,
-            problem: Some(problem),
-            retry_after: None,
-        }
+        Try::Answer { status, problem: Some(problem), retry_after: None }
     }
 
     fn maybe_done(next: Next) -> bool {
@@ -118,16 +99,9 @@ mod tests {
         assert_eq!(decide(answer(200)), Next::Accept);
         assert_eq!(decide(answer(201)), Next::Accept);
         for status in [400, 404, 409, 413, 415, 307] {
-            assert!(
-                matches!(decide(answer(status)), Next::Refuse(_)),
-                "{status}"
-            );
+            assert!(matches!(decide(answer(status)), Next::Refuse(_)), "{status}");
         }
-        let bare = Try::Answer {
-            status: 404,
-            problem: None,
-            retry_after: None,
-        };
+        let bare = Try::Answer { status: 404, problem: None, retry_after: None };
         assert!(matches!(decide(bare), Next::Refuse(problem) if problem.code == "unexplained"));
     }
 }

@@ -43,13 +43,7 @@ pub(crate) struct Answer {
 
 impl Ask {
     pub(crate) fn get(path: String) -> Ask {
-        Ask {
-            method: Method::GET,
-            path,
-            body: None,
-            key: None,
-            hold: Duration::ZERO,
-        }
+        Ask { method: Method::GET, path, body: None, key: None, hold: Duration::ZERO }
     }
 
     /// A request with a JSON body.
@@ -59,16 +53,9 @@ impl Ask {
         body: &T,
         key: Option<String>,
     ) -> Result<Ask, Error> {
-        let body = serde_json::to_vec(body).map_err(|error| Error::Protocol {
-            detail: format!("request body: {error}"),
-        })?;
-        Ok(Ask {
-            method,
-            path,
-            body: Some(Bytes::from(body)),
-            key,
-            hold: Duration::ZERO,
-        })
+        let body = serde_json::to_vec(body)
+            .map_err(|error| Error::Protocol { detail: format!("request body: {error}") })?;
+        Ok(Ask { method, path, body: Some(Bytes::from(body)), key, hold: Duration::ZERO })
     }
 
     fn is_write(&self) -> bool {
@@ -100,14 +87,7 @@ impl Client {
                 (Next::Accept, Some(answer)) => return Ok(answer),
                 (Next::Accept, None) => (None, "no answer".to_owned()),
                 (Next::Refuse(problem), _) => return Err(Error::Refused(problem)),
-                (
-                    Next::Again {
-                        maybe_done: effect,
-                        after,
-                        detail,
-                    },
-                    _,
-                ) => {
+                (Next::Again { maybe_done: effect, after, detail }, _) => {
                     maybe_done |= effect;
                     (after, detail)
                 }
@@ -123,11 +103,7 @@ impl Client {
             );
             // The other nodes are asked at once; a pause comes when all have failed.
             let round_over = failures.is_multiple_of(self.inner.urls.len());
-            let pause = if round_over {
-                backoff.next(after)
-            } else {
-                Duration::ZERO
-            };
+            let pause = if round_over { backoff.next(after) } else { Duration::ZERO };
             if Instant::now() + pause >= deadline {
                 return Err(give_up(ask, maybe_done, detail));
             }
@@ -150,19 +126,15 @@ impl Client {
         let url = &self.inner.urls[node];
         match tokio::time::timeout(limit, self.exchange(request)).await {
             Ok(Ok((outcome, answer))) => (outcome, answer),
-            Ok(Err(Failure {
-                sent: false,
-                detail,
-            })) => (Try::NotSent(format!("{url}: {detail}")), None),
+            Ok(Err(Failure { sent: false, detail })) => {
+                (Try::NotSent(format!("{url}: {detail}")), None)
+            }
             Ok(Err(Failure { sent: true, detail })) => {
                 (Try::NoAnswer(format!("{url}: {detail}")), None)
             }
             Err(_) => {
                 let waited_ms = limit.as_millis();
-                (
-                    Try::NoAnswer(format!("{url}: no answer within {waited_ms} ms")),
-                    None,
-                )
+                (Try::NoAnswer(format!("{url}: no answer within {waited_ms} ms")), None)
             }
         }
     }
@@ -174,10 +146,7 @@ impl Client {
         limit: Duration,
     ) -> Result<Request<Full<Bytes>>, String> {
         let uri = format!("{}{}", self.inner.urls[node], ask.path);
-        let server_ms = limit
-            .saturating_sub(ANSWER_MARGIN)
-            .as_millis()
-            .clamp(1, 120_000);
+        let server_ms = limit.saturating_sub(ANSWER_MARGIN).as_millis().clamp(1, 120_000);
         let mut request = Request::builder()
             .method(ask.method.clone())
             .uri(uri)
@@ -192,21 +161,15 @@ impl Client {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let body = ask.body.clone().unwrap_or_default();
-        request
-            .body(Full::new(body))
-            .map_err(|error| format!("request: {error}"))
+        request.body(Full::new(body)).map_err(|error| format!("request: {error}"))
     }
 
     async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<(Try, Option<Answer>), Failure> {
-        let response = self
-            .inner
-            .http
-            .request(request)
-            .await
-            .map_err(|error| Failure {
+        let response =
+            self.inner.http.request(request).await.map_err(|error| Failure {
                 sent: !error.is_connect(),
                 detail: innermost(&error),
             })?;
@@ -214,36 +177,16 @@ impl Client {
         let body = Limited::new(body, ANSWER_BYTES_MAX)
             .collect()
             .await
-            .map_err(|error| Failure {
-                sent: true,
-                detail: error.to_string(),
-            })?
+            .map_err(|error| Failure { sent: true, detail: error.to_string() })?
             .to_bytes();
         let status = parts.status.as_u16();
         if parts.status.is_success() {
-            let outcome = Try::Answer {
-                status,
-                problem: None,
-                retry_after: None,
-            };
-            return Ok((
-                outcome,
-                Some(Answer {
-                    headers: parts.headers,
-                    body,
-                }),
-            ));
+            let outcome = Try::Answer { status, problem: None, retry_after: None };
+            return Ok((outcome, Some(Answer { headers: parts.headers, body })));
         }
         let problem = serde_json::from_slice::<Problem>(&body).ok().map(Box::new);
         let retry_after = read_retry_after(&parts.headers);
-        Ok((
-            Try::Answer {
-                status,
-                problem,
-                retry_after,
-            },
-            None,
-        ))
+        Ok((Try::Answer { status, problem, retry_after }, None))
     }
 }
 
@@ -255,10 +198,7 @@ struct Failure {
 
 fn give_up(ask: &Ask, maybe_done: bool, detail: String) -> Error {
     match (&ask.key, maybe_done && ask.is_write()) {
-        (Some(request), true) => Error::Unknown {
-            request: request.clone(),
-            detail,
-        },
+        (Some(request), true) => Error::Unknown { request: request.clone(), detail },
         _ => Error::Unavailable { detail },
     }
 }
@@ -266,11 +206,7 @@ fn give_up(ask: &Ask, maybe_done: bool, detail: String) -> Error {
 /// The wait a server asks for; 0 stands for "soon", which our own backoff covers.
 fn read_retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|seconds| *seconds > 0)
-        .map(Duration::from_secs)
+    text.trim().parse().ok().filter(|seconds| *seconds > 0).map(Duration::from_secs)
 }
 
 /// The deepest cause says most: "connection refused" rather than "client error".
@@ -284,7 +220,5 @@ fn innermost(error: &dyn std::error::Error) -> String {
 
 /// Reads a JSON answer.
 pub(crate) fn read_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|error| Error::Protocol {
-        detail: error.to_string(),
-    })
+    serde_json::from_slice(body).map_err(|error| Error::Protocol { detail: error.to_string() })
 }

@@ -62,14 +62,8 @@ impl Client {
     /// Submits tasks under a request id of the caller's: the way to resend safely after a restart.
     pub async fn enqueue_as(&self, key: &str, tasks: Vec<NewTask>) -> Result<EnqueueAnswer, Error> {
         let body = EnqueueBatch { tasks };
-        let ask = Ask::json(
-            Method::POST,
-            "/v1/tasks".into(),
-            &body,
-            Some(key.to_owned()),
-        )?;
-        self.settle(&ask, |answer: &EnqueueAnswer| &answer.tasks)
-            .await
+        let ask = Ask::json(Method::POST, "/v1/tasks".into(), &body, Some(key.to_owned()))?;
+        self.settle(&ask, |answer: &EnqueueAnswer| &answer.tasks).await
     }
 
     /// Like [`Client::enqueue_as`], also returning the positions written (for `Consistency::AtLeast`).
@@ -79,18 +73,10 @@ impl Client {
         tasks: Vec<NewTask>,
     ) -> Result<(EnqueueAnswer, Option<String>), Error> {
         let body = EnqueueBatch { tasks };
-        let ask = Ask::json(
-            Method::POST,
-            "/v1/tasks".into(),
-            &body,
-            Some(key.to_owned()),
-        )?;
+        let ask = Ask::json(Method::POST, "/v1/tasks".into(), &body, Some(key.to_owned()))?;
         let answer = self.send(&ask, self.deadline(&ask)).await?;
-        let positions = answer
-            .headers
-            .get(LSN_HEADER)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
+        let positions =
+            answer.headers.get(LSN_HEADER).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Ok((read_json(&answer.body)?, positions))
     }
 
@@ -120,8 +106,7 @@ impl Client {
     /// One task, as fresh as asked for.
     pub async fn task_at(&self, id: &str, consistency: &Consistency) -> Result<Task, Error> {
         let path = format!("/v1/tasks/{}", escape(id));
-        self.ask(&Ask::get(with_query(&path, &consistency.pairs())))
-            .await
+        self.ask(&Ask::get(with_query(&path, &consistency.pairs()))).await
     }
 
     /// A page of tasks, in no particular order. Tasks that change meanwhile may be missed or met twice.
@@ -158,7 +143,6 @@ impl Client {
     /// What became of one item of a request.
     pub async fn request(&self, key: &str, item: u32) -> Result<RequestInfo, Error> {
         let path = format!("/v1/requests/{}", escape(key));
-        self.ask(&Ask::get(with_query(&path, &[("item", item.to_string())])))
-            .await
+        self.ask(&Ask::get(with_query(&path, &[("item", item.to_string())]))).await
     }
 }

@@ -13,18 +13,10 @@ pub struct BaseUrl(String);
 impl BaseUrl {
     /// Reads a base URL; a bare `host:port` is taken as http.
     pub fn parse(text: &str) -> Result<BaseUrl, BadUrl> {
-        let refuse = |rule| BadUrl {
-            url: text.chars().take(80).collect(),
-            rule,
-        };
-        let full = if text.contains("://") {
-            text.to_owned()
-        } else {
-            format!("http://{text}")
-        };
-        let uri: hyper::Uri = full
-            .parse()
-            .map_err(|_| refuse("must look like http://host:port"))?;
+        let refuse = |rule| BadUrl { url: text.chars().take(80).collect(), rule };
+        let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let uri: hyper::Uri =
+            full.parse().map_err(|_| refuse("must look like http://host:port"))?;
         if uri.scheme_str() != Some("http") {
             return Err(refuse("only http is supported"));
         }
@@ -100,22 +92,11 @@ mod tests {
 
     #[test]
     fn base_urls_are_checked() {
-        assert_eq!(
-            BaseUrl::parse("127.0.0.1:7400").unwrap().as_str(),
-            "http://127.0.0.1:7400"
-        );
-        assert_eq!(
-            BaseUrl::parse("http://a:1/").unwrap().as_str(),
-            "http://a:1"
-        );
-        for bad in [
-            "",
-            "https://a:1",
-            "http://a:1/v1",
-            "http://a:1/?x=1",
-            "http://u:p@a:1",
-            "ht tp",
-        ] {
+        assert_eq!(BaseUrl::parse("127.0.0.1:7400").unwrap().as_str(), "http://127.0.0.1:7400");
+        assert_eq!(BaseUrl::parse("http://a:1/").unwrap().as_str(), "http://a:1");
+        for bad in
+            ["", "https://a:1", "http://a:1/v1", "http://a:1/?x=1", "http://u:p@a:1", "ht tp"]
+        {
             assert!(BaseUrl::parse(bad).is_err(), "{bad}");
         }
     }
@@ -123,10 +104,7 @@ mod tests {
     #[test]
     fn queries_are_escaped() {
         let pairs = [("after", "a b&c".to_owned()), ("limit", "5".to_owned())];
-        assert_eq!(
-            with_query("/v1/tasks", &pairs),
-            "/v1/tasks?after=a%20b%26c&limit=5"
-        );
+        assert_eq!(with_query("/v1/tasks", &pairs), "/v1/tasks?after=a%20b%26c&limit=5");
     }
 
     #[test]

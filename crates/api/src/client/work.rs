@@ -33,8 +33,7 @@ impl Client {
     /// Keeps claims alive. Unsettled items are left to the caller, who renews again anyway.
     pub async fn renew(&self, request: &RenewRequest) -> Result<OutcomeList, Error> {
         let path = "/v1/tasks/renew".to_owned();
-        self.ask(&Ask::json(Method::POST, path, request, None)?)
-            .await
+        self.ask(&Ask::json(Method::POST, path, request, None)?).await
     }
 
     async fn report<T: serde::Serialize>(
@@ -43,7 +42,6 @@ impl Client {
         request: &T,
     ) -> Result<OutcomeList, Error> {
         let ask = Ask::json(Method::POST, path.to_owned(), request, Some(unique_key()))?;
-        self.settle(&ask, |answer: &OutcomeList| &answer.tasks)
-            .await
+        self.settle(&ask, |answer: &OutcomeList| &answer.tasks).await
     }
 }

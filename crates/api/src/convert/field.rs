@@ -17,20 +17,12 @@ pub struct FieldError {
 impl FieldError {
     /// A value outside its bounds.
     pub fn bad_value(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
-        FieldError {
-            field: field.into(),
-            code: "bad_value",
-            detail: detail.into(),
-        }
+        FieldError { field: field.into(), code: "bad_value", detail: detail.into() }
     }
 
     /// A value that is too large.
     pub fn too_large(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
-        FieldError {
-            field: field.into(),
-            code: "too_large",
-            detail: detail.into(),
-        }
+        FieldError { field: field.into(), code: "too_large", detail: detail.into() }
     }
 
     /// The same error, one level further out.

@@ -30,26 +30,13 @@ pub fn enqueue_order(
     };
     let queue = task.queue.as_deref().unwrap_or(QUEUE_DEFAULT);
     let queue = parse_name("queue", queue, QueueName::parse)?;
-    let payload = read_body(
-        "payload",
-        task.payload.as_deref(),
-        task.payload_base64.as_deref(),
-    )?;
+    let payload = read_body("payload", task.payload.as_deref(), task.payload_base64.as_deref())?;
     check_size("payload", payload.len(), limits.payload_bytes_max)?;
-    if task
-        .priority
-        .is_some_and(|priority| priority > PRIORITY_MAX)
-    {
-        return Err(FieldError::bad_value(
-            "priority",
-            format!("must be 0 to {PRIORITY_MAX}"),
-        ));
+    if task.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
+        return Err(FieldError::bad_value("priority", format!("must be 0 to {PRIORITY_MAX}")));
     }
     if task.run_at_ms.is_some() && task.delay_ms.is_some() {
-        return Err(FieldError::bad_value(
-            "delay_ms",
-            "give delay_ms or run_at_ms, not both",
-        ));
+        return Err(FieldError::bad_value("delay_ms", "give delay_ms or run_at_ms, not both"));
     }
     check_delay(task.delay_ms, &limits)?;
     check_attempts(task.max_attempts, &limits)?;
@@ -65,11 +52,7 @@ pub fn enqueue_order(
         ttl_ms: task.ttl_ms,
         backoff: task.backoff.map(read_backoff).transpose()?,
     };
-    Ok(Order {
-        namespace: namespace.clone(),
-        request: Some(key),
-        command: Command::Enqueue(order),
-    })
+    Ok(Order { namespace: namespace.clone(), request: Some(key), command: Command::Enqueue(order) })
 }
 
 /// A task that is done. It carries no request key: its fence makes it idempotent.
@@ -78,11 +61,7 @@ pub fn complete_order(
     worker: &WorkerId,
     item: &CompleteItem,
 ) -> Result<Order, FieldError> {
-    let result = read_body(
-        "result",
-        item.result.as_deref(),
-        item.result_base64.as_deref(),
-    )?;
+    let result = read_body("result", item.result.as_deref(), item.result_base64.as_deref())?;
     check_size("result", result.len(), Limits::default().result_bytes_max)?;
     let command = Command::Complete(Complete {
         id: parse_name("id", &item.id, TaskId::parse)?,
@@ -90,11 +69,7 @@ pub fn complete_order(
         worker: worker.clone(),
         result: (!result.is_empty()).then(|| SharedBytes::from(result)),
     });
-    Ok(Order {
-        namespace: namespace.clone(),
-        request: None,
-        command,
-    })
+    Ok(Order { namespace: namespace.clone(), request: None, command })
 }
 
 /// An attempt that failed. `draw` is a random number; it spreads the retries of many failures.
@@ -118,23 +93,13 @@ pub fn fail_order(
         delay_ms: item.delay_ms,
         jitter_permille: jitter as i16,
     });
-    Ok(Order {
-        namespace: namespace.clone(),
-        request: None,
-        command,
-    })
+    Ok(Order { namespace: namespace.clone(), request: None, command })
 }
 
 /// A task to cancel.
 pub fn cancel_order(namespace: &Namespace, key: RequestKey, id: &str) -> Result<Order, FieldError> {
-    let command = Command::Cancel(Cancel {
-        id: parse_name("id", id, TaskId::parse)?,
-    });
-    Ok(Order {
-        namespace: namespace.clone(),
-        request: Some(key),
-        command,
-    })
+    let command = Command::Cancel(Cancel { id: parse_name("id", id, TaskId::parse)? });
+    Ok(Order { namespace: namespace.clone(), request: Some(key), command })
 }
 
 /// New settings of a queue.
@@ -157,16 +122,8 @@ pub fn set_queue_order(
         pending_max: body.pending_max,
     };
     let queue = parse_name("queue", name, QueueName::parse)?;
-    let set = SetQueue {
-        queue,
-        change,
-        expected_version: body.expected_version,
-    };
-    Ok(Order {
-        namespace: namespace.clone(),
-        request: Some(key),
-        command: Command::SetQueue(set),
-    })
+    let set = SetQueue { queue, change, expected_version: body.expected_version };
+    Ok(Order { namespace: namespace.clone(), request: Some(key), command: Command::SetQueue(set) })
 }
 
 /// Pause or resume.
@@ -176,10 +133,7 @@ pub fn pause_order(
     name: &str,
     paused: bool,
 ) -> Result<Order, FieldError> {
-    let body = QueueSettingsBody {
-        paused: Some(paused),
-        ..QueueSettingsBody::default()
-    };
+    let body = QueueSettingsBody { paused: Some(paused), ..QueueSettingsBody::default() };
     set_queue_order(namespace, key, name, &body)
 }
 
@@ -197,11 +151,7 @@ pub fn claim_names(request: &ClaimRequest) -> Result<(WorkerId, Vec<QueueName>),
     }
     let mut queues = Vec::with_capacity(request.queues.len());
     for (position, queue) in request.queues.iter().enumerate() {
-        queues.push(parse_name(
-            &format!("queues[{position}]"),
-            queue,
-            QueueName::parse,
-        )?);
+        queues.push(parse_name(&format!("queues[{position}]"), queue, QueueName::parse)?);
     }
     Ok((worker, queues))
 }
@@ -255,15 +205,9 @@ fn check_ttl(ttl_ms: Option<u32>, limits: &Limits) -> Result<(), FieldError> {
 
 fn read_backoff(backoff: BackoffBody) -> Result<Backoff, FieldError> {
     if backoff.base_ms > backoff.cap_ms {
-        return Err(FieldError::bad_value(
-            "backoff.cap_ms",
-            "must not be less than base_ms",
-        ));
+        return Err(FieldError::bad_value("backoff.cap_ms", "must not be less than base_ms"));
     }
-    Ok(Backoff {
-        base_ms: backoff.base_ms,
-        cap_ms: backoff.cap_ms,
-    })
+    Ok(Backoff { base_ms: backoff.base_ms, cap_ms: backoff.cap_ms })
 }
 
 /// The longest whole-character prefix within a number of bytes.
@@ -271,10 +215,7 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     if text.len() <= bytes_max {
         return text;
     }
-    let end = (0..=bytes_max)
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
+    let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text[..end]
 }
 

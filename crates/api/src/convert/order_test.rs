@@ -6,10 +6,7 @@ use super::*;
 use crate::v1::{Number, QueueSettingsBody};
 
 fn key(item: u32) -> RequestKey {
-    RequestKey {
-        id: RequestId::parse("r1").unwrap(),
-        item,
-    }
+    RequestKey { id: RequestId::parse("r1").unwrap(), item }
 }
 
 fn new_task(json: &str) -> NewTask {
@@ -34,14 +31,8 @@ fn a_bare_task_gets_a_derived_id_and_the_default_queue() {
 // TQ-27
 #[test]
 fn payloads_keep_their_bytes() {
-    assert_eq!(
-        &enqueue("{\"payload\": {\"a\":  1.0}}").unwrap().payload[..],
-        b"{\"a\":  1.0}"
-    );
-    assert_eq!(
-        &enqueue("{\"payload_base64\": \"AHz/\"}").unwrap().payload[..],
-        b"\0|\xff"
-    );
+    assert_eq!(&enqueue("{\"payload\": {\"a\":  1.0}}").unwrap().payload[..], b"{\"a\":  1.0}");
+    assert_eq!(&enqueue("{\"payload_base64\": \"AHz/\"}").unwrap().payload[..], b"\0|\xff");
     assert!(enqueue("{\"payload\": null}").unwrap().payload.is_empty());
 }
 
@@ -52,30 +43,14 @@ fn bad_values_name_their_field() {
         ("{\"id\": \"a/b\"}", "id", "bad_name"),
         ("{\"id\": \"..\"}", "id", "bad_name"),
         ("{\"queue\": \"\"}", "queue", "bad_name"),
-        (
-            "{\"payload\": 1, \"payload_base64\": \"AA==\"}",
-            "payload_base64",
-            "bad_value",
-        ),
+        ("{\"payload\": 1, \"payload_base64\": \"AA==\"}", "payload_base64", "bad_value"),
         ("{\"payload_base64\": \"?\"}", "payload_base64", "bad_value"),
         ("{\"priority\": 10}", "priority", "bad_value"),
-        (
-            "{\"run_at_ms\": 1, \"delay_ms\": 1}",
-            "delay_ms",
-            "bad_value",
-        ),
-        (
-            "{\"delay_ms\": 18446744073709551615}",
-            "delay_ms",
-            "bad_value",
-        ),
+        ("{\"run_at_ms\": 1, \"delay_ms\": 1}", "delay_ms", "bad_value"),
+        ("{\"delay_ms\": 18446744073709551615}", "delay_ms", "bad_value"),
         ("{\"max_attempts\": 0}", "max_attempts", "bad_value"),
         ("{\"ttl_ms\": 1}", "ttl_ms", "bad_value"),
-        (
-            "{\"backoff\": {\"base_ms\": 2, \"cap_ms\": 1}}",
-            "backoff.cap_ms",
-            "bad_value",
-        ),
+        ("{\"backoff\": {\"base_ms\": 2, \"cap_ms\": 1}}", "backoff.cap_ms", "bad_value"),
         (big.as_str(), "payload", "too_large"),
     ];
     for (json, field, code) in table {
@@ -86,9 +61,7 @@ fn bad_values_name_their_field() {
 
 #[test]
 fn unknown_fields_are_refused_by_name() {
-    let error = serde_json::from_str::<NewTask>("{\"prio\": 1}")
-        .unwrap_err()
-        .to_string();
+    let error = serde_json::from_str::<NewTask>("{\"prio\": 1}").unwrap_err().to_string();
     assert!(error.contains("prio"), "{error}");
 }
 
@@ -104,9 +77,7 @@ fn failures_are_cut_on_a_character_and_jittered_within_bounds() {
             delay_ms: None,
         };
         let order = fail_order(&Namespace::default(), &worker, &item, draw).unwrap();
-        let Command::Fail(fail) = order.command else {
-            panic!()
-        };
+        let Command::Fail(fail) = order.command else { panic!() };
         assert_eq!(fail.error.len(), 1024);
         assert!(std::str::from_utf8(&fail.error).is_ok());
         assert!(fail.jitter_permille.abs() <= JITTER_PERMILLE);
@@ -117,22 +88,14 @@ fn failures_are_cut_on_a_character_and_jittered_within_bounds() {
 fn claims_and_settings_are_bounded() {
     let claim = |json: &str| claim_names(&serde_json::from_str(json).unwrap());
     assert!(claim("{\"worker\":\"w\",\"queues\":[\"a\"]}").is_ok());
+    assert_eq!(claim("{\"worker\":\"w\",\"queues\":[]}").unwrap_err().field, "queues");
     assert_eq!(
-        claim("{\"worker\":\"w\",\"queues\":[]}").unwrap_err().field,
-        "queues"
-    );
-    assert_eq!(
-        claim("{\"worker\":\"w\",\"queues\":[\"a\",\" \"]}")
-            .unwrap_err()
-            .field,
+        claim("{\"worker\":\"w\",\"queues\":[\"a\",\" \"]}").unwrap_err().field,
         "queues[1]"
     );
     let none = "{\"worker\":\"w\",\"queues\":[\"a\"],\"count_max\":0}";
     assert_eq!(claim(none).unwrap_err().field, "count_max");
-    let body = QueueSettingsBody {
-        ttl_ms: Some(0),
-        ..QueueSettingsBody::default()
-    };
+    let body = QueueSettingsBody { ttl_ms: Some(0), ..QueueSettingsBody::default() };
     let refused = set_queue_order(&Namespace::default(), key(0), "q", &body).unwrap_err();
     assert_eq!(refused.field, "ttl_ms");
 }

@@ -9,15 +9,9 @@ use crate::v1::{
 
 /// A task.
 pub fn show_task(view: &TaskView) -> Task {
-    let live = (view.state == TaskState::Claimed)
-        .then(|| view.attempts.last())
-        .flatten();
+    let live = (view.state == TaskState::Claimed).then(|| view.attempts.last()).flatten();
     let payload = Body::of(&view.payload);
-    let result = view
-        .result
-        .as_ref()
-        .map(|result| Body::of(result))
-        .unwrap_or_default();
+    let result = view.result.as_ref().map(|result| Body::of(result)).unwrap_or_default();
     Task {
         id: view.id.to_string(),
         queue: view.queue.to_string(),
@@ -55,10 +49,7 @@ fn show_attempt(attempt: &AttemptView) -> AttemptInfo {
         started_ms: attempt.started_ms,
         ended_ms: attempt.ended_ms,
         outcome: outcome.to_owned(),
-        error: attempt
-            .error
-            .as_ref()
-            .map(|error| String::from_utf8_lossy(error).into_owned()),
+        error: attempt.error.as_ref().map(|error| String::from_utf8_lossy(error).into_owned()),
     }
 }
 
@@ -111,10 +102,7 @@ pub fn show_queue(view: &QueueView) -> QueueInfo {
             paused: settings.paused,
             max_attempts: settings.max_attempts,
             ttl_ms: settings.ttl_ms,
-            backoff: BackoffBody {
-                base_ms: backoff.base_ms,
-                cap_ms: backoff.cap_ms,
-            },
+            backoff: BackoffBody { base_ms: backoff.base_ms, cap_ms: backoff.cap_ms },
             retention_count: settings.retention_count,
             retention_ms: settings.retention_ms,
             pending_max: settings.pending_max,

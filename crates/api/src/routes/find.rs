@@ -33,11 +33,7 @@ pub fn find(method: &str, path: &str) -> Found {
             others.push(route.verb);
         }
     }
-    if others.is_empty() {
-        Found::Nothing
-    } else {
-        Found::OtherVerbs(others)
-    }
+    if others.is_empty() { Found::Nothing } else { Found::OtherVerbs(others) }
 }
 
 fn match_path(pattern: &str, path: &str) -> Option<Vec<String>> {
@@ -100,16 +96,10 @@ mod tests {
 
     #[test]
     fn fixed_words_win_only_for_their_methods() {
-        assert_eq!(
-            operation("POST", "/v1/tasks/claim"),
-            Some((Operation::Claim, vec![]))
-        );
+        assert_eq!(operation("POST", "/v1/tasks/claim"), Some((Operation::Claim, vec![])));
         let shown = Some((Operation::ShowTask, vec!["claim".to_owned()]));
         assert_eq!(operation("GET", "/v1/tasks/claim"), shown);
-        assert_eq!(
-            operation("HEAD", "/healthz"),
-            Some((Operation::Health, vec![]))
-        );
+        assert_eq!(operation("HEAD", "/healthz"), Some((Operation::Health, vec![])));
     }
 
     #[test]
@@ -132,10 +122,7 @@ mod tests {
             "/v1/tasks/a/cancel/",
             "//v1/tasks",
         ] {
-            assert!(
-                matches!(find("GET", path), Found::Nothing | Found::OtherVerbs(_)),
-                "{path}"
-            );
+            assert!(matches!(find("GET", path), Found::Nothing | Found::OtherVerbs(_)), "{path}");
         }
         assert!(
             matches!(find("DELETE", "/v1/tasks"), Found::OtherVerbs(verbs) if verbs.len() == 2)

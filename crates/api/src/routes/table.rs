@@ -5,10 +5,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::{Operation, Parameter, Route, Verb};
 use crate::v1;
 
-const NAMESPACE: Parameter = Parameter {
-    name: "namespace",
-    about: "The namespace; `default` when absent.",
-};
+const NAMESPACE: Parameter =
+    Parameter { name: "namespace", about: "The namespace; `default` when absent." };
 const CONSISTENCY: Parameter = Parameter {
     name: "consistency",
     about: "`linearizable` (default) or `stale`; a stale answer carries Ikada-Age-Ms.",
@@ -17,30 +15,16 @@ const MIN_LSN: Parameter = Parameter {
     name: "min_lsn",
     about: "Wait until the node is at least this far: `shard:term:index`, several separated by commas.",
 };
-const QUEUE: Parameter = Parameter {
-    name: "queue",
-    about: "Only tasks of this queue.",
-};
-const STATE: Parameter = Parameter {
-    name: "state",
-    about: "Only tasks in this state.",
-};
-const AFTER_ID: Parameter = Parameter {
-    name: "after",
-    about: "Continue where the page before ended: its `next`.",
-};
-const LIMIT: Parameter = Parameter {
-    name: "limit",
-    about: "Most tasks on the page: 1 to 1000, 100 when absent.",
-};
-const ITEM: Parameter = Parameter {
-    name: "item",
-    about: "Which item of the request, from 0; 0 when absent.",
-};
-const AFTER_EVENT: Parameter = Parameter {
-    name: "after",
-    about: "Only events with a higher sequence.",
-};
+const QUEUE: Parameter = Parameter { name: "queue", about: "Only tasks of this queue." };
+const STATE: Parameter = Parameter { name: "state", about: "Only tasks in this state." };
+const AFTER_ID: Parameter =
+    Parameter { name: "after", about: "Continue where the page before ended: its `next`." };
+const LIMIT: Parameter =
+    Parameter { name: "limit", about: "Most tasks on the page: 1 to 1000, 100 when absent." };
+const ITEM: Parameter =
+    Parameter { name: "item", about: "Which item of the request, from 0; 0 when absent." };
+const AFTER_EVENT: Parameter =
+    Parameter { name: "after", about: "Only events with a higher sequence." };
 
 const READ: &[Parameter] = &[NAMESPACE, CONSISTENCY, MIN_LSN];
 const WRITE: &[Parameter] = &[NAMESPACE];
@@ -60,31 +44,13 @@ fn one_or_many(generator: &mut SchemaGenerator) -> Schema {
 /// A route that looks at something.
 const fn look(path: &'static str, operation: Operation, summary: &'static str) -> Route {
     let (verb, query) = (Verb::Get, READ);
-    Route {
-        verb,
-        path,
-        operation,
-        summary,
-        query,
-        body: None,
-        answer: None,
-        keyed: false,
-    }
+    Route { verb, path, operation, summary, query, body: None, answer: None, keyed: false }
 }
 
 /// A route that acts.
 const fn act(path: &'static str, operation: Operation, summary: &'static str) -> Route {
     let (verb, query) = (Verb::Post, WRITE);
-    Route {
-        verb,
-        path,
-        operation,
-        summary,
-        query,
-        body: None,
-        answer: None,
-        keyed: true,
-    }
+    Route { verb, path, operation, summary, query, body: None, answer: None, keyed: true }
 }
 
 /// All routes.
@@ -99,15 +65,7 @@ pub const ROUTES: &[Route] = &[
         )
     },
     Route {
-        query: &[
-            NAMESPACE,
-            CONSISTENCY,
-            MIN_LSN,
-            QUEUE,
-            STATE,
-            AFTER_ID,
-            LIMIT,
-        ],
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, QUEUE, STATE, AFTER_ID, LIMIT],
         answer: Some(of::<v1::TaskPage>),
         ..look(
             "/v1/tasks",
@@ -127,11 +85,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         body: Some(of::<v1::CompleteRequest>),
         answer: Some(of::<v1::OutcomeList>),
-        ..act(
-            "/v1/tasks/complete",
-            Operation::Complete,
-            "Settle claimed tasks as done.",
-        )
+        ..act("/v1/tasks/complete", Operation::Complete, "Settle claimed tasks as done.")
     },
     Route {
         body: Some(of::<v1::FailRequest>),
@@ -146,11 +100,7 @@ pub const ROUTES: &[Route] = &[
         body: Some(of::<v1::RenewRequest>),
         answer: Some(of::<v1::OutcomeList>),
         keyed: false,
-        ..act(
-            "/v1/tasks/renew",
-            Operation::Renew,
-            "Keep claims alive; costs no log entry.",
-        )
+        ..act("/v1/tasks/renew", Operation::Renew, "Keep claims alive; costs no log entry.")
     },
     Route {
         answer: Some(of::<v1::Task>),
@@ -158,62 +108,34 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         answer: Some(of::<v1::ItemOutcome>),
-        ..act(
-            "/v1/tasks/{id}/cancel",
-            Operation::CancelTask,
-            "Cancel a task that is not finished.",
-        )
+        ..act("/v1/tasks/{id}/cancel", Operation::CancelTask, "Cancel a task that is not finished.")
     },
     Route {
         answer: Some(of::<v1::QueuePage>),
-        ..look(
-            "/v1/queues",
-            Operation::ListQueues,
-            "List the queues of the namespace.",
-        )
+        ..look("/v1/queues", Operation::ListQueues, "List the queues of the namespace.")
     },
     Route {
         answer: Some(of::<v1::QueueInfo>),
-        ..look(
-            "/v1/queues/{name}",
-            Operation::ShowQueue,
-            "Show a queue's settings and counts.",
-        )
+        ..look("/v1/queues/{name}", Operation::ShowQueue, "Show a queue's settings and counts.")
     },
     Route {
         verb: Verb::Put,
         body: Some(of::<v1::QueueSettingsBody>),
         answer: Some(of::<v1::QueueInfo>),
-        ..act(
-            "/v1/queues/{name}",
-            Operation::SetQueue,
-            "Change a queue's settings.",
-        )
+        ..act("/v1/queues/{name}", Operation::SetQueue, "Change a queue's settings.")
     },
     Route {
         answer: Some(of::<v1::QueueInfo>),
-        ..act(
-            "/v1/queues/{name}/pause",
-            Operation::PauseQueue,
-            "Hold a queue's tasks back.",
-        )
+        ..act("/v1/queues/{name}/pause", Operation::PauseQueue, "Hold a queue's tasks back.")
     },
     Route {
         answer: Some(of::<v1::QueueInfo>),
-        ..act(
-            "/v1/queues/{name}/resume",
-            Operation::ResumeQueue,
-            "Hand a queue's tasks out again.",
-        )
+        ..act("/v1/queues/{name}/resume", Operation::ResumeQueue, "Hand a queue's tasks out again.")
     },
     Route {
         query: &[NAMESPACE, CONSISTENCY, MIN_LSN, ITEM],
         answer: Some(of::<v1::RequestInfo>),
-        ..look(
-            "/v1/requests/{id}",
-            Operation::ShowRequest,
-            "Tell what became of a request id.",
-        )
+        ..look("/v1/requests/{id}", Operation::ShowRequest, "Tell what became of a request id.")
     },
     Route {
         query: NONE,
@@ -253,21 +175,10 @@ pub const ROUTES: &[Route] = &[
             "This node: role per shard, term, vote, leader, peers.",
         )
     },
+    Route { query: NONE, ..look("/metrics", Operation::Metrics, "Metrics as Prometheus text.") },
     Route {
         query: NONE,
-        ..look(
-            "/metrics",
-            Operation::Metrics,
-            "Metrics as Prometheus text.",
-        )
-    },
-    Route {
-        query: NONE,
-        ..look(
-            "/healthz",
-            Operation::Health,
-            "Answers 200 while the process lives.",
-        )
+        ..look("/healthz", Operation::Health, "Answers 200 while the process lives.")
     },
     Route {
         query: NONE,
@@ -277,8 +188,5 @@ pub const ROUTES: &[Route] = &[
             "Answers 200 when every shard has a leader, else 503 with the reason.",
         )
     },
-    Route {
-        query: NONE,
-        ..look("/openapi.json", Operation::OpenApi, "This document.")
-    },
+    Route { query: NONE, ..look("/openapi.json", Operation::OpenApi, "This document.") },
 ];

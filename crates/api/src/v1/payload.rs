@@ -38,14 +38,8 @@ impl Body {
             return Body::default();
         }
         match show_as_json(bytes) {
-            Some(json) => Body {
-                json: Some(json),
-                base64: None,
-            },
-            None => Body {
-                json: None,
-                base64: Some(STANDARD.encode(bytes)),
-            },
+            Some(json) => Body { json: Some(json), base64: None },
+            None => Body { json: None, base64: Some(STANDARD.encode(bytes)) },
         }
     }
 
@@ -127,12 +121,7 @@ mod tests {
             deep.as_bytes(),
         ];
         for bytes in samples {
-            assert_eq!(
-                round_trip(bytes),
-                bytes,
-                "{:?}",
-                String::from_utf8_lossy(bytes)
-            );
+            assert_eq!(round_trip(bytes), bytes, "{:?}", String::from_utf8_lossy(bytes));
         }
     }
 

@@ -23,11 +23,7 @@ pub struct PositionError(String);
 
 impl fmt::Display for Position {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}:{}:{}",
-            self.shard, self.lsn.term, self.lsn.index
-        )
+        write!(formatter, "{}:{}:{}", self.shard, self.lsn.term, self.lsn.index)
     }
 }
 
@@ -57,9 +53,7 @@ pub fn parse_positions(text: &str) -> Result<Vec<(ShardId, Lsn)>, PositionError>
     let mut positions = Vec::new();
     for part in text.split(',') {
         if positions.len() == POSITIONS_MAX {
-            return Err(PositionError(format!(
-                "more than {POSITIONS_MAX} positions"
-            )));
+            return Err(PositionError(format!("more than {POSITIONS_MAX} positions")));
         }
         let position: Position = part.parse()?;
         positions.push((position.shard, position.lsn));
@@ -74,10 +68,8 @@ pub fn print_positions(positions: impl IntoIterator<Item = (ShardId, Lsn)>) -> S
         let known = highest.entry(shard).or_insert(lsn);
         *known = (*known).max(lsn);
     }
-    let parts: Vec<String> = highest
-        .into_iter()
-        .map(|(shard, lsn)| Position { shard, lsn }.to_string())
-        .collect();
+    let parts: Vec<String> =
+        highest.into_iter().map(|(shard, lsn)| Position { shard, lsn }.to_string()).collect();
     parts.join(",")
 }
 
@@ -90,24 +82,12 @@ mod tests {
         let lsn = |term, index| Lsn { term, index };
         let text = print_positions([(1, lsn(4, 1000)), (0, lsn(1, 2)), (1, lsn(5, 2))]);
         assert_eq!(text, "0:1:2,1:5:2");
-        assert_eq!(
-            parse_positions(&text).unwrap(),
-            vec![(0, lsn(1, 2)), (1, lsn(5, 2))]
-        );
+        assert_eq!(parse_positions(&text).unwrap(), vec![(0, lsn(1, 2)), (1, lsn(5, 2))]);
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for bad in [
-            "",
-            "1",
-            "1:2",
-            "1:2:3:4",
-            "a:1:1",
-            "70000:1:1",
-            "1:-1:2",
-            "1:1:1,",
-        ] {
+        for bad in ["", "1", "1:2", "1:2:3:4", "a:1:1", "70000:1:1", "1:-1:2", "1:1:1,"] {
             assert!(parse_positions(bad).is_err(), "{bad}");
         }
     }

@@ -150,14 +150,8 @@ pub enum TaskStateName {
 
 impl TaskStateName {
     /// All states, in the order of a task's life.
-    pub const ALL: [TaskStateName; 6] = [
-        Self::Scheduled,
-        Self::Ready,
-        Self::Claimed,
-        Self::Done,
-        Self::Dead,
-        Self::Cancelled,
-    ];
+    pub const ALL: [TaskStateName; 6] =
+        [Self::Scheduled, Self::Ready, Self::Claimed, Self::Done, Self::Dead, Self::Cancelled];
 
     /// The public word.
     pub fn as_str(self) -> &'static str {
@@ -180,12 +174,9 @@ impl TaskStateName {
 impl std::str::FromStr for TaskStateName {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|state| state.as_str() == text)
-            .ok_or_else(|| {
-                "must be one of scheduled, ready, claimed, done, dead, cancelled".to_owned()
-            })
+        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or_else(|| {
+            "must be one of scheduled, ready, claimed, done, dead, cancelled".to_owned()
+        })
     }
 }
 

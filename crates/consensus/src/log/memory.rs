@@ -61,13 +61,9 @@ impl MemoryLog {
         let Some(first) = entries.first() else {
             return;
         };
-        assert!(
-            first.index > self.base.index,
-            "append below the snapshot point"
-        );
+        assert!(first.index > self.base.index, "append below the snapshot point");
         assert!(first.index <= self.last() + 1, "append leaves a gap");
-        self.entries
-            .truncate((first.index - self.base.index - 1) as usize);
+        self.entries.truncate((first.index - self.base.index - 1) as usize);
         self.entries.extend(entries.iter().cloned());
     }
 
@@ -103,10 +99,7 @@ impl MemoryLog {
             dropped -= 1;
         }
         if let Some(last) = dropped.checked_sub(1).and_then(|at| self.entries.get(at)) {
-            self.base = Start {
-                index: last.index,
-                term: last.term,
-            };
+            self.base = Start { index: last.index, term: last.term };
             self.entries.drain(..dropped);
         }
     }
@@ -122,25 +115,12 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, term: u64) -> eraftpb::Entry {
-        eraftpb::Entry {
-            index,
-            term,
-            data: vec![0; 76].into(),
-            ..Default::default()
-        }
+        eraftpb::Entry { index, term, data: vec![0; 76].into(), ..Default::default() }
     }
 
     fn log(entries: &[(u64, u64)]) -> MemoryLog {
-        let entries = entries
-            .iter()
-            .map(|(index, term)| entry(*index, *term))
-            .collect();
-        MemoryLog::new(
-            BOOTSTRAP,
-            Conf::of_voters([1]),
-            eraftpb::HardState::default(),
-            entries,
-        )
+        let entries = entries.iter().map(|(index, term)| entry(*index, *term)).collect();
+        MemoryLog::new(BOOTSTRAP, Conf::of_voters([1]), eraftpb::HardState::default(), entries)
     }
 
     #[test]

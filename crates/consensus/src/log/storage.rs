@@ -10,10 +10,7 @@ use crate::entry::engine_weight;
 
 impl Storage for MemoryLog {
     fn initial_state(&self) -> Result<RaftState> {
-        Ok(RaftState::new(
-            self.hard.clone(),
-            self.snapshot.1.to_engine(),
-        ))
+        Ok(RaftState::new(self.hard.clone(), self.snapshot.1.to_engine()))
     }
 
     fn entries(
@@ -31,10 +28,7 @@ impl Storage for MemoryLog {
         let from = (low - self.base.index - 1) as usize;
         let mut taken = Vec::new();
         let mut bytes = 0u64;
-        for entry in self
-            .entries
-            .range(from..(high - self.base.index - 1) as usize)
-        {
+        for entry in self.entries.range(from..(high - self.base.index - 1) as usize) {
             bytes = bytes.saturating_add(engine_weight(entry));
             // At least one entry, whatever its size, or replication would stop.
             if bytes > limit && !taken.is_empty() {

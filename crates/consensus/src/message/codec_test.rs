@@ -28,10 +28,7 @@ fn append() -> Message {
         data: Bytes::from(vec![offset as u8; size]),
         context: Bytes::from_static(b"context"),
     };
-    let entries = [
-        entry(1, EntryKind::Normal, 0),
-        entry(2, EntryKind::Change, 5000),
-    ];
+    let entries = [entry(1, EntryKind::Normal, 0), entry(2, EntryKind::Change, 5000)];
     inner.set_entries(entries.map(Entry::into_engine).to_vec().into());
     Message::from_engine(12, true, inner).expect("appends are for peers")
 }
@@ -99,10 +96,7 @@ fn every_prefix_is_refused() {
     for message in [append(), snapshot()] {
         let bytes = encoded(&message);
         for length in 0..bytes.len() {
-            assert!(
-                Message::decode(bytes.slice(..length)).is_err(),
-                "prefix {length}"
-            );
+            assert!(Message::decode(bytes.slice(..length)).is_err(), "prefix {length}");
         }
     }
 }

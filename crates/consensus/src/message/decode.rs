@@ -56,12 +56,7 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Message, DecodeError> {
         _ => {}
     }
     reader.finish()?;
-    Ok(Message {
-        shard,
-        kind,
-        is_repairing: flags & REPAIRING != 0,
-        inner,
-    })
+    Ok(Message { shard, kind, is_repairing: flags & REPAIRING != 0, inner })
 }
 
 fn check_header(inner: &eraftpb::Message) -> Result<(), DecodeError> {
@@ -94,16 +89,7 @@ fn decode_entries(
         let context = bytes.slice(reader.span(ENTRY_CONTEXT_MAX, "entry context")?);
         let data = bytes.slice(reader.span(ENTRY_DATA_MAX, "entry data")?);
         let index = inner.index + 1 + offset;
-        entries.push(
-            Entry {
-                term,
-                index,
-                kind,
-                data,
-                context,
-            }
-            .into_engine(),
-        );
+        entries.push(Entry { term, index, kind, data, context }.into_engine());
     }
     inner.set_entries(entries.into());
     Ok(())

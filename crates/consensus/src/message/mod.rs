@@ -45,32 +45,20 @@ const KINDS: [(MessageKind, MessageType); 10] = [
     (MessageKind::Vote, MessageType::MsgRequestVote),
     (MessageKind::VoteAnswer, MessageType::MsgRequestVoteResponse),
     (MessageKind::PreVote, MessageType::MsgRequestPreVote),
-    (
-        MessageKind::PreVoteAnswer,
-        MessageType::MsgRequestPreVoteResponse,
-    ),
+    (MessageKind::PreVoteAnswer, MessageType::MsgRequestPreVoteResponse),
     (MessageKind::Snapshot, MessageType::MsgSnapshot),
     (MessageKind::Heartbeat, MessageType::MsgHeartbeat),
-    (
-        MessageKind::HeartbeatAnswer,
-        MessageType::MsgHeartbeatResponse,
-    ),
+    (MessageKind::HeartbeatAnswer, MessageType::MsgHeartbeatResponse),
     (MessageKind::TimeoutNow, MessageType::MsgTimeoutNow),
 ];
 
 impl MessageKind {
     fn from_number(number: u8) -> Option<Self> {
-        KINDS
-            .iter()
-            .map(|(kind, _)| *kind)
-            .find(|kind| *kind as u8 == number)
+        KINDS.iter().map(|(kind, _)| *kind).find(|kind| *kind as u8 == number)
     }
 
     fn from_engine(engine: MessageType) -> Option<Self> {
-        KINDS
-            .iter()
-            .find(|(_, other)| *other == engine)
-            .map(|(kind, _)| *kind)
+        KINDS.iter().find(|(_, other)| *other == engine).map(|(kind, _)| *kind)
     }
 
     fn to_engine(self) -> MessageType {
@@ -102,12 +90,7 @@ impl Message {
         inner: eraftpb::Message,
     ) -> Option<Self> {
         let kind = MessageKind::from_engine(inner.get_msg_type())?;
-        Some(Message {
-            shard,
-            kind,
-            is_repairing,
-            inner,
-        })
+        Some(Message { shard, kind, is_repairing, inner })
     }
 
     /// The shard it belongs to.
@@ -156,10 +139,7 @@ impl Message {
             return None;
         }
         let meta = self.inner.get_snapshot().get_metadata();
-        let start = Start {
-            index: meta.index,
-            term: meta.term,
-        };
+        let start = Start { index: meta.index, term: meta.term };
         Some((start, Conf::from_engine(meta.get_conf_state())))
     }
 
@@ -169,10 +149,7 @@ impl Message {
     }
 
     /// Reads an encoding; entries share the memory of `bytes`.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "the message keeps the memory of its bytes"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "the message keeps the memory of its bytes")]
     pub fn decode(bytes: Bytes) -> Result<Self, crate::DecodeError> {
         decode::decode(&bytes)
     }

@@ -109,10 +109,7 @@ impl Shard {
     }
 
     pub(crate) fn entries(&self, low: u64, high: u64) -> Vec<Entry> {
-        self.engine_entries(low, high)
-            .iter()
-            .map(Entry::from_engine)
-            .collect()
+        self.engine_entries(low, high).iter().map(Entry::from_engine).collect()
     }
 
     pub(super) fn engine_entries(&self, low: u64, high: u64) -> Vec<eraftpb::Entry> {

@@ -51,9 +51,7 @@ impl Shard {
             return Err(ChangeError::Unknown(node));
         }
         let unchanged = find(&change.add_voters, &|node| conf.voters.contains(&node))
-            .or(find(&change.add_learners, &|node| {
-                conf.learners.contains(&node)
-            }));
+            .or(find(&change.add_learners, &|node| conf.learners.contains(&node)));
         if let Some(node) = unchanged {
             return Err(ChangeError::Unchanged(node));
         }
@@ -86,13 +84,8 @@ impl Shard {
         if !conf.is_joint() || conf.voters.contains(&self.node) || self.transferring().is_some() {
             return;
         }
-        let staying = self
-            .progress()
-            .into_iter()
-            .filter(|peer| conf.voters.contains(&peer.node));
-        let best = staying
-            .filter(|peer| peer.is_active)
-            .max_by_key(|peer| peer.matched);
+        let staying = self.progress().into_iter().filter(|peer| conf.voters.contains(&peer.node));
+        let best = staying.filter(|peer| peer.is_active).max_by_key(|peer| peer.matched);
         if let Some(best) = best {
             self.raw.transfer_leader(best.node);
             self.settle(Cause::Other);
@@ -144,9 +137,7 @@ impl Shard {
             self.note_conf(index, out);
         } else {
             // Leaders propose only what fits, so that the memberships must have diverged.
-            self.fault(format!(
-                "committed change {index} does not fit the membership"
-            ));
+            self.fault(format!("committed change {index} does not fit the membership"));
         }
     }
 

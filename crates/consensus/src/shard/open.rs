@@ -31,10 +31,7 @@ impl Shard {
         let conf = recovered.conf.clone();
         let raw = build(config, shard, recovered)?;
         // Nodes and shards must not draw the same timeouts from one seed.
-        let mixed = config
-            .node
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(17);
+        let mixed = config.node.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
         let seed = config.seed ^ mixed ^ u64::from(shard).wrapping_mul(0xd1b5_4a32_d192_ed03);
         let mut opened = Shard {
             id: shard,
@@ -80,10 +77,7 @@ impl Shard {
 
 fn check(shard: ShardId, recovered: &Recovered) -> Result<(), OpenError> {
     if !recovered.conf.is_empty() || recovered.start.index > 0 {
-        recovered
-            .conf
-            .check()
-            .map_err(|rule| OpenError::Conf(shard, rule))?;
+        recovered.conf.check().map_err(|rule| OpenError::Conf(shard, rule))?;
         if recovered.start.index == 0 {
             return Err(OpenError::StartAtZero(shard));
         }
@@ -91,19 +85,11 @@ fn check(shard: ShardId, recovered: &Recovered) -> Result<(), OpenError> {
     let mut term = recovered.start.term;
     for (expected, entry) in (recovered.start.index + 1..).zip(&recovered.entries) {
         if entry.index != expected {
-            return Err(OpenError::Gap {
-                shard,
-                expected,
-                found: entry.index,
-            });
+            return Err(OpenError::Gap { shard, expected, found: entry.index });
         }
         let is_ordered = entry.term >= term && entry.term <= recovered.term;
         if !is_ordered {
-            return Err(OpenError::TermOrder {
-                shard,
-                index: entry.index,
-                term: entry.term,
-            });
+            return Err(OpenError::TermOrder { shard, index: entry.index, term: entry.term });
         }
         term = entry.term;
     }
@@ -122,11 +108,7 @@ fn build(
         commit: recovered.commit.clamp(start.index, recovered.last_index()),
         ..Default::default()
     };
-    let entries = recovered
-        .entries
-        .into_iter()
-        .map(Entry::into_engine)
-        .collect();
+    let entries = recovered.entries.into_iter().map(Entry::into_engine).collect();
     let log = MemoryLog::new(start, recovered.conf, hard, entries);
     let engine = raft::Config {
         id: config.node,

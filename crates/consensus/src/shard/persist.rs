@@ -25,11 +25,7 @@ impl Shard {
     /// All batches up to and including `seq` are durable.
     pub(crate) fn persisted(&mut self, seq: u64) {
         let mut is_news = false;
-        for pending in self
-            .pending
-            .iter_mut()
-            .take_while(|pending| pending.seq <= seq)
-        {
+        for pending in self.pending.iter_mut().take_while(|pending| pending.seq <= seq) {
             is_news |= !pending.is_durable;
             pending.is_durable = true;
         }
@@ -58,10 +54,7 @@ impl Shard {
     /// All entries up to and including `index` are applied.
     pub(crate) fn applied(&mut self, index: u64) {
         let emitted = self.emitted;
-        assert!(
-            index <= emitted,
-            "entry {index} is applied but only {emitted} was handed out"
-        );
+        assert!(index <= emitted, "entry {index} is applied but only {emitted} was handed out");
         if index > self.applied {
             self.applied = index;
             self.advance_applied();

@@ -18,10 +18,7 @@ impl Shard {
         if let Some(to) = self.transferring() {
             return Err(NotLeader { leader: Some(to) });
         }
-        Ok(self.append(eraftpb::Entry {
-            data: payload,
-            ..Default::default()
-        }))
+        Ok(self.append(eraftpb::Entry { data: payload, ..Default::default() }))
     }
 
     /// Appends one entry as the leader and sends it out. The caller has checked that this node leads.
@@ -53,9 +50,7 @@ impl Shard {
     pub(super) fn check_leader(&self) -> Result<(), NotLeader> {
         match self.is_leader() {
             true => Ok(()),
-            false => Err(NotLeader {
-                leader: self.leader(),
-            }),
+            false => Err(NotLeader { leader: self.leader() }),
         }
     }
 }

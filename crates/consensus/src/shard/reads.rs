@@ -76,21 +76,14 @@ impl Shard {
             };
             let round = u64::from_be_bytes(bytes);
             // The engine confirms rounds in order, each with its own index.
-            while self
-                .reads
-                .rounds
-                .front()
-                .is_some_and(|(number, _)| *number <= round)
-            {
+            while self.reads.rounds.front().is_some_and(|(number, _)| *number <= round) {
                 let (_, ids) = self.reads.rounds.pop_front().unwrap_or_default();
-                out.reads
-                    .extend(ids.into_iter().map(|id| (self.id, id, state.index)));
+                out.reads.extend(ids.into_iter().map(|id| (self.id, id, state.index)));
             }
         }
     }
 
     pub(super) fn report_lost_reads(&mut self, out: &mut Outbox) {
-        out.reads_lost
-            .extend(self.reads.lost.drain(..).map(|id| (self.id, id)));
+        out.reads_lost.extend(self.reads.lost.drain(..).map(|id| (self.id, id)));
     }
 }

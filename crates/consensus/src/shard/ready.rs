@@ -63,13 +63,7 @@ impl Shard {
         }
         if must_sync {
             io.must_sync = true;
-            let pending = Pending {
-                seq: io.seq,
-                is_durable: false,
-                number,
-                snapshot,
-                held,
-            };
+            let pending = Pending { seq: io.seq, is_durable: false, number, snapshot, held };
             self.pending.push_back(pending);
         } else if let Some(last) = self.pending.back_mut() {
             last.number = number;
@@ -89,19 +83,13 @@ impl Shard {
             return None;
         }
         let meta = ready.snapshot().get_metadata();
-        let start = Start {
-            index: meta.index,
-            term: meta.term,
-        };
+        let start = Start { index: meta.index, term: meta.term };
         let conf = Conf::from_engine(meta.get_conf_state());
         self.raw.mut_store().restart(start, conf.clone());
         self.installing = Some(start.index);
         self.emitted = start.index;
         self.confs = vec![(start.index, conf.clone())];
-        io.records.push(IoRecord::Restart {
-            shard: self.id,
-            start,
-        });
+        io.records.push(IoRecord::Restart { shard: self.id, start });
         out.install.push((self.id, start, conf.clone()));
         out.conf_changed.push((self.id, conf));
         Some(start.index)
@@ -115,11 +103,7 @@ impl Shard {
         let is_term_lost = planted::active(Bug::TermNotPersisted);
         io.records.push(IoRecord::Hard {
             shard: self.id,
-            term: if is_term_lost {
-                self.opened_term
-            } else {
-                hard.term
-            },
+            term: if is_term_lost { self.opened_term } else { hard.term },
             vote: if is_vote_lost { 0 } else { hard.vote },
             commit: hard.commit,
         });
@@ -135,10 +119,7 @@ impl Shard {
             records.extend(self.raw.store().suffix_after(last).map(Entry::from_engine));
         }
         self.raw.mut_store().append(&entries);
-        io.records.push(IoRecord::Append {
-            shard: self.id,
-            entries: records,
-        });
+        io.records.push(IoRecord::Append { shard: self.id, entries: records });
     }
 
     /// Sends what promises nothing, and returns what must wait for the disk.
@@ -167,13 +148,7 @@ impl Shard {
         if message.kind != MessageKind::Snapshot {
             out.send.push((to, self.id, message));
         } else if let Some((start, conf)) = message.snapshot() {
-            out.snapshots.push(SnapshotNeed {
-                shard: self.id,
-                to,
-                start,
-                conf,
-                message,
-            });
+            out.snapshots.push(SnapshotNeed { shard: self.id, to, start, conf, message });
         }
     }
 
@@ -185,10 +160,7 @@ impl Shard {
                 continue;
             }
             let entry = Entry::from_engine(&engine);
-            assert!(
-                entry.index == self.emitted + 1,
-                "entries are handed out without gaps"
-            );
+            assert!(entry.index == self.emitted + 1, "entries are handed out without gaps");
             self.emitted = entry.index;
             let is_change = entry.kind == EntryKind::Change;
             let (index, context) = (entry.index, entry.context.clone());

@@ -22,10 +22,7 @@ impl Repair {
     /// The damage that `recovered` shows, if any.
     pub(super) fn needed(recovered: &Recovered) -> Option<Self> {
         let is_damaged = recovered.floor > recovered.last_index();
-        is_damaged.then_some(Repair {
-            floor: recovered.floor,
-            opened_term: recovered.term,
-        })
+        is_damaged.then_some(Repair { floor: recovered.floor, opened_term: recovered.term })
     }
 }
 

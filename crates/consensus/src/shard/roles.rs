@@ -22,12 +22,7 @@ pub(super) struct View {
 
 impl Default for View {
     fn default() -> Self {
-        View {
-            term: 0,
-            role: Role::Follower,
-            leader: 0,
-            transferee: 0,
-        }
+        View { term: 0, role: Role::Follower, leader: 0, transferee: 0 }
     }
 }
 
@@ -58,9 +53,7 @@ impl Shard {
     pub(super) fn draw_timeout(&mut self) {
         let least = self.raw.raft.election_timeout();
         self.timeout_ticks = self.rng.usize(least..2 * least);
-        self.raw
-            .raft
-            .set_randomized_election_timeout(self.timeout_ticks);
+        self.raw.raft.set_randomized_election_timeout(self.timeout_ticks);
     }
 
     /// Brings our view up to date after the engine was called for `cause`.
@@ -72,9 +65,7 @@ impl Shard {
             self.draw_timeout();
         } else {
             // The engine may have drawn on its own in between: ours holds.
-            self.raw
-                .raft
-                .set_randomized_election_timeout(self.timeout_ticks);
+            self.raw.raft.set_randomized_election_timeout(self.timeout_ticks);
         }
         self.seen = after;
         if before.role == Role::Leader && (after.role != Role::Leader || before.term != after.term)

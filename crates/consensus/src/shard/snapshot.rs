@@ -22,21 +22,14 @@ impl Shard {
         self.applied(start.index);
         let keep_bytes = self.keep_bytes;
         self.raw.mut_store().compact(start, conf, keep_bytes);
-        let covering = self
-            .confs
-            .iter()
-            .rposition(|(index, _)| *index <= start.index);
+        let covering = self.confs.iter().rposition(|(index, _)| *index <= start.index);
         self.confs.drain(..covering.unwrap_or(0));
     }
 
     /// Leader: the transfer to a peer ended.
     pub(crate) fn snapshot_result(&mut self, to: NodeId, ok: bool) {
         if self.is_leader() {
-            let status = if ok {
-                SnapshotStatus::Finish
-            } else {
-                SnapshotStatus::Failure
-            };
+            let status = if ok { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
             self.raw.report_snapshot(to, status);
             self.settle(Cause::Other);
         }

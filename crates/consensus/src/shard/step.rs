@@ -89,10 +89,7 @@ impl Shard {
         // Entries below the message's own index are not compared by the engine, so only these matter.
         match conflict.map(|entry| entry.index) {
             Some(index) if inner.index >= committed => {
-                self.fault(format!(
-                    "node {} contradicts committed entry {index}",
-                    inner.from
-                ));
+                self.fault(format!("node {} contradicts committed entry {index}", inner.from));
                 false
             }
             _ => true,
@@ -103,10 +100,7 @@ impl Shard {
     fn is_rival(&mut self, inner: &eraftpb::Message) -> bool {
         let is_rival = self.is_leader() && inner.term == self.raw.raft.term;
         if is_rival {
-            self.fault(format!(
-                "node {} also leads term {}",
-                inner.from, inner.term
-            ));
+            self.fault(format!("node {} also leads term {}", inner.from, inner.term));
         }
         is_rival
     }
@@ -160,9 +154,6 @@ impl Shard {
 
     pub(super) fn fault(&mut self, what: String) {
         self.is_dirty = true;
-        self.faults.push(Fault {
-            shard: self.id,
-            what,
-        });
+        self.faults.push(Fault { shard: self.id, what });
     }
 }

@@ -12,19 +12,13 @@ pub struct Disk {
 
 impl Disk {
     pub fn new(state: Recovered) -> Disk {
-        Disk {
-            floor: state.floor,
-            state,
-            snapshot: None,
-        }
+        Disk { floor: state.floor, state, snapshot: None }
     }
 
     pub fn write(&mut self, io: &Io) {
         for record in &io.records {
             match record {
-                IoRecord::Hard {
-                    term, vote, commit, ..
-                } => {
+                IoRecord::Hard { term, vote, commit, .. } => {
                     self.state.term = *term;
                     self.state.vote = *vote;
                     self.state.commit = *commit;
@@ -39,12 +33,9 @@ impl Disk {
         let first = entries.first().expect("appends are not empty").index;
         self.state.entries.retain(|entry| entry.index < first);
         assert_eq!(self.state.last_index() + 1, first, "appends leave no gap");
-        self.state.entries.extend(
-            entries
-                .iter()
-                .filter(|entry| entry.index > self.state.start.index)
-                .cloned(),
-        );
+        self.state
+            .entries
+            .extend(entries.iter().filter(|entry| entry.index > self.state.start.index).cloned());
         self.floor = self.state.last_index();
     }
 
@@ -80,9 +71,6 @@ impl Disk {
     }
 
     pub fn recover(&self) -> Recovered {
-        Recovered {
-            floor: self.floor,
-            ..self.state.clone()
-        }
+        Recovered { floor: self.floor, ..self.state.clone() }
     }
 }

@@ -138,9 +138,7 @@ impl Net {
         let mut consensus = Consensus::new(config);
         let recovered = found.disk.recover();
         found.applied = recovered.start.index;
-        consensus
-            .open(SHARD, recovered, now_ms)
-            .expect("a disk that can be opened");
+        consensus.open(SHARD, recovered, now_ms).expect("a disk that can be opened");
         found.running = Some(consensus);
         self.work(node);
     }
@@ -273,11 +271,7 @@ impl Net {
         let now_ms = self.now_ms;
         let found = self.nodes.get_mut(&node).expect("known node");
         let mut durable = None;
-        while found
-            .writes
-            .front()
-            .is_some_and(|(at_ms, _)| *at_ms <= now_ms)
-        {
+        while found.writes.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
             let (_, io) = found.writes.pop_front().expect("just seen");
             found.disk.write(&io);
             durable = Some(io.seq);
@@ -294,9 +288,8 @@ impl Net {
     /// The running leader of the highest term, if a majority could follow it.
     pub fn leader(&self) -> Option<NodeId> {
         let running = self.running();
-        let leading = running
-            .into_iter()
-            .filter(|node| self.see(*node).role(SHARD) == Some(Role::Leader));
+        let leading =
+            running.into_iter().filter(|node| self.see(*node).role(SHARD) == Some(Role::Leader));
         leading.max_by_key(|node| self.see(*node).term(SHARD))
     }
 
@@ -316,12 +309,7 @@ impl Net {
             let mut others = net.running().into_iter().filter(reached);
             net.see(leader).is_settled(SHARD) && others.all(follows)
         });
-        assert!(
-            found,
-            "no leader after 10 s (seed {}): {}",
-            self.seed,
-            self.describe()
-        );
+        assert!(found, "no leader after 10 s (seed {}): {}", self.seed, self.describe());
         self.leader().expect("just seen")
     }
 
@@ -348,16 +336,8 @@ impl Net {
                 let is_applied = net.nodes[&leader].applied >= index;
                 is_applied || net.see(leader).term(SHARD) != term
             };
-            assert!(
-                self.run_until(5_000, is_over),
-                "{payload} hangs (seed {})",
-                self.seed
-            );
-            if self
-                .history
-                .get(&index)
-                .is_some_and(|entry| entry.term == term)
-            {
+            assert!(self.run_until(5_000, is_over), "{payload} hangs (seed {})", self.seed);
+            if self.history.get(&index).is_some_and(|entry| entry.term == term) {
                 return index;
             }
         }
@@ -369,9 +349,7 @@ impl Net {
         node: NodeId,
         payload: &str,
     ) -> Result<(u64, u64), ikada_consensus::NotLeader> {
-        let proposed = self
-            .at(node)
-            .propose(SHARD, Bytes::from(payload.to_owned()));
+        let proposed = self.at(node).propose(SHARD, Bytes::from(payload.to_owned()));
         self.work(node);
         proposed
     }
@@ -388,18 +366,11 @@ impl Net {
     /// Kills a node and damages its disk, unless another one is damaged already.
     pub fn damage(&mut self, node: NodeId, entries: usize) {
         let is_repaired = |hurt: NodeId| {
-            self.nodes[&hurt]
-                .running
-                .as_ref()
-                .is_some_and(|node| !node.is_repairing(SHARD))
+            self.nodes[&hurt].running.as_ref().is_some_and(|node| !node.is_repairing(SHARD))
         };
         if self.damaged.is_none_or(is_repaired) {
             self.kill(node);
-            self.nodes
-                .get_mut(&node)
-                .expect("known node")
-                .disk
-                .damage(entries);
+            self.nodes.get_mut(&node).expect("known node").disk.damage(entries);
             self.damaged = Some(node);
         }
     }
@@ -407,9 +378,7 @@ impl Net {
     /// Waits until all running nodes have applied the same, at least up to `index`.
     pub fn agree(&mut self, index: u64) {
         let agreed = self.run_until(10_000, |net| {
-            net.running()
-                .iter()
-                .all(|node| net.nodes[node].applied >= index)
+            net.running().iter().all(|node| net.nodes[node].applied >= index)
         });
         assert!(agreed, "not all applied {index} (seed {})", self.seed);
     }
@@ -418,18 +387,10 @@ impl Net {
     pub fn compact(&mut self, node: NodeId) -> Start {
         let index = self.nodes[&node].applied;
         let consensus = self.see(node);
-        let term = consensus
-            .term_at(SHARD, index)
-            .expect("applied entries are known");
-        let conf = consensus
-            .conf_at(SHARD, index)
-            .expect("conf of an applied entry");
+        let term = consensus.term_at(SHARD, index).expect("applied entries are known");
+        let conf = consensus.conf_at(SHARD, index).expect("conf of an applied entry");
         let start = Start { index, term };
-        self.nodes
-            .get_mut(&node)
-            .expect("known node")
-            .disk
-            .compact(start, conf.clone());
+        self.nodes.get_mut(&node).expect("known node").disk.compact(start, conf.clone());
         self.at(node).compact(SHARD, start, conf);
         self.work(node);
         start

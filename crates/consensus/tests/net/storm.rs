@@ -51,14 +51,8 @@ fn has_damage(net: &Net) -> bool {
 fn toggle(net: &mut Net, node: NodeId, other: NodeId) {
     let conf = net.see(node).conf(SHARD);
     let change = match conf.learners.contains(&other) {
-        true => Change {
-            add_voters: vec![other],
-            ..Change::default()
-        },
-        false => Change {
-            add_learners: vec![other],
-            ..Change::default()
-        },
+        true => Change { add_voters: vec![other], ..Change::default() },
+        false => Change { add_learners: vec![other], ..Change::default() },
     };
     // Two voters of which one is damaged could never recover by themselves, and need not.
     let is_shrinking = conf.voters.contains(&other);
@@ -69,11 +63,7 @@ fn toggle(net: &mut Net, node: NodeId, other: NodeId) {
 }
 
 pub fn storm(seed: u64) {
-    let voters: &[NodeId] = if seed.is_multiple_of(2) {
-        &[1, 2, 3]
-    } else {
-        &[1, 2, 3, 4, 5]
-    };
+    let voters: &[NodeId] = if seed.is_multiple_of(2) { &[1, 2, 3] } else { &[1, 2, 3, 4, 5] };
     let mut net = Net::tuned(seed, voters, small);
     net.duplicates = 5;
     for node in voters {
@@ -102,8 +92,5 @@ pub fn storm(seed: u64) {
     net.agree(last);
     net.run(1_000);
     let leader = net.settle();
-    assert!(
-        !net.see(leader).conf(SHARD).is_joint(),
-        "seed {seed} stays joint"
-    );
+    assert!(!net.see(leader).conf(SHARD).is_joint(), "seed {seed} stays joint");
 }

@@ -16,11 +16,7 @@ impl Net {
             self.record(node, &out);
             self.check_roles(node, &out.roles);
             for fault in &out.faults {
-                assert!(
-                    self.allow_faults,
-                    "node {node}: {fault} (seed {})",
-                    self.seed
-                );
+                assert!(self.allow_faults, "node {node}: {fault} (seed {})", self.seed);
                 self.faults.push(fault.to_string());
             }
             for (to, _, message) in &out.send {
@@ -38,12 +34,8 @@ impl Net {
             }
             self.check_reads(node, &out);
             let found = self.nodes.get_mut(&node).expect("known node");
-            found
-                .reads
-                .extend(out.reads.iter().map(|(_, id, index)| (*id, *index)));
-            found
-                .reads_lost
-                .extend(out.reads_lost.iter().map(|(_, id)| *id));
+            found.reads.extend(out.reads.iter().map(|(_, id, index)| (*id, *index)));
+            found.reads_lost.extend(out.reads_lost.iter().map(|(_, id)| *id));
             if !out.snapshots_wanted.is_empty() {
                 self.compact(node);
             }
@@ -64,62 +56,28 @@ impl Net {
             assert!(start.index >= found.applied, "a snapshot never goes back");
             found.applied = start.index;
             found.disk.snapshot = Some((*start, conf.clone()));
-            self.at(node)
-                .snapshot_installed(*shard, *start, conf.clone());
+            self.at(node).snapshot_installed(*shard, *start, conf.clone());
         }
     }
 
     fn apply(&mut self, node: NodeId, entries: &[Entry]) {
         for entry in entries {
             let found = self.nodes.get_mut(&node).expect("known node");
-            assert_eq!(
-                entry.index,
-                found.applied + 1,
-                "node {node} applies in order"
-            );
+            assert_eq!(entry.index, found.applied + 1, "node {node} applies in order");
             found.applied = entry.index;
             if !self.history.contains_key(&entry.index) {
                 self.check_quorum(node, entry);
             }
-            let first = self
-                .history
-                .entry(entry.index)
-                .or_insert_with(|| entry.clone());
-            assert_eq!(
-                first, entry,
-                "node {node} applies something else (seed {})",
-                self.seed
-            );
+            let first = self.history.entry(entry.index).or_insert_with(|| entry.clone());
+            assert_eq!(first, entry, "node {node} applies something else (seed {})", self.seed);
             let is_durable = self.nodes[&node].disk.state.start.index >= entry.index
-                || self.nodes[&node]
-                    .disk
-                    .state
-                    .entries
-                    .iter()
-                    .any(|durable| durable == entry);
-            assert!(
-                is_durable,
-                "node {node} applies {} before it is durable",
-                entry.index
-            );
+                || self.nodes[&node].disk.state.entries.iter().any(|durable| durable == entry);
+            assert!(is_durable, "node {node} applies {} before it is durable", entry.index);
         }
-        if let Some(change) = entries
-            .last()
-            .filter(|entry| entry.kind == EntryKind::Change)
-        {
-            let conf = self
-                .see(node)
-                .conf_at(SHARD, change.index)
-                .expect("just applied");
-            let first = self
-                .confs
-                .entry(change.index)
-                .or_insert_with(|| conf.clone());
-            assert_eq!(
-                first, &conf,
-                "node {node} has another membership (seed {})",
-                self.seed
-            );
+        if let Some(change) = entries.last().filter(|entry| entry.kind == EntryKind::Change) {
+            let conf = self.see(node).conf_at(SHARD, change.index).expect("just applied");
+            let first = self.confs.entry(change.index).or_insert_with(|| conf.clone());
+            assert_eq!(first, &conf, "node {node} has another membership (seed {})", self.seed);
         }
         let applied = self.nodes[&node].applied;
         self.at(node).applied(SHARD, applied);
@@ -137,11 +95,7 @@ impl Net {
         let is_durable = recent
             .into_iter()
             .any(|conf| is_majority(&conf.voters) && is_majority(&conf.voters_outgoing));
-        assert!(
-            is_durable,
-            "{entry:?} is applied by {node} but not durable (seed {})",
-            self.seed
-        );
+        assert!(is_durable, "{entry:?} is applied by {node} but not durable (seed {})", self.seed);
     }
 
     /// R10: a read sees everything that was applied anywhere before it was asked.
@@ -168,11 +122,7 @@ impl Net {
                 );
             }
         }
-        self.nodes
-            .get_mut(&node)
-            .expect("known node")
-            .roles
-            .extend_from_slice(roles);
+        self.nodes.get_mut(&node).expect("known node").roles.extend_from_slice(roles);
     }
 
     fn send(&mut self, from: NodeId, to: NodeId, bytes: &Bytes) {
@@ -182,16 +132,11 @@ impl Net {
         if self.rng.u8(..100) < self.loss {
             return;
         }
-        let copies = if self.rng.u8(..100) < self.duplicates {
-            2
-        } else {
-            1
-        };
+        let copies = if self.rng.u8(..100) < self.duplicates { 2 } else { 1 };
         for _ in 0..copies {
             let at_ms = self.now_ms + self.rng.u64(1..=4);
             self.sent += 1;
-            self.wire
-                .insert((at_ms, self.sent), (from, to, Packet::Frame(bytes.clone())));
+            self.wire.insert((at_ms, self.sent), (from, to, Packet::Frame(bytes.clone())));
         }
     }
 
@@ -200,8 +145,7 @@ impl Net {
         need.message.encode(&mut bytes);
         self.sent += 1;
         let key = (self.now_ms + 20, self.sent);
-        self.wire
-            .insert(key, (from, need.to, Packet::Snapshot(Bytes::from(bytes))));
+        self.wire.insert(key, (from, need.to, Packet::Snapshot(Bytes::from(bytes))));
     }
 
     fn record(&mut self, node: NodeId, out: &Outbox) {

@@ -76,19 +76,13 @@ pub async fn found(
         let known = lock(&founding).known().count();
         if known != told {
             told = known;
-            info!(
-                known,
-                expected = config.expect,
-                "looking for the other nodes"
-            );
+            info!(known, expected = config.expect, "looking for the other nodes");
         }
     }
 }
 
 fn lock(founding: &Mutex<Founding>) -> std::sync::MutexGuard<'_, Founding> {
-    founding
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    founding.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn store_promises(

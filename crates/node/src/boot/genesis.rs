@@ -28,12 +28,7 @@ pub fn write_genesis(
     incarnation: u64,
     name: &str,
 ) -> Result<Identity, BootError> {
-    let identity = Identity {
-        cluster: plan.cluster,
-        node,
-        incarnation,
-        name: name.to_owned(),
-    };
+    let identity = Identity { cluster: plan.cluster, node, incarnation, name: name.to_owned() };
     let snapshots = Snapshots::open(disk.clone(), &identity)?;
     let members = members(plan);
     let mut conf = Vec::new();

@@ -57,21 +57,15 @@ impl Papers {
         if disk.exists(FILE)? {
             let papers = Papers::decode(&disk.read(FILE)?).ok_or(PapersError::Damaged)?;
             return match node_id {
-                Some(asked) if asked != papers.node => Err(PapersError::OtherNode {
-                    found: papers.node,
-                    asked,
-                }),
+                Some(asked) if asked != papers.node => {
+                    Err(PapersError::OtherNode { found: papers.node, asked })
+                }
                 _ => Ok(papers),
             };
         }
         // Short ids are easier to read and type; 2^40 is plenty against collisions of a handful of nodes.
         let node = node_id.unwrap_or_else(|| draw.u64(1..1 << 40));
-        let papers = Papers {
-            node,
-            incarnation: draw.u64(1..),
-            promise: None,
-            worked: false,
-        };
+        let papers = Papers { node, incarnation: draw.u64(1..), promise: None, worked: false };
         papers.store(disk)?;
         Ok(papers)
     }
@@ -102,19 +96,13 @@ mod tests {
         let disk = RealDisk::open(folder.path()).expect("disk");
         let mut draw = fastrand::Rng::with_seed(1);
         let first = Papers::load_or_make(&disk, Some(3), &mut draw).expect("made");
-        assert_eq!(
-            Papers::load_or_make(&disk, None, &mut draw).expect("read"),
-            first
-        );
+        assert_eq!(Papers::load_or_make(&disk, None, &mut draw).expect("read"), first);
         let error = Papers::load_or_make(&disk, Some(4), &mut draw).unwrap_err();
         assert!(error.to_string().contains("belongs to node 3"), "{error}");
         let path = folder.path().join("founding");
         let mut bytes = std::fs::read(&path).expect("file");
         bytes[2] ^= 1;
         std::fs::write(&path, bytes).expect("write");
-        assert!(matches!(
-            Papers::load_or_make(&disk, None, &mut draw),
-            Err(PapersError::Damaged)
-        ));
+        assert!(matches!(Papers::load_or_make(&disk, None, &mut draw), Err(PapersError::Damaged)));
     }
 }

@@ -66,10 +66,7 @@ pub enum BootError {
 
 /// Whether the data folder holds a log at all.
 pub fn log_exists(disk: &RealDisk) -> Result<bool, BootError> {
-    let io = |source| OpenError::Io {
-        doing: "listing the log's folder",
-        source,
-    };
+    let io = |source| OpenError::Io { doing: "listing the log's folder", source };
     Ok(!disk.list("wal").map_err(io)?.is_empty())
 }
 
@@ -79,10 +76,7 @@ pub fn recover(disk: &RealDisk, identity: Identity, plan: &Plan) -> Result<Boot,
     let (mut log, mut recovery) = Log::open(disk.clone(), &identity, LogOptions::default())?;
     let mut notes = Vec::new();
     if recovery.torn_bytes > 0 {
-        notes.push(format!(
-            "{} torn bytes cut from the end of the log",
-            recovery.torn_bytes
-        ));
+        notes.push(format!("{} torn bytes cut from the end of the log", recovery.torn_bytes));
     }
     let mut shards = Vec::new();
     let mut restarts = Vec::new();
@@ -98,10 +92,7 @@ pub fn recover(disk: &RealDisk, identity: Identity, plan: &Plan) -> Result<Boot,
         let Believed { recovered, restart } = believe(point, content);
         if recovered.floor > recovered.last_index() {
             if plan.members.len() == 1 {
-                return Err(BootError::NoPeers {
-                    shard,
-                    floor: recovered.floor,
-                });
+                return Err(BootError::NoPeers { shard, floor: recovered.floor });
             }
             notes.push(format!(
                 "shard {shard}: log damaged below index {}; fetching it again from peers before voting",
@@ -115,24 +106,14 @@ pub fn recover(disk: &RealDisk, identity: Identity, plan: &Plan) -> Result<Boot,
         }));
         shards.push((recovered, state));
     }
-    for name in recovery
-        .quarantined
-        .into_iter()
-        .chain(snapshots.quarantined())
-    {
+    for name in recovery.quarantined.into_iter().chain(snapshots.quarantined()) {
         notes.push(format!("damaged file set aside as {name}"));
     }
     if !restarts.is_empty() {
         log.append(&restarts)?;
         log.sync()?;
     }
-    Ok(Boot {
-        identity,
-        shards,
-        log,
-        snapshots,
-        notes,
-    })
+    Ok(Boot { identity, shards, log, snapshots, notes })
 }
 
 /// Restores the state that a snapshot holds.
@@ -140,17 +121,11 @@ pub fn load_state(
     snapshots: &Snapshots<RealDisk>,
     manifest: &Manifest,
 ) -> Result<Shard, BootError> {
-    let broken = |why: String| BootError::Restore {
-        shard: manifest.shard,
-        index: manifest.index,
-        why,
-    };
+    let broken =
+        |why: String| BootError::Restore { shard: manifest.shard, index: manifest.index, why };
     let mut failed = None;
     let chunks = (0..manifest.chunks.len()).map_while(|chunk| {
-        snapshots
-            .read_chunk(manifest, chunk)
-            .map_err(|error| failed = Some(error))
-            .ok()
+        snapshots.read_chunk(manifest, chunk).map_err(|error| failed = Some(error)).ok()
     });
     let restored = Shard::restore(chunks);
     if let Some(error) = failed {
@@ -158,9 +133,7 @@ pub fn load_state(
     }
     let state = restored.map_err(|error| broken(error.to_string()))?;
     if state.hash() != manifest.state_hash {
-        return Err(broken(
-            "its state hash differs from the manifest's".to_owned(),
-        ));
+        return Err(broken("its state hash differs from the manifest's".to_owned()));
     }
     Ok(state)
 }
@@ -172,13 +145,7 @@ pub fn point(manifest: &Manifest) -> Result<SnapshotPoint, BootError> {
         index: manifest.index,
         why: error.to_string(),
     })?;
-    Ok(SnapshotPoint {
-        start: Start {
-            index: manifest.index,
-            term: manifest.term,
-        },
-        conf,
-    })
+    Ok(SnapshotPoint { start: Start { index: manifest.index, term: manifest.term }, conf })
 }
 
 fn content(shard: RecoveredShard) -> LogContent {
@@ -197,10 +164,7 @@ fn content(shard: RecoveredShard) -> LogContent {
         term: shard.term,
         vote: shard.vote,
         commit: shard.commit,
-        start: Start {
-            index: shard.start_index,
-            term: shard.start_term,
-        },
+        start: Start { index: shard.start_index, term: shard.start_term },
         entries,
         floor: shard.floor,
     }

@@ -44,13 +44,8 @@ impl RawConfig {
     /// Reads `IKADA_*` variables. `IKADA_URL` and others of the client commands are not settings of a server and are
     /// passed over; any other unknown name is a problem.
     pub fn from_env(vars: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<String>> {
-        const CLIENT: [&str; 5] = [
-            "IKADA_URL",
-            "IKADA_OUTPUT",
-            "IKADA_NAMESPACE",
-            "IKADA_CONFIG",
-            "IKADA_LOG",
-        ];
+        const CLIENT: [&str; 5] =
+            ["IKADA_URL", "IKADA_OUTPUT", "IKADA_NAMESPACE", "IKADA_CONFIG", "IKADA_LOG"];
         let mut table = BTreeMap::new();
         for (name, value) in vars {
             let Some(key) = name.strip_prefix("IKADA_") else {
@@ -67,19 +62,12 @@ impl RawConfig {
                 problems.push(format!("{name}={value}: {why}"));
             }
         }
-        if problems.is_empty() {
-            Ok(raw)
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(raw) } else { Err(problems) }
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         fn number<T: std::str::FromStr>(value: &str) -> Result<Option<T>, String> {
-            value
-                .parse()
-                .map(Some)
-                .map_err(|_| "not a number in range".to_owned())
+            value.parse().map(Some).map_err(|_| "not a number in range".to_owned())
         }
         let text = || Some(value.to_owned());
         match key {
@@ -89,21 +77,14 @@ impl RawConfig {
             "advertise" => self.advertise = text(),
             "peer-advertise" => self.peer_advertise = text(),
             "peer" => {
-                self.peer = Some(
-                    value
-                        .split(',')
-                        .map(|addr| addr.trim().to_owned())
-                        .collect(),
-                )
+                self.peer = Some(value.split(',').map(|addr| addr.trim().to_owned()).collect())
             }
             "expect" => self.expect = number(value)?,
             "shards" => self.shards = number(value)?,
             "node-id" => self.node_id = number(value)?,
             "name" => self.name = text(),
             "insecure-listen-anywhere" => {
-                let flag = value
-                    .parse()
-                    .map_err(|_| "neither true nor false".to_owned())?;
+                let flag = value.parse().map_err(|_| "neither true nor false".to_owned())?;
                 self.insecure_listen_anywhere = Some(flag);
             }
             "priority" => self.priority = number(value)?,

@@ -56,17 +56,11 @@ impl std::error::Error for ConfigProblems {}
 
 /// Checks the settings; sources come highest rank first.
 pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
-    let raw = sources
-        .into_iter()
-        .reduce(RawConfig::or)
-        .unwrap_or_default();
+    let raw = sources.into_iter().reduce(RawConfig::or).unwrap_or_default();
     let mut problems = Vec::new();
     let insecure = raw.insecure_listen_anywhere.unwrap_or(false);
-    let listen = address(
-        "listen",
-        raw.listen.as_deref().unwrap_or("127.0.0.1:7400"),
-        &mut problems,
-    );
+    let listen =
+        address("listen", raw.listen.as_deref().unwrap_or("127.0.0.1:7400"), &mut problems);
     let peer_listen = address(
         "peer-listen",
         raw.peer_listen.as_deref().unwrap_or("127.0.0.1:7401"),
@@ -81,16 +75,13 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         }
     }
     if listen == peer_listen && listen.port() != 0 {
-        problems.push(format!(
-            "listen and peer-listen are both {listen}; give them different ports"
-        ));
+        problems
+            .push(format!("listen and peer-listen are both {listen}; give them different ports"));
     }
     let peers = raw.peer.unwrap_or_default();
     for peer in &peers {
         if !peer.contains(':') {
-            problems.push(format!(
-                "peer {peer} has no port; write host:port of its --peer-listen"
-            ));
+            problems.push(format!("peer {peer} has no port; write host:port of its --peer-listen"));
         }
     }
     let expect = raw.expect.unwrap_or(1);
@@ -151,14 +142,9 @@ fn warnings(expect: u16, insecure: bool) -> Vec<String> {
 }
 
 fn address(what: &str, text: &str, problems: &mut Vec<String>) -> SocketAddr {
-    let found = text
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut found| found.next());
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found.unwrap_or_else(|| {
-        problems.push(format!(
-            "{what} {text:?} is not an address like 127.0.0.1:7400"
-        ));
+        problems.push(format!("{what} {text:?} is not an address like 127.0.0.1:7400"));
         SocketAddr::from(([127, 0, 0, 1], 0))
     })
 }
@@ -179,10 +165,7 @@ mod tests {
             ("HOME".to_owned(), "/".to_owned()),
         ]);
         let file = raw("shards = 8\nname = \"north\"\nlisten = \"127.0.0.1:1\"");
-        let flags = RawConfig {
-            listen: Some("127.0.0.1:9".into()),
-            ..RawConfig::default()
-        };
+        let flags = RawConfig { listen: Some("127.0.0.1:9".into()), ..RawConfig::default() };
         let config = resolve(vec![flags, env.expect("valid"), file]).expect("valid");
         assert_eq!((config.shards, config.name.as_str()), (2, "north"));
         assert_eq!(config.listen.port(), 9);
@@ -205,28 +188,16 @@ mod tests {
         );
         let ConfigProblems(problems) = resolve(vec![bad]).unwrap_err();
         for part in ["0.0.0.0", "--peer", "shards 0", "node-id 0", "nonsense"] {
-            assert!(
-                problems.iter().any(|problem| problem.contains(part)),
-                "{part}: {problems:?}"
-            );
+            assert!(problems.iter().any(|problem| problem.contains(part)), "{part}: {problems:?}");
         }
         let open = raw("listen = \"0.0.0.0:7400\"\ninsecure-listen-anywhere = true");
         let config = resolve(vec![open]).expect("asked for");
-        assert!(
-            config
-                .warnings
-                .iter()
-                .any(|warning| warning.contains("INSECURE"))
-        );
+        assert!(config.warnings.iter().any(|warning| warning.contains("INSECURE")));
     }
 
     #[test]
     fn an_even_number_of_voters_is_warned_about() {
         let config = resolve(vec![raw("expect = 4\npeer = [\"127.0.0.1:1\"]")]).expect("valid");
-        assert!(
-            config.warnings[0].contains("odd number"),
-            "{:?}",
-            config.warnings
-        );
+        assert!(config.warnings[0].contains("odd number"), "{:?}", config.warnings);
     }
 }

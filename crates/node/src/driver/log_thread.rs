@@ -27,25 +27,21 @@ pub fn start(
     driver: DriverSender,
     counters: SharedCounters,
 ) -> std::io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new()
-        .name("ikada-log".into())
-        .spawn(move || {
-            while let Ok(first) = work.recv() {
-                match turn(&mut log, first, &work) {
-                    Ok((persisted, sync)) => {
-                        counters.set_log(log.stats(), sync);
-                        if let Some(sequence) = persisted
-                            && driver
-                                .send(DriverMessage::Input(Input::Persisted(sequence)))
-                                .is_err()
-                        {
-                            return;
-                        }
+    thread::Builder::new().name("ikada-log".into()).spawn(move || {
+        while let Ok(first) = work.recv() {
+            match turn(&mut log, first, &work) {
+                Ok((persisted, sync)) => {
+                    counters.set_log(log.stats(), sync);
+                    if let Some(sequence) = persisted
+                        && driver.send(DriverMessage::Input(Input::Persisted(sequence))).is_err()
+                    {
+                        return;
                     }
-                    Err(fault) => die(&fault),
                 }
+                Err(fault) => die(&fault),
             }
-        })
+        }
+    })
 }
 
 /// Takes all that waits, appends it in order, syncs once.
@@ -85,18 +81,8 @@ fn turn(
 fn convert(records: Vec<IoRecord>, out: &mut Vec<Record>) {
     for record in records {
         match record {
-            IoRecord::Hard {
-                shard,
-                term,
-                vote,
-                commit,
-            } => {
-                out.push(Record::Hard {
-                    shard,
-                    term,
-                    vote,
-                    commit,
-                });
+            IoRecord::Hard { shard, term, vote, commit } => {
+                out.push(Record::Hard { shard, term, vote, commit });
             }
             IoRecord::Append { shard, entries } => {
                 out.extend(entries.into_iter().map(|entry| Record::Entry {
@@ -109,11 +95,7 @@ fn convert(records: Vec<IoRecord>, out: &mut Vec<Record>) {
                 }));
             }
             IoRecord::Restart { shard, start } => {
-                out.push(Record::Start {
-                    shard,
-                    index: start.index,
-                    term: start.term,
-                });
+                out.push(Record::Start { shard, index: start.index, term: start.term });
             }
         }
     }

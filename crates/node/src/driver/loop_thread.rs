@@ -49,9 +49,7 @@ struct Clocks {
 
 impl Clocks {
     fn now(&self) -> Now {
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // The monotonic clock starts at 1, since 0 stands for "never" in a few places.
         Now {
             mono_ms: self.started.elapsed().as_millis() as u64 + 1,
@@ -82,18 +80,11 @@ pub fn start<E: Send + 'static>(
     counters: &SharedCounters,
     (sender, inbox): (DriverSender, Receiver<DriverMessage>),
 ) -> Result<Driver, StartError<E>> {
-    let clocks = Clocks {
-        started: Instant::now(),
-    };
+    let clocks = Clocks { started: Instant::now() };
     let replica = make(clocks.now()).map_err(StartError::Replica)?;
     let (log_sender, log_work) = std::sync::mpsc::channel();
     let (snapshot_sender, snapshot_work) = std::sync::mpsc::channel();
-    let mut threads = vec![log_thread::start(
-        log,
-        log_work,
-        sender.clone(),
-        counters.clone(),
-    )?];
+    let mut threads = vec![log_thread::start(log, log_work, sender.clone(), counters.clone())?];
     threads.push(snapshot_thread::start(
         snapshots,
         snapshot_work,
@@ -113,16 +104,8 @@ pub fn start<E: Send + 'static>(
         ended: ended_sender,
         over: false,
     };
-    threads.push(
-        thread::Builder::new()
-            .name("ikada-driver".into())
-            .spawn(move || run.run())?,
-    );
-    Ok(Driver {
-        sender,
-        ended,
-        threads,
-    })
+    threads.push(thread::Builder::new().name("ikada-driver".into()).spawn(move || run.run())?);
+    Ok(Driver { sender, ended, threads })
 }
 
 /// Why the driver did not start.
@@ -183,23 +166,9 @@ impl Loop {
                 self.replica.step(Input::Frame(from, frame), now);
                 drop(permit);
             }
-            DriverMessage::Call {
-                id,
-                request,
-                timeout_ms,
-                routing,
-                reply,
-            } => {
+            DriverMessage::Call { id, request, timeout_ms, routing, reply } => {
                 self.callers.insert(id, reply);
-                self.replica.step(
-                    Input::Call(Call {
-                        id,
-                        timeout_ms,
-                        routing,
-                        request,
-                    }),
-                    now,
-                );
+                self.replica.step(Input::Call(Call { id, timeout_ms, routing, request }), now);
             }
             DriverMessage::Status(reply) => {
                 let _ = reply.send(self.replica.status(now));

@@ -25,25 +25,20 @@ pub fn start(
     driver: DriverSender,
     counters: SharedCounters,
 ) -> std::io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new()
-        .name("ikada-snapshots".into())
-        .spawn(move || {
-            let mut writers = Writers::new();
-            while let Ok(work) = work.recv() {
-                let done = carry_out(&snapshots, &mut writers, work);
-                match &done {
-                    SnapshotDone::Saved { .. } => counters.snapshot(true),
-                    SnapshotDone::SaveFailed { .. } => counters.snapshot(false),
-                    _ => {}
-                }
-                if driver
-                    .send(DriverMessage::Input(Input::Snapshot(done)))
-                    .is_err()
-                {
-                    return;
-                }
+    thread::Builder::new().name("ikada-snapshots".into()).spawn(move || {
+        let mut writers = Writers::new();
+        while let Ok(work) = work.recv() {
+            let done = carry_out(&snapshots, &mut writers, work);
+            match &done {
+                SnapshotDone::Saved { .. } => counters.snapshot(true),
+                SnapshotDone::SaveFailed { .. } => counters.snapshot(false),
+                _ => {}
             }
-        })
+            if driver.send(DriverMessage::Input(Input::Snapshot(done))).is_err() {
+                return;
+            }
+        }
+    })
 }
 
 fn carry_out(
@@ -52,23 +47,13 @@ fn carry_out(
     work: SnapshotWork,
 ) -> SnapshotDone {
     match work {
-        SnapshotWork::Save {
-            shard,
-            frozen,
-            start,
-            conf,
-        } => {
+        SnapshotWork::Save { shard, frozen, start, conf } => {
             let mut encoded = Vec::new();
             conf.encode(&mut encoded);
             match save(snapshots, shard, start, &encoded, &frozen) {
                 Ok(bytes) => {
                     info!(shard, index = start.index, bytes, "snapshot saved");
-                    SnapshotDone::Saved {
-                        shard,
-                        start,
-                        conf,
-                        bytes,
-                    }
+                    SnapshotDone::Saved { shard, start, conf, bytes }
                 }
                 Err(error) => {
                     warn!(shard, %error, "snapshot failed; it is tried again later");
@@ -78,69 +63,33 @@ fn carry_out(
         }
         SnapshotWork::Describe { shard, to } => {
             let found = newest(snapshots, shard).map(|manifest| {
-                let start = Start {
-                    index: manifest.index,
-                    term: manifest.term,
-                };
+                let start = Start { index: manifest.index, term: manifest.term };
                 (start, Bytes::from(manifest.encode()))
             });
             SnapshotDone::Manifest { shard, to, found }
         }
-        SnapshotWork::Read {
-            shard,
-            start,
-            chunk,
-            to,
-        } => {
+        SnapshotWork::Read { shard, start, chunk, to } => {
             let bytes = newest(snapshots, shard)
                 .filter(|manifest| (manifest.index, manifest.term) == (start.index, start.term))
                 .and_then(|manifest| snapshots.read_chunk(&manifest, chunk as usize).ok())
                 .map(Bytes::from);
-            SnapshotDone::Chunk {
-                shard,
-                start,
-                chunk,
-                to,
-                bytes,
-            }
+            SnapshotDone::Chunk { shard, start, chunk, to, bytes }
         }
-        SnapshotWork::Receive {
-            shard,
-            start,
-            manifest,
-        } => {
+        SnapshotWork::Receive { shard, start, manifest } => {
             let chunks = receive(snapshots, writers, shard, start, &manifest)
                 .map_err(|error| warn!(shard, %error, "offered snapshot refused"))
                 .ok();
-            SnapshotDone::Receiving {
-                shard,
-                start,
-                chunks,
-            }
+            SnapshotDone::Receiving { shard, start, chunks }
         }
-        SnapshotWork::Write {
-            shard,
-            start,
-            chunk,
-            bytes,
-        } => {
+        SnapshotWork::Write { shard, start, chunk, bytes } => {
             let ok = write(writers, shard, start, chunk, &bytes)
                 .map_err(|error| warn!(shard, chunk, %error, "received chunk refused"))
                 .is_ok();
-            SnapshotDone::Wrote {
-                shard,
-                start,
-                chunk,
-                ok,
-            }
+            SnapshotDone::Wrote { shard, start, chunk, ok }
         }
         SnapshotWork::Load { shard, start } => {
             let state = load(snapshots, shard, start);
-            SnapshotDone::Loaded {
-                shard,
-                start,
-                state,
-            }
+            SnapshotDone::Loaded { shard, start, state }
         }
     }
 }
@@ -183,9 +132,7 @@ fn receive(
         return Err("the manifest describes another snapshot".to_owned());
     }
     let chunks = manifest.chunks.len() as u32;
-    let writer = snapshots
-        .receive(&manifest)
-        .map_err(|error| error.to_string())?;
+    let writer = snapshots.receive(&manifest).map_err(|error| error.to_string())?;
     writers.insert(shard, (manifest, writer));
     Ok(chunks)
 }
@@ -197,25 +144,18 @@ fn write(
     chunk: u32,
     bytes: &[u8],
 ) -> Result<(), String> {
-    let (manifest, writer) = writers
-        .get_mut(&shard)
-        .ok_or("no snapshot is being received")?;
+    let (manifest, writer) = writers.get_mut(&shard).ok_or("no snapshot is being received")?;
     if (manifest.index, manifest.term) != (start.index, start.term) {
         return Err("another snapshot is being received".to_owned());
     }
     if writer.chunk_count() != chunk as usize {
-        return Err(format!(
-            "chunk {chunk} where {} was due",
-            writer.chunk_count()
-        ));
+        return Err(format!("chunk {chunk} where {} was due", writer.chunk_count()));
     }
     writer.chunk(bytes).map_err(|error| error.to_string())?;
     if chunk as usize + 1 == manifest.chunks.len()
         && let Some((_, writer)) = writers.remove(&shard)
     {
-        writer
-            .finish_received()
-            .map_err(|error| error.to_string())?;
+        writer.finish_received().map_err(|error| error.to_string())?;
     }
     Ok(())
 }
@@ -229,7 +169,5 @@ fn load(
     let manifest = manifest
         .filter(|manifest| (manifest.index, manifest.term) == (start.index, start.term))
         .ok_or_else(|| format!("no whole snapshot at index {}", start.index))?;
-    load_state(snapshots, &manifest)
-        .map(Box::new)
-        .map_err(|error| error.to_string())
+    load_state(snapshots, &manifest).map(Box::new).map_err(|error| error.to_string())
 }

@@ -75,9 +75,7 @@ pub(super) fn problem(problem: &Problem) -> Reply {
     let bytes = serde_json::to_vec(problem).unwrap_or_default();
     let mut response = reply(status, PROBLEM_TYPE, Bytes::from(bytes));
     if let Some(seconds) = problem.retry_after_s {
-        response
-            .headers_mut()
-            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }
@@ -98,11 +96,7 @@ pub(super) fn redirect(address: &str, path_and_query: &str) -> Reply {
     let Ok(value) = HeaderValue::from_str(&location) else {
         return problem(&problems::internal());
     };
-    let mut response = text(
-        StatusCode::TEMPORARY_REDIRECT,
-        "text/plain",
-        "ask the leader\n",
-    );
+    let mut response = text(StatusCode::TEMPORARY_REDIRECT, "text/plain", "ask the leader\n");
     response.headers_mut().insert(LOCATION, value);
     response
 }
@@ -119,7 +113,5 @@ pub(super) fn add_positions(response: &mut Reply, positions: &[(ShardId, Lsn)]) 
 
 /// Labels a stale answer with its age.
 pub(super) fn add_age(response: &mut Reply, age_ms: u64) {
-    response
-        .headers_mut()
-        .insert(AGE_HEADER, HeaderValue::from(age_ms));
+    response.headers_mut().insert(AGE_HEADER, HeaderValue::from(age_ms));
 }

@@ -27,11 +27,7 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let path = request
-        .uri()
-        .path_and_query()
-        .map_or("/", |path| path.as_str())
-        .to_owned();
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let response = match Contained(Box::pin(respond(app, request))).await {
         Ok(Ok(response)) => response,
         Ok(Err(Stop::Problem(problem))) => answer::problem(&problem),
@@ -55,10 +51,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
-    let url_bytes = parts
-        .uri
-        .path_and_query()
-        .map_or(0, |path| path.as_str().len());
+    let url_bytes = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
     if url_bytes > app.limits.url_bytes_max {
         return Err(problems::url_too_long(app.limits.url_bytes_max).into());
     }
@@ -73,11 +66,7 @@ where
     // Health must answer when the door is full.
     let _permit = match route.operation {
         Operation::Health => None,
-        _ => Some(
-            app.requests
-                .try_acquire()
-                .map_err(|_| problems::door_full("requests"))?,
-        ),
+        _ => Some(app.requests.try_acquire().map_err(|_| problems::door_full("requests"))?),
     };
     let context = Context::read(route, names, &parts, &app.limits)?;
     let (body, _memory) = take(app, route, &parts, body).await?;

@@ -21,25 +21,19 @@ pub(super) fn check_origin(headers: &HeaderMap, advertised: &str) -> Result<(), 
     if origin.is_none() && !headers.contains_key("sec-fetch-site") {
         return Ok(());
     }
-    let host = headers
-        .get(HOST)
-        .and_then(|host| host.to_str().ok())
-        .unwrap_or("");
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
     if !is_own_host(host, advertised) {
         return Err(problems::foreign_origin(
             "a browser may reach this node only by address, localhost or its advertised name",
         ));
     }
     let Some(origin) = origin else { return Ok(()) };
-    let authority = origin.to_str().ok().and_then(|origin| {
-        origin
-            .strip_prefix("http://")
-            .or(origin.strip_prefix("https://"))
-    });
+    let authority = origin
+        .to_str()
+        .ok()
+        .and_then(|origin| origin.strip_prefix("http://").or(origin.strip_prefix("https://")));
     if authority != Some(host) {
-        return Err(problems::foreign_origin(
-            "a page of another site may not use this node",
-        ));
+        return Err(problems::foreign_origin("a page of another site may not use this node"));
     }
     Ok(())
 }
@@ -95,36 +89,15 @@ mod tests {
     #[test]
     fn only_our_own_pages_pass() {
         assert!(check(&[("host", "anything:1")]), "programs send no origin");
-        assert!(check(&[
-            ("host", "127.0.0.1:7400"),
-            ("origin", "http://127.0.0.1:7400")
-        ]));
-        assert!(check(&[
-            ("host", "[::1]:7400"),
-            ("origin", "http://[::1]:7400")
-        ]));
-        assert!(check(&[
-            ("host", "localhost:7400"),
-            ("sec-fetch-site", "none")
-        ]));
-        assert!(check(&[
-            ("host", "node1.example:7400"),
-            ("origin", "http://node1.example:7400")
-        ]));
-        assert!(!check(&[
-            ("host", "127.0.0.1:7400"),
-            ("origin", "http://evil.example")
-        ]));
+        assert!(check(&[("host", "127.0.0.1:7400"), ("origin", "http://127.0.0.1:7400")]));
+        assert!(check(&[("host", "[::1]:7400"), ("origin", "http://[::1]:7400")]));
+        assert!(check(&[("host", "localhost:7400"), ("sec-fetch-site", "none")]));
+        assert!(check(&[("host", "node1.example:7400"), ("origin", "http://node1.example:7400")]));
+        assert!(!check(&[("host", "127.0.0.1:7400"), ("origin", "http://evil.example")]));
         assert!(!check(&[("host", "127.0.0.1:7400"), ("origin", "null")]));
         // A rebound name is same-origin for the browser, yet not ours.
-        assert!(!check(&[
-            ("host", "evil.example:7400"),
-            ("origin", "http://evil.example:7400")
-        ]));
-        assert!(!check(&[
-            ("host", "evil.example:7400"),
-            ("sec-fetch-site", "same-origin")
-        ]));
+        assert!(!check(&[("host", "evil.example:7400"), ("origin", "http://evil.example:7400")]));
+        assert!(!check(&[("host", "evil.example:7400"), ("sec-fetch-site", "same-origin")]));
         assert!(!check(&[("origin", "http://127.0.0.1:7400")]));
     }
 }

@@ -16,11 +16,7 @@ const RETRY_SOON_S: u32 = 1;
 pub(super) fn refusal(code: RefusalCode) -> Problem {
     let (status, title) = refusal_title(code);
     let problem = Problem::new(status, code.as_str(), title, refusal_detail(code));
-    if code.is_transient() {
-        problem.with_retry_after_s(RETRY_SOON_S)
-    } else {
-        problem
-    }
+    if code.is_transient() { problem.with_retry_after_s(RETRY_SOON_S) } else { problem }
 }
 
 fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
@@ -133,11 +129,7 @@ pub(super) fn bad_parameter(name: &str, detail: impl Into<Box<str>>) -> Problem 
 
 /// A body that is not what the route takes.
 pub(super) fn bad_json(detail: impl Into<Box<str>>, field: Option<String>) -> Problem {
-    let code = if field.is_some() {
-        "unknown_field"
-    } else {
-        "bad_json"
-    };
+    let code = if field.is_some() { "unknown_field" } else { "bad_json" };
     let problem = Problem::new(400, code, "bad request body", detail);
     match field {
         Some(field) => problem.with_field(field),
@@ -167,23 +159,13 @@ pub(super) fn bad_count(field: &str, items_max: usize) -> Problem {
 
 /// A body that did not arrive.
 pub(super) fn body_incomplete() -> Problem {
-    Problem::new(
-        408,
-        "body_incomplete",
-        "body incomplete",
-        "the body did not arrive whole in time",
-    )
+    Problem::new(408, "body_incomplete", "body incomplete", "the body did not arrive whole in time")
 }
 
 /// A body that is not JSON by its own word.
 pub(super) fn bad_media_type() -> Problem {
     let detail = "send Content-Type: application/json";
-    Problem::new(
-        415,
-        "unsupported_media_type",
-        "unsupported media type",
-        detail,
-    )
+    Problem::new(415, "unsupported_media_type", "unsupported media type", detail)
 }
 
 /// A path that is too long.
@@ -203,10 +185,7 @@ pub(super) fn no_route(path: &str) -> Problem {
 pub(super) fn bad_method(method: &str, verbs: &[Verb]) -> Problem {
     let allowed: Vec<&str> = verbs.iter().map(|verb| verb.as_str()).collect();
     let shown: String = method.chars().take(20).collect();
-    let detail = format!(
-        "{shown} is not possible here; possible: {}",
-        allowed.join(", ")
-    );
+    let detail = format!("{shown} is not possible here; possible: {}", allowed.join(", "));
     Problem::new(405, "bad_method", "method not allowed", detail)
 }
 
@@ -233,13 +212,8 @@ pub(super) fn no_leader_address(node: u64) -> Problem {
     let detail = format!(
         "node {node} leads, but its client address is not known; ask without Ikada-Routing: redirect"
     );
-    Problem::new(
-        503,
-        "leader_address_unknown",
-        "leader address unknown",
-        detail,
-    )
-    .with_retry_after_s(RETRY_SOON_S)
+    Problem::new(503, "leader_address_unknown", "leader address unknown", detail)
+        .with_retry_after_s(RETRY_SOON_S)
 }
 
 /// The node cannot serve yet.
@@ -263,11 +237,7 @@ mod tests {
             let problem = refusal(*code);
             assert_eq!(problem.code, code.as_str());
             // A transient refusal must say when to come back; a final one must not invite a retry.
-            assert_eq!(
-                problem.retry_after_s.is_some(),
-                code.is_transient(),
-                "{code:?}"
-            );
+            assert_eq!(problem.retry_after_s.is_some(), code.is_transient(), "{code:?}");
             let retryable = matches!(problem.status, 429 | 503);
             assert!(!code.is_transient() || retryable, "{code:?}");
         }
@@ -276,10 +246,7 @@ mod tests {
     #[test]
     fn an_unknown_outcome_says_how_to_find_out() {
         let problem = unknown(Some("r7"));
-        assert_eq!(
-            (problem.status, problem.request.as_deref()),
-            (504, Some("r7"))
-        );
+        assert_eq!((problem.status, problem.request.as_deref()), (504, Some("r7")));
         assert!(problem.detail.contains("GET /v1/requests/r7"));
         assert!(problem.detail.contains("Idempotency-Key: r7"));
     }

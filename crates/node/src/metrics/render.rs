@@ -17,11 +17,7 @@ pub fn render(
     http: &HttpCounters,
 ) -> String {
     let mut page = Page::default();
-    let labels = format!(
-        "version=\"{}\",node=\"{}\"",
-        escape(&info.version),
-        info.node
-    );
+    let labels = format!("version=\"{}\",node=\"{}\"", escape(&info.version), info.node);
     page.family("ikada_info", "gauge", "The program and the node.");
     page.sample("ikada_info", &labels, 1);
     page.one(
@@ -59,120 +55,42 @@ pub fn render(
 type Family<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 const SHARD: &[Family<ShardStatus>] = &[
-    (
-        "ikada_shard_is_leader",
-        "Whether this node leads the shard.",
-        |s| (s.role == Role::Leader).into(),
-    ),
-    (
-        "ikada_shard_has_leader",
-        "Whether a leader is known.",
-        |s| s.leader.is_some().into(),
-    ),
+    ("ikada_shard_is_leader", "Whether this node leads the shard.", |s| {
+        (s.role == Role::Leader).into()
+    }),
+    ("ikada_shard_has_leader", "Whether a leader is known.", |s| s.leader.is_some().into()),
     ("ikada_shard_term", "Current term.", |s| s.term),
-    (
-        "ikada_shard_commit_index",
-        "Highest committed index.",
-        |s| s.commit,
-    ),
-    ("ikada_shard_applied_index", "Index of the state.", |s| {
-        s.applied.index
-    }),
-    ("ikada_shard_last_index", "Last index of the log.", |s| {
-        s.last_index
-    }),
-    (
-        "ikada_shard_repairing",
-        "Whether the log is being fetched again.",
-        |s| s.repairing.into(),
-    ),
-    (
-        "ikada_tasks_scheduled",
-        "Tasks waiting for their time.",
-        |s| s.scheduled,
-    ),
-    ("ikada_tasks_ready", "Tasks waiting for a worker.", |s| {
-        s.ready
-    }),
-    ("ikada_tasks_claimed", "Tasks held by workers.", |s| {
-        s.claimed
-    }),
-    (
-        "ikada_tasks_finished_kept",
-        "Finished tasks still listed.",
-        |s| s.finished,
-    ),
+    ("ikada_shard_commit_index", "Highest committed index.", |s| s.commit),
+    ("ikada_shard_applied_index", "Index of the state.", |s| s.applied.index),
+    ("ikada_shard_last_index", "Last index of the log.", |s| s.last_index),
+    ("ikada_shard_repairing", "Whether the log is being fetched again.", |s| s.repairing.into()),
+    ("ikada_tasks_scheduled", "Tasks waiting for their time.", |s| s.scheduled),
+    ("ikada_tasks_ready", "Tasks waiting for a worker.", |s| s.ready),
+    ("ikada_tasks_claimed", "Tasks held by workers.", |s| s.claimed),
+    ("ikada_tasks_finished_kept", "Finished tasks still listed.", |s| s.finished),
 ];
 
 const RISING: &[Family<Counters>] = &[
-    ("ikada_log_syncs_total", "Syncs of the log.", |c| {
-        c.log_syncs
+    ("ikada_log_syncs_total", "Syncs of the log.", |c| c.log_syncs),
+    ("ikada_log_sync_microseconds_total", "Time spent in syncs.", |c| c.log_sync_micros),
+    ("ikada_log_appended_bytes_total", "Bytes appended to the log.", |c| c.log_appended_bytes),
+    ("ikada_log_appended_entries_total", "Entries appended to the log.", |c| {
+        c.log_appended_entries
     }),
-    (
-        "ikada_log_sync_microseconds_total",
-        "Time spent in syncs.",
-        |c| c.log_sync_micros,
-    ),
-    (
-        "ikada_log_appended_bytes_total",
-        "Bytes appended to the log.",
-        |c| c.log_appended_bytes,
-    ),
-    (
-        "ikada_log_appended_entries_total",
-        "Entries appended to the log.",
-        |c| c.log_appended_entries,
-    ),
-    ("ikada_snapshots_saved_total", "Snapshots written.", |c| {
-        c.snapshots_saved
+    ("ikada_snapshots_saved_total", "Snapshots written.", |c| c.snapshots_saved),
+    ("ikada_snapshots_failed_total", "Snapshots that could not be written.", |c| {
+        c.snapshots_failed
     }),
-    (
-        "ikada_snapshots_failed_total",
-        "Snapshots that could not be written.",
-        |c| c.snapshots_failed,
-    ),
-    (
-        "ikada_peer_frames_sent_total",
-        "Frames sent to peers.",
-        |c| c.frames_sent,
-    ),
-    (
-        "ikada_peer_frames_received_total",
-        "Frames received from peers.",
-        |c| c.frames_received,
-    ),
-    ("ikada_peer_bytes_sent_total", "Bytes sent to peers.", |c| {
-        c.bytes_sent
-    }),
-    (
-        "ikada_peer_bytes_received_total",
-        "Bytes received from peers.",
-        |c| c.bytes_received,
-    ),
-    (
-        "ikada_peer_frames_dropped_total",
-        "Frames dropped at a full queue.",
-        |c| c.frames_dropped,
-    ),
-    (
-        "ikada_peer_connects_total",
-        "Connections to peers that came about.",
-        |c| c.peer_connects,
-    ),
-    (
-        "ikada_driver_turns_total",
-        "Turns of the driver's loop.",
-        |c| c.turns,
-    ),
-    (
-        "ikada_driver_busy_microseconds_total",
-        "Time spent in turns.",
-        |c| c.turn_micros,
-    ),
+    ("ikada_peer_frames_sent_total", "Frames sent to peers.", |c| c.frames_sent),
+    ("ikada_peer_frames_received_total", "Frames received from peers.", |c| c.frames_received),
+    ("ikada_peer_bytes_sent_total", "Bytes sent to peers.", |c| c.bytes_sent),
+    ("ikada_peer_bytes_received_total", "Bytes received from peers.", |c| c.bytes_received),
+    ("ikada_peer_frames_dropped_total", "Frames dropped at a full queue.", |c| c.frames_dropped),
+    ("ikada_peer_connects_total", "Connections to peers that came about.", |c| c.peer_connects),
+    ("ikada_driver_turns_total", "Turns of the driver's loop.", |c| c.turns),
+    ("ikada_driver_busy_microseconds_total", "Time spent in turns.", |c| c.turn_micros),
     ("ikada_calls_total", "Calls begun.", |c| c.calls),
-    ("ikada_role_changes_total", "Role changes.", |c| {
-        c.role_changes
-    }),
+    ("ikada_role_changes_total", "Role changes.", |c| c.role_changes),
 ];
 
 fn shards(page: &mut Page, status: &NodeStatus) {
@@ -185,11 +103,7 @@ fn shards(page: &mut Page, status: &NodeStatus) {
 }
 
 fn peers(page: &mut Page, status: &NodeStatus) {
-    page.family(
-        "ikada_peer_connected",
-        "gauge",
-        "Whether a connection to the peer stands.",
-    );
+    page.family("ikada_peer_connected", "gauge", "Whether a connection to the peer stands.");
     for peer in &status.peers {
         page.sample(
             "ikada_peer_connected",
@@ -200,57 +114,27 @@ fn peers(page: &mut Page, status: &NodeStatus) {
 }
 
 fn node(page: &mut Page, counters: &Counters) {
-    page.one(
-        "ikada_log_bytes",
-        "gauge",
-        "Bytes of the log on disk.",
-        counters.log_bytes,
-    );
-    page.one(
-        "ikada_log_segments",
-        "gauge",
-        "Segments of the log on disk.",
-        counters.log_segments,
-    );
+    page.one("ikada_log_bytes", "gauge", "Bytes of the log on disk.", counters.log_bytes);
+    page.one("ikada_log_segments", "gauge", "Segments of the log on disk.", counters.log_segments);
     for (name, about, value) in RISING {
         page.one(name, "counter", about, value(counters));
     }
 }
 
 fn doors(page: &mut Page, http: &HttpCounters) {
-    page.family(
-        "ikada_http_answers_total",
-        "counter",
-        "Answers to clients by class.",
-    );
+    page.family("ikada_http_answers_total", "counter", "Answers to clients by class.");
     for class in 2..=5 {
-        page.sample(
-            "ikada_http_answers_total",
-            &format!("class=\"{class}xx\""),
-            http.class(class),
-        );
+        page.sample("ikada_http_answers_total", &format!("class=\"{class}xx\""), http.class(class));
     }
     let shed = http.shed.load(Ordering::Relaxed);
-    page.one(
-        "ikada_http_shed_total",
-        "counter",
-        "Requests told to come back later.",
-        shed,
-    );
+    page.one("ikada_http_shed_total", "counter", "Requests told to come back later.", shed);
     let panics = http.panics.load(Ordering::Relaxed);
-    page.one(
-        "ikada_http_panics_total",
-        "counter",
-        "Handlers that met a defect.",
-        panics,
-    );
+    page.one("ikada_http_panics_total", "counter", "Handlers that met a defect.", panics);
 }
 
 /// Label values may hold anything but bare quotes, backslashes and line ends.
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[derive(Default)]

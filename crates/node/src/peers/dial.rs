@@ -36,29 +36,13 @@ pub fn dial_all(
         };
         let hello = LinkHello { to: peer, ..hello };
         let (driver, counters) = (driver.clone(), counters.clone());
-        tokio::spawn(
-            Dialler {
-                peer,
-                addr,
-                hello,
-                driver,
-                counters,
-                end,
-            }
-            .run(),
-        );
+        tokio::spawn(Dialler { peer, addr, hello, driver, counters, end }.run());
     }
 }
 
 /// Who we are, for links.
 pub fn link_hello(cluster: u64, node: u64, incarnation: u64) -> LinkHello {
-    LinkHello {
-        protocol: PROTOCOL,
-        cluster,
-        node,
-        incarnation,
-        to: 0,
-    }
+    LinkHello { protocol: PROTOCOL, cluster, node, incarnation, to: 0 }
 }
 
 /// What the driver was last told of the peer.
@@ -135,9 +119,7 @@ impl Dialler {
 
     async fn connect(&self) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
         let limit = Duration::from_millis(HANDSHAKE_MS);
-        timeout(limit, self.shake_hands())
-            .await
-            .map_err(|_| io::ErrorKind::TimedOut)?
+        timeout(limit, self.shake_hands()).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
     async fn shake_hands(&self) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {

@@ -81,9 +81,7 @@ impl FoundingAsker {
 
 async fn ask(addr: &str, message: FoundingMessage) -> Option<FoundingMessage> {
     let mut stream = TcpStream::connect(addr).await.ok()?;
-    wire::write(&mut stream, &encode(&Opening::Founding(message)))
-        .await
-        .ok()?;
+    wire::write(&mut stream, &encode(&Opening::Founding(message))).await.ok()?;
     let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await.ok()??;
     match decode::<Welcome>(&answer)? {
         Welcome::Founding(message) => Some(message),

@@ -46,12 +46,7 @@ pub async fn listen(
 ) {
     let inbound = Arc::new(Semaphore::new(INBOUND_BYTES_MAX));
     let connections = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
-    let port = Arc::new(Port {
-        links,
-        door,
-        inbound,
-        counters,
-    });
+    let port = Arc::new(Port { links, door, inbound, counters });
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             // Out of file descriptors: a pause, not an end.
@@ -122,10 +117,7 @@ impl Port {
             return Err("this node is not ready yet".to_owned());
         };
         if hello.protocol != PROTOCOL {
-            return Err(format!(
-                "this node speaks protocol {PROTOCOL}, not {}",
-                hello.protocol
-            ));
+            return Err(format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol));
         }
         if hello.cluster != links.cluster {
             return Err(format!(

@@ -52,20 +52,8 @@ impl Outgoing {
         for peer in peers {
             let (sender, receiver) = mpsc::channel(PEER_QUEUE_FRAMES_MAX);
             let bytes = Arc::new(AtomicUsize::new(0));
-            lanes.insert(
-                peer,
-                Lane {
-                    frames: sender,
-                    bytes: bytes.clone(),
-                },
-            );
-            ends.insert(
-                peer,
-                LaneEnd {
-                    frames: receiver,
-                    bytes,
-                },
-            );
+            lanes.insert(peer, Lane { frames: sender, bytes: bytes.clone() });
+            ends.insert(peer, LaneEnd { frames: receiver, bytes });
         }
         (Outgoing { lanes, counters }, ends)
     }

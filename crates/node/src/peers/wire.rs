@@ -20,10 +20,7 @@ pub async fn read(
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
     let checksum = u32::from_le_bytes([e, f, g, h]);
     if length > bytes_max {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("frame of {length} bytes"),
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("frame of {length} bytes")));
     }
     let mut payload = vec![0; length];
     from.read_exact(&mut payload).await?;

@@ -135,11 +135,7 @@ impl Founding {
             Some(plan) if self.leads(plan) => FoundingMessage::Propose(plan.clone()),
             _ => self.hello(),
         };
-        out.extend(
-            addresses
-                .into_iter()
-                .map(|addr| FoundingOutput::Ask(addr, message.clone())),
-        );
+        out.extend(addresses.into_iter().map(|addr| FoundingOutput::Ask(addr, message.clone())));
         out
     }
 
@@ -149,12 +145,7 @@ impl Founding {
         message: FoundingMessage,
     ) -> Result<(Vec<FoundingOutput>, FoundingMessage), FoundingError> {
         match message {
-            FoundingMessage::Hello {
-                me,
-                expect,
-                shards,
-                known,
-            } => {
+            FoundingMessage::Hello { me, expect, shards, known } => {
                 self.hear(me, expect, shards, known)?;
                 Ok((Vec::new(), self.hello()))
             }
@@ -172,20 +163,11 @@ impl Founding {
         message: FoundingMessage,
     ) -> Result<Vec<FoundingOutput>, FoundingError> {
         match message {
-            FoundingMessage::Hello {
-                me,
-                expect,
-                shards,
-                known,
-            } => {
+            FoundingMessage::Hello { me, expect, shards, known } => {
                 self.hear(me, expect, shards, known)?;
             }
             FoundingMessage::Promised { node, cluster } => {
-                if self
-                    .promise
-                    .as_ref()
-                    .is_some_and(|plan| plan.cluster == cluster)
-                {
+                if self.promise.as_ref().is_some_and(|plan| plan.cluster == cluster) {
                     self.promised_by.insert(node);
                     self.refusals.remove(&node);
                 }
@@ -220,11 +202,7 @@ impl Founding {
                 "--expect {expect} --shards {shards} while this node has --expect {} --shards {}",
                 self.expect, self.shards
             );
-            return Err(FoundingError::Mismatch {
-                peer: from.node,
-                addr: from.peer_addr,
-                what,
-            });
+            return Err(FoundingError::Mismatch { peer: from.node, addr: from.peer_addr, what });
         }
         for candidate in known.into_iter().chain([from]) {
             match self.known.get(&candidate.node) {
@@ -267,11 +245,7 @@ impl Founding {
             return out;
         };
         self.promised_by.insert(self.me.node);
-        if plan
-            .members
-            .iter()
-            .all(|member| self.promised_by.contains(&member.node))
-        {
+        if plan.members.iter().all(|member| self.promised_by.contains(&member.node)) {
             self.started = true;
             out.push(FoundingOutput::Start(plan));
         }
@@ -280,28 +254,15 @@ impl Founding {
 
     /// Promises a plan if we have promised no other and it names us as we are.
     fn consider(&mut self, plan: Plan) -> (Vec<FoundingOutput>, FoundingMessage) {
-        let refuse = |why: String| {
-            (
-                Vec::new(),
-                FoundingMessage::Refused {
-                    node: self.me.node,
-                    why,
-                },
-            )
-        };
+        let refuse =
+            |why: String| (Vec::new(), FoundingMessage::Refused { node: self.me.node, why });
         if let Some(promised) = &self.promise
             && *promised != plan
         {
-            return refuse(format!(
-                "already promised to cluster {:016x}",
-                promised.cluster
-            ));
+            return refuse(format!("already promised to cluster {:016x}", promised.cluster));
         }
         if !plan.members.contains(&self.me) {
-            return refuse(format!(
-                "the plan does not name node {} as it is now",
-                self.me.node
-            ));
+            return refuse(format!("the plan does not name node {} as it is now", self.me.node));
         }
         if plan.members.len() != usize::from(self.expect) || plan.shards != self.shards {
             return refuse(format!(
@@ -312,20 +273,10 @@ impl Founding {
                 self.shards
             ));
         }
-        let answer = FoundingMessage::Promised {
-            node: self.me.node,
-            cluster: plan.cluster,
-        };
+        let answer = FoundingMessage::Promised { node: self.me.node, cluster: plan.cluster };
         let first = self.promise.is_none();
         self.promise = Some(plan.clone());
-        (
-            if first {
-                vec![FoundingOutput::Promise(plan)]
-            } else {
-                Vec::new()
-            },
-            answer,
-        )
+        (if first { vec![FoundingOutput::Promise(plan)] } else { Vec::new() }, answer)
     }
 
     /// A founded node spoke: either we belong to it, or we never will.
@@ -345,14 +296,10 @@ impl Founding {
     }
 
     fn leads(&self, plan: &Plan) -> bool {
-        plan.members
-            .first()
-            .is_some_and(|member| member.node == self.me.node)
+        plan.members.first().is_some_and(|member| member.node == self.me.node)
     }
 
     fn others(&self) -> impl Iterator<Item = &Candidate> {
-        self.known
-            .values()
-            .filter(|candidate| candidate.node != self.me.node)
+        self.known.values().filter(|candidate| candidate.node != self.me.node)
     }
 }

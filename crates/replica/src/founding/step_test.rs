@@ -38,14 +38,7 @@ impl World {
     fn boot(&mut self, node: u64, count: u64, promise: Option<Plan>) -> Founding {
         // A ring of seeds: each knows only its neighbour.
         let seeds = vec![format!("p{}", node % count + 1)];
-        Founding::new(
-            candidate(node),
-            count as u16,
-            4,
-            seeds,
-            promise,
-            self.rng.u64(..),
-        )
+        Founding::new(candidate(node), count as u16, 4, seeds, promise, self.rng.u64(..))
     }
 
     fn carry_out(&mut self, index: usize, outputs: Vec<FoundingOutput>) {
@@ -113,10 +106,7 @@ fn exactly_one_cluster_from_a_ring_of_seeds() {
             world.run(400, true);
             let plans: Vec<_> = world.started.iter().flatten().collect();
             assert_eq!(plans.len(), count as usize, "seed {seed}: all have started");
-            assert!(
-                plans.iter().all(|plan| *plan == plans[0]),
-                "seed {seed}: one plan"
-            );
+            assert!(plans.iter().all(|plan| *plan == plans[0]), "seed {seed}: one plan");
             assert_eq!(plans[0].members.len(), count as usize);
         }
     }
@@ -131,36 +121,18 @@ fn a_wiped_node_is_refused_under_its_old_id() {
     let mut me = candidate(2);
     me.incarnation = 999;
     let mut wiped = Founding::new(me, 3, 4, vec!["p1".into()], None, 1);
-    let error = wiped
-        .answered(FoundingMessage::Founded(plan.clone()))
-        .unwrap_err();
-    assert_eq!(
-        error,
-        FoundingError::Wiped {
-            node: 2,
-            cluster: plan.cluster
-        }
-    );
+    let error = wiped.answered(FoundingMessage::Founded(plan.clone())).unwrap_err();
+    assert_eq!(error, FoundingError::Wiped { node: 2, cluster: plan.cluster });
     let mut stranger = Founding::new(candidate(9), 3, 4, vec!["p1".into()], None, 1);
-    let error = stranger
-        .answered(FoundingMessage::Founded(plan.clone()))
-        .unwrap_err();
-    assert_eq!(
-        error,
-        FoundingError::NotAMember {
-            node: 9,
-            cluster: plan.cluster
-        }
-    );
+    let error = stranger.answered(FoundingMessage::Founded(plan.clone())).unwrap_err();
+    assert_eq!(error, FoundingError::NotAMember { node: 9, cluster: plan.cluster });
 }
 
 #[test]
 fn differing_settings_and_equal_ids_are_named() {
     let mut one = Founding::new(candidate(1), 3, 4, vec![], None, 1);
     let other = Founding::new(candidate(2), 5, 4, vec![], None, 1);
-    let FoundingMessage::Hello { .. } = other_hello(&other) else {
-        panic!("a hello")
-    };
+    let FoundingMessage::Hello { .. } = other_hello(&other) else { panic!("a hello") };
     let error = one.asked(other_hello(&other)).unwrap_err();
     assert!(error.to_string().contains("--expect 5"), "{error}");
     let mut twin = candidate(1);
@@ -173,11 +145,7 @@ fn differing_settings_and_equal_ids_are_named() {
 fn other_hello(node: &Founding) -> FoundingMessage {
     let mut copy = Founding::new(
         node.known().next().expect("itself").clone(),
-        if node.known().any(|candidate| candidate.node == 2) {
-            5
-        } else {
-            3
-        },
+        if node.known().any(|candidate| candidate.node == 2) { 5 } else { 3 },
         4,
         vec!["p7".into()],
         None,

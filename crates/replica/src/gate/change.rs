@@ -23,10 +23,9 @@ impl Replica {
         let told = match self.consensus.change(shard, change) {
             Ok(_) => Told::Accepted,
             Err(ChangeError::NotLeader(not)) => Told::NotLeader { leader: not.leader },
-            Err(error) => Told::Refused {
-                code: "change_refused".into(),
-                detail: error.to_string(),
-            },
+            Err(error) => {
+                Told::Refused { code: "change_refused".into(), detail: error.to_string() }
+            }
         };
         Decision::Reply(told)
     }

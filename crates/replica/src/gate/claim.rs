@@ -19,10 +19,8 @@ impl Replica {
         let Command::Claim(claim) = &order.command else {
             return Decision::Reply(Told::Unknown);
         };
-        let ready = claim
-            .queues
-            .iter()
-            .any(|queue| seat.state.is_claimable(&order.namespace, queue));
+        let ready =
+            claim.queues.iter().any(|queue| seat.state.is_claimable(&order.namespace, queue));
         // A resend of a granted claim must reach its recorded grant even when nothing else is ready.
         let granted = order
             .request
@@ -32,20 +30,13 @@ impl Replica {
             return Decision::Propose(std::slice::from_ref(order));
         }
         match asker {
-            Asker::Local(_) => seat
-                .interest
-                .register(&order.namespace, &claim.queues, node),
+            Asker::Local(_) => seat.interest.register(&order.namespace, &claim.queues, node),
             Asker::Remote(peer, _) => {
-                seat.interest
-                    .register(&order.namespace, &claim.queues, peer);
+                seat.interest.register(&order.namespace, &claim.queues, peer);
             }
             Asker::Nobody => {}
         }
         let replies = vec![Reply::Claimed { tasks: Vec::new() }];
-        Decision::Reply(Told::Replies {
-            term: 0,
-            index: 0,
-            replies,
-        })
+        Decision::Reply(Told::Replies { term: 0, index: 0, replies })
     }
 }

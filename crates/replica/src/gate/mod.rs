@@ -41,25 +41,19 @@ impl Replica {
             return Some(Told::NotLeader { leader: None });
         };
         if !seat.leads() {
-            return Some(Told::NotLeader {
-                leader: self.consensus.leader(shard),
-            });
+            return Some(Told::NotLeader { leader: self.consensus.leader(shard) });
         }
         let decision = match ask {
             Ask::Write(orders) => self.decide_write(shard, orders),
             Ask::Claim(order) => self.decide_claim(shard, asker, order),
-            Ask::Renew {
-                namespace,
-                worker,
-                claims,
-            } => self.decide_renew(shard, namespace, worker, claims, now),
+            Ask::Renew { namespace, worker, claims } => {
+                self.decide_renew(shard, namespace, worker, claims, now)
+            }
             Ask::ReadIndex => Decision::Confirm,
             Ask::Transfer { to } => self.decide_transfer(shard, *to),
-            Ask::Change {
-                add_voters,
-                add_learners,
-                remove,
-            } => self.decide_change(shard, add_voters, add_learners, remove),
+            Ask::Change { add_voters, add_learners, remove } => {
+                self.decide_change(shard, add_voters, add_learners, remove)
+            }
         };
         match decision {
             Decision::Reply(told) => Some(told),

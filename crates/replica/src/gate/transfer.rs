@@ -22,18 +22,15 @@ impl Replica {
         let told = match self.consensus.transfer(shard, to) {
             Ok(()) => Told::Accepted,
             Err(TransferError::NotLeader(not)) => Told::NotLeader { leader: not.leader },
-            Err(error @ TransferError::ToSelf(_)) => Told::Refused {
-                code: "already_leader".into(),
-                detail: error.to_string(),
-            },
-            Err(error @ TransferError::Unknown(_)) => Told::Refused {
-                code: "node_not_found".into(),
-                detail: error.to_string(),
-            },
-            Err(error @ TransferError::NotVoter(_)) => Told::Refused {
-                code: "not_a_voter".into(),
-                detail: error.to_string(),
-            },
+            Err(error @ TransferError::ToSelf(_)) => {
+                Told::Refused { code: "already_leader".into(), detail: error.to_string() }
+            }
+            Err(error @ TransferError::Unknown(_)) => {
+                Told::Refused { code: "node_not_found".into(), detail: error.to_string() }
+            }
+            Err(error @ TransferError::NotVoter(_)) => {
+                Told::Refused { code: "not_a_voter".into(), detail: error.to_string() }
+            }
         };
         Decision::Reply(told)
     }

@@ -23,20 +23,14 @@ impl Replica {
         };
         match told {
             Told::NotLeader { .. } => {
-                leg.state = LegState::Waiting {
-                    again_ms: now.mono_ms + AFTER_NO_MS,
-                };
+                leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_NO_MS };
             }
             Told::Unknown => {
-                leg.state = LegState::Waiting {
-                    again_ms: now.mono_ms + AFTER_NO_MS,
-                };
+                leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_NO_MS };
             }
             Told::Busy if matches!(leg.owner, Owner::Call(..)) => self.resolve(id, Told::Busy, now),
             Told::Busy => {
-                leg.state = LegState::Waiting {
-                    again_ms: now.mono_ms + AFTER_BUSY_MS,
-                };
+                leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_BUSY_MS };
             }
             told => self.resolve(id, told, now),
         }
@@ -85,15 +79,8 @@ impl Replica {
             _ => None,
         });
         for grant in grants.flatten() {
-            let command = Command::Unclaim(Unclaim {
-                id: grant.id.clone(),
-                fence: grant.fence,
-            });
-            let order = Order {
-                namespace: namespace.clone(),
-                request: None,
-                command,
-            };
+            let command = Command::Unclaim(Unclaim { id: grant.id.clone(), fence: grant.fence });
+            let order = Order { namespace: namespace.clone(), request: None, command };
             let shard = self.shard_of(&order);
             let deadline_ms = now.mono_ms + GIVE_BACK_MS;
             self.open_leg(

@@ -28,18 +28,11 @@ impl Replica {
             None => self.wait_for_leader(id, now),
             Some(leader) if leader == self.config.node => self.hand_to_gate(id, now),
             Some(leader) => {
-                leg.state = LegState::Sent {
-                    to: leader,
-                    at_ms: now.mono_ms,
-                };
+                leg.state = LegState::Sent { to: leader, at_ms: now.mono_ms };
                 leg.handed_over = true;
                 leg.tries += 1;
                 let ask = std::mem::replace(&mut leg.ask, Ask::ReadIndex);
-                let message = PeerMessage::Ask {
-                    leg: id,
-                    shard,
-                    ask,
-                };
+                let message = PeerMessage::Ask { leg: id, shard, ask };
                 self.send(leader, &message);
                 if let (PeerMessage::Ask { ask, .. }, Some(leg)) = (message, self.legs.get_mut(id))
                 {
@@ -71,9 +64,7 @@ impl Replica {
         let Some(leg) = self.legs.get_mut(id) else {
             return;
         };
-        leg.state = LegState::Waiting {
-            again_ms: now.mono_ms + LOOK_AGAIN_MS,
-        };
+        leg.state = LegState::Waiting { again_ms: now.mono_ms + LOOK_AGAIN_MS };
         let skips = matches!(leg.ask, Ask::Claim(_)) && !leg.handed_over;
         if skips {
             self.resolve(id, Told::NotLeader { leader: None }, now);

@@ -62,16 +62,7 @@ pub(crate) struct Leg {
 impl Leg {
     pub fn new(shard: ShardId, owner: Owner, ask: Ask, deadline_ms: u64) -> Self {
         let state = LegState::Waiting { again_ms: 0 };
-        Leg {
-            shard,
-            owner,
-            ask,
-            deadline_ms,
-            state,
-            handed_over: false,
-            tries: 0,
-            generation: 0,
-        }
+        Leg { shard, owner, ask, deadline_ms, state, handed_over: false, tries: 0, generation: 0 }
     }
 }
 

@@ -22,11 +22,7 @@ impl Replica {
                 self.resolve(id, Told::NotLeader { leader: None }, now);
                 continue;
             }
-            let told = if handed_over {
-                Told::Unknown
-            } else {
-                Told::NotLeader { leader: None }
-            };
+            let told = if handed_over { Told::Unknown } else { Told::NotLeader { leader: None } };
             self.resolve(id, told, now);
         }
         let again_ms = self.config.ask_again_ms;
@@ -61,14 +57,11 @@ impl Replica {
 
     /// The connection to a peer broke: what it was asked is asked again, wherever the leader is now.
     pub(crate) fn unsent_legs(&mut self, peer: NodeId, now: Now) {
-        let broken = self
-            .legs
-            .matching(|leg| matches!(leg.state, LegState::Sent { to, .. } if to == peer));
+        let broken =
+            self.legs.matching(|leg| matches!(leg.state, LegState::Sent { to, .. } if to == peer));
         for id in broken {
             if let Some(leg) = self.legs.get_mut(id) {
-                leg.state = LegState::Waiting {
-                    again_ms: now.mono_ms,
-                };
+                leg.state = LegState::Waiting { again_ms: now.mono_ms };
             }
         }
     }
@@ -76,10 +69,7 @@ impl Replica {
     /// The caller has gone or given up: its legs end silently, except that a claim under way is given back when it
     /// is granted after all.
     pub(crate) fn forget_call_legs(&mut self, call: CallId, now: Now) {
-        for id in self
-            .legs
-            .matching(|leg| matches!(leg.owner, Owner::Call(c, _) if c == call))
-        {
+        for id in self.legs.matching(|leg| matches!(leg.owner, Owner::Call(c, _) if c == call)) {
             let Some(leg) = self.legs.get_mut(id) else {
                 continue;
             };

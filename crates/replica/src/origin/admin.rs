@@ -44,24 +44,9 @@ impl Replica {
                 "shard {shard} does not exist: this cluster has shards 0 to {}",
                 self.seats.len() - 1
             );
-            return self.answer(
-                call,
-                Answer::Refused {
-                    code: "shard_not_found".into(),
-                    detail,
-                },
-            );
+            return self.answer(call, Answer::Refused { code: "shard_not_found".into(), detail });
         }
-        self.calls.insert(
-            call,
-            OpenCall {
-                deadline_ms,
-                kind: OpenKind::Admin,
-            },
-        );
-        self.open_leg(
-            Leg::new(shard, Owner::Call(call, Vec::new()), ask, deadline_ms),
-            now,
-        );
+        self.calls.insert(call, OpenCall { deadline_ms, kind: OpenKind::Admin });
+        self.open_leg(Leg::new(shard, Owner::Call(call, Vec::new()), ask, deadline_ms), now);
     }
 }

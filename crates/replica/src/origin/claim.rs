@@ -26,22 +26,14 @@ impl Replica {
         };
         // The call ends by its patience; the deadline also covers a leader that does not answer.
         let deadline_ms = deadline_ms.max(claim.patience_ms);
-        self.calls.insert(
-            call,
-            OpenCall {
-                deadline_ms,
-                kind: OpenKind::Claim(claim),
-            },
-        );
+        self.calls.insert(call, OpenCall { deadline_ms, kind: OpenKind::Claim(claim) });
         self.claim_next(call, now);
     }
 
     /// All shards, starting at another one each time.
     fn claim_round(&self) -> VecDeque<ShardId> {
         let count = self.seats.len();
-        (0..count)
-            .map(|step| ((self.claim_turn + step) % count) as ShardId)
-            .collect()
+        (0..count).map(|step| ((self.claim_turn + step) % count) as ShardId).collect()
     }
 
     /// Asks the next shard of the round, or parks the claim.
@@ -72,16 +64,9 @@ impl Replica {
             max: claim.wish.count_max,
         });
         // The shard is the item: a shard remembers one grant per request id.
-        let key = RequestKey {
-            id: claim.wish.request.clone(),
-            item: u32::from(shard),
-        };
+        let key = RequestKey { id: claim.wish.request.clone(), item: u32::from(shard) };
         let namespace = claim.wish.namespace.clone();
-        let order = Order {
-            namespace,
-            request: Some(key),
-            command,
-        };
+        let order = Order { namespace, request: Some(key), command };
         let owner = Owner::Call(call, Vec::new());
         self.open_leg(Leg::new(shard, owner, Ask::Claim(order), deadline_ms), now);
     }
@@ -105,15 +90,7 @@ impl Replica {
                 // There may be more where this came from: the next parked claim may look there too.
                 for queue in wish.queues {
                     let namespace = wish.namespace.clone();
-                    self.hinted(
-                        &Hint {
-                            shard,
-                            namespace,
-                            queue,
-                            ready: 1,
-                        },
-                        now,
-                    );
+                    self.hinted(&Hint { shard, namespace, queue, ready: 1 }, now);
                 }
             }
             return;
@@ -163,10 +140,7 @@ impl Replica {
         for call in due {
             self.claim_turn = self.claim_turn.wrapping_add(1);
             let round = self.claim_round();
-            let Some(OpenCall {
-                kind: OpenKind::Claim(claim),
-                ..
-            }) = self.calls.get_mut(&call)
+            let Some(OpenCall { kind: OpenKind::Claim(claim), .. }) = self.calls.get_mut(&call)
             else {
                 continue;
             };

@@ -24,14 +24,8 @@ pub(crate) struct OpenCall {
 /// What is collected for it.
 #[derive(Debug)]
 pub(crate) enum OpenKind {
-    Write {
-        outcomes: Vec<Option<Outcome>>,
-        missing: usize,
-    },
-    Renew {
-        outcomes: Vec<Option<RenewOutcome>>,
-        missing: usize,
-    },
+    Write { outcomes: Vec<Option<Outcome>>, missing: usize },
+    Renew { outcomes: Vec<Option<RenewOutcome>>, missing: usize },
     Claim(OpenClaim),
     Read(OpenRead),
     Admin,

@@ -10,12 +10,7 @@ use crate::replica::Replica;
 impl Replica {
     /// Takes a call in.
     pub(crate) fn open_call(&mut self, call: Call, now: Now) {
-        let Call {
-            id,
-            timeout_ms,
-            routing,
-            request,
-        } = call;
+        let Call { id, timeout_ms, routing, request } = call;
         if self.stopping_since_ms.is_some() {
             return self.answer(id, Answer::Unavailable(Unavailable::Stopping));
         }
@@ -54,9 +49,7 @@ impl Replica {
             Request::Claim(_) | Request::Renew(_) | Request::Read(..) => return None,
         };
         let first = self.consensus.leader(*shards.first()?)?;
-        let all_there = shards
-            .iter()
-            .all(|shard| self.consensus.leader(*shard) == Some(first));
+        let all_there = shards.iter().all(|shard| self.consensus.leader(*shard) == Some(first));
         (all_there && first != self.config.node).then_some(first)
     }
 
@@ -96,10 +89,7 @@ impl Replica {
     fn overdue(&self, open: OpenCall) -> Answer {
         match open.kind {
             OpenKind::Write { outcomes, .. } => Answer::Written(
-                outcomes
-                    .into_iter()
-                    .map(|outcome| outcome.unwrap_or(Outcome::Unknown))
-                    .collect(),
+                outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::Unknown)).collect(),
             ),
             OpenKind::Renew { outcomes, .. } => Answer::Renewed(
                 outcomes

@@ -46,11 +46,7 @@ impl Replica {
                 (shard, need)
             })
             .collect();
-        let kind = OpenKind::Read(OpenRead {
-            query,
-            consistency,
-            needs,
-        });
+        let kind = OpenKind::Read(OpenRead { query, consistency, needs });
         self.calls.insert(call, OpenCall { deadline_ms, kind });
         if !self.try_read(call, now) {
             self.reads_waiting.push(call);
@@ -77,11 +73,7 @@ impl Replica {
     pub(crate) fn reads_told(&mut self, shard: ShardId, calls: &[CallId], told: &Told) {
         let Told::Index(index) = told else { return };
         for call in calls {
-            if let Some(OpenCall {
-                kind: OpenKind::Read(read),
-                ..
-            }) = self.calls.get_mut(call)
-            {
+            if let Some(OpenCall { kind: OpenKind::Read(read), .. }) = self.calls.get_mut(call) {
                 read.needs.insert(shard, Some(*index));
             }
         }
@@ -96,11 +88,7 @@ impl Replica {
 
     /// Answers a read if it can be answered; true when nothing is left to wait for.
     fn try_read(&mut self, call: CallId, now: Now) -> bool {
-        let Some(OpenCall {
-            kind: OpenKind::Read(read),
-            ..
-        }) = self.calls.get(&call)
-        else {
+        let Some(OpenCall { kind: OpenKind::Read(read), .. }) = self.calls.get(&call) else {
             return true;
         };
         let new_enough = read.needs.iter().all(|(shard, need)| {
@@ -116,11 +104,9 @@ impl Replica {
             .map(|shard| (*shard, self.seats[usize::from(*shard)].state.applied()))
             .collect();
         let age_ms = match read.consistency {
-            Consistency::Stale => lsns
-                .iter()
-                .map(|(shard, _)| self.age_ms(*shard, now))
-                .max()
-                .unwrap_or(0),
+            Consistency::Stale => {
+                lsns.iter().map(|(shard, _)| self.age_ms(*shard, now)).max().unwrap_or(0)
+            }
             _ => 0,
         };
         let view = self.look(&read.query);
@@ -159,11 +145,7 @@ impl Replica {
                 let seat = &self.seats[usize::from(self.shard_of_task(namespace, id))];
                 View::Task(seat.state.task(namespace, id))
             }
-            Query::Tasks {
-                filter,
-                after,
-                limit,
-            } => self.list(filter, *after, *limit),
+            Query::Tasks { filter, after, limit } => self.list(filter, *after, *limit),
             Query::Queue(namespace, queue) => View::Queue(
                 self.seats
                     .iter()
@@ -172,11 +154,7 @@ impl Replica {
             ),
             Query::Queues(namespace) => {
                 let mut queues = std::collections::BTreeMap::new();
-                for view in self
-                    .seats
-                    .iter()
-                    .flat_map(|seat| seat.state.queues(Some(namespace)))
-                {
+                for view in self.seats.iter().flat_map(|seat| seat.state.queues(Some(namespace))) {
                     match queues.remove(&view.name) {
                         None => queues.insert(view.name.clone(), view),
                         Some(sum) => queues.insert(view.name.clone(), sum.merge(view)),
@@ -185,14 +163,9 @@ impl Replica {
                 View::Queues(queues.into_values().collect())
             }
             Query::Request(namespace, id, item) => {
-                let key = ikada_state::RequestKey {
-                    id: id.clone(),
-                    item: *item,
-                };
+                let key = ikada_state::RequestKey { id: id.clone(), item: *item };
                 View::Request(
-                    self.seats
-                        .iter()
-                        .find_map(|seat| seat.state.request(namespace, &key)),
+                    self.seats.iter().find_map(|seat| seat.state.request(namespace, &key)),
                 )
             }
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
@@ -207,10 +180,7 @@ impl Replica {
             let mut list = seat.state.tasks(filter, place.take(), limit - tasks.len());
             tasks.append(&mut list.tasks);
             if let Some(slot) = list.next {
-                return View::Tasks {
-                    tasks,
-                    next: Some((seat.shard, slot)),
-                };
+                return View::Tasks { tasks, next: Some((seat.shard, slot)) };
             }
             if tasks.len() >= limit {
                 let next =

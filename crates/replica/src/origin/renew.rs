@@ -19,19 +19,12 @@ impl Replica {
         renewal: Renewal,
         now: Now,
     ) {
-        let Renewal {
-            namespace,
-            worker,
-            claims,
-        } = renewal;
+        let Renewal { namespace, worker, claims } = renewal;
         if claims.is_empty() {
             return self.answer(call, Answer::Renewed(Vec::new()));
         }
         let missing = claims.len();
-        let kind = OpenKind::Renew {
-            outcomes: vec![None; missing],
-            missing,
-        };
+        let kind = OpenKind::Renew { outcomes: vec![None; missing], missing };
         self.calls.insert(call, OpenCall { deadline_ms, kind });
         let mut groups: BTreeMap<ShardId, (Vec<u32>, Vec<(TaskId, Fence)>)> = BTreeMap::new();
         for (position, claim) in claims.into_iter().enumerate() {
@@ -41,15 +34,8 @@ impl Replica {
             group.push(claim);
         }
         for (shard, (items, claims)) in groups {
-            let ask = Ask::Renew {
-                namespace: namespace.clone(),
-                worker: worker.clone(),
-                claims,
-            };
-            self.open_leg(
-                Leg::new(shard, Owner::Call(call, items), ask, deadline_ms),
-                now,
-            );
+            let ask = Ask::Renew { namespace: namespace.clone(), worker: worker.clone(), claims };
+            self.open_leg(Leg::new(shard, Owner::Call(call, items), ask, deadline_ms), now);
         }
     }
 

@@ -23,10 +23,7 @@ impl Replica {
             return self.answer(call, Answer::Written(Vec::new()));
         }
         let missing = orders.len();
-        let kind = OpenKind::Write {
-            outcomes: vec![None; missing],
-            missing,
-        };
+        let kind = OpenKind::Write { outcomes: vec![None; missing], missing };
         self.calls.insert(call, OpenCall { deadline_ms, kind });
         if missing == 1 {
             let shard = self.shard_of(&orders[0]);
@@ -62,11 +59,7 @@ impl Replica {
             }
         };
         match told {
-            Told::Replies {
-                term,
-                index,
-                replies,
-            } if replies.len() == items.len() => {
+            Told::Replies { term, index, replies } if replies.len() == items.len() => {
                 let lsn = Lsn { term, index };
                 for (item, reply) in items.iter().zip(replies) {
                     fill(*item, Outcome::Reply { reply, shard, lsn });
@@ -75,10 +68,7 @@ impl Replica {
             Told::Busy => {
                 let what = "orders waiting at the shard's leader";
                 for item in items {
-                    fill(
-                        *item,
-                        Outcome::Unavailable(Unavailable::Overloaded { what }),
-                    );
+                    fill(*item, Outcome::Unavailable(Unavailable::Overloaded { what }));
                 }
             }
             Told::NotLeader { .. } if !leg.handed_over => {

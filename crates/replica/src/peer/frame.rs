@@ -64,10 +64,7 @@ pub struct Framer {
 impl Framer {
     /// An empty frame; the header is written when it is finished.
     pub fn new() -> Self {
-        Framer {
-            bytes: vec![0; HEADER_BYTES],
-            messages: 0,
-        }
+        Framer { bytes: vec![0; HEADER_BYTES], messages: 0 }
     }
 
     /// Whether no message was added.
@@ -102,31 +99,17 @@ impl Framer {
 
     fn push_snapshot(&mut self, step: &SnapshotMessage) {
         match step {
-            SnapshotMessage::Offer {
-                shard,
-                start,
-                manifest,
-                message,
-            } => self.body(OFFER, |out| {
+            SnapshotMessage::Offer { shard, start, manifest, message } => self.body(OFFER, |out| {
                 place(*shard, *start, out);
                 out.extend_from_slice(&(manifest.len() as u32).to_le_bytes());
                 out.extend_from_slice(manifest);
                 message.encode(out);
             }),
-            SnapshotMessage::Want {
-                shard,
-                start,
-                chunk,
-            } => self.body(WANT, |out| {
+            SnapshotMessage::Want { shard, start, chunk } => self.body(WANT, |out| {
                 place(*shard, *start, out);
                 out.extend_from_slice(&chunk.to_le_bytes());
             }),
-            SnapshotMessage::Chunk {
-                shard,
-                start,
-                chunk,
-                bytes,
-            } => self.body(CHUNK, |out| {
+            SnapshotMessage::Chunk { shard, start, chunk, bytes } => self.body(CHUNK, |out| {
                 place(*shard, *start, out);
                 out.extend_from_slice(&chunk.to_le_bytes());
                 out.extend_from_slice(bytes);
@@ -224,18 +207,11 @@ fn message(kind: u8, mut body: Bytes) -> Option<PeerMessage> {
         ASK => {
             let leg = body.try_get_u64_le().ok()?;
             let shard = body.try_get_u16_le().ok()?;
-            PeerMessage::Ask {
-                leg,
-                shard,
-                ask: minicbor::decode(&body).ok()?,
-            }
+            PeerMessage::Ask { leg, shard, ask: minicbor::decode(&body).ok()? }
         }
         TOLD => {
             let leg = body.try_get_u64_le().ok()?;
-            PeerMessage::Told {
-                leg,
-                told: minicbor::decode(&body).ok()?,
-            }
+            PeerMessage::Told { leg, told: minicbor::decode(&body).ok()? }
         }
         HINT => PeerMessage::Hint(minicbor::decode(&body).ok()?),
         HASH => PeerMessage::Hash(minicbor::decode(&body).ok()?),
@@ -260,26 +236,12 @@ fn snapshot(kind: u8, mut body: Bytes) -> Option<SnapshotMessage> {
         }
         let manifest = body.split_to(length);
         let message = Message::decode(body).ok()?;
-        return Some(SnapshotMessage::Offer {
-            shard,
-            start,
-            manifest,
-            message,
-        });
+        return Some(SnapshotMessage::Offer { shard, start, manifest, message });
     }
     let chunk = body.try_get_u32_le().ok()?;
     Some(if kind == WANT {
-        SnapshotMessage::Want {
-            shard,
-            start,
-            chunk,
-        }
+        SnapshotMessage::Want { shard, start, chunk }
     } else {
-        SnapshotMessage::Chunk {
-            shard,
-            start,
-            chunk,
-            bytes: body,
-        }
+        SnapshotMessage::Chunk { shard, start, chunk, bytes: body }
     })
 }

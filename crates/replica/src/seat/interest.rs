@@ -36,8 +36,6 @@ impl Interest {
         if self.nodes.is_empty() {
             return BTreeSet::new();
         }
-        self.nodes
-            .remove(&(namespace.clone(), queue.clone()))
-            .unwrap_or_default()
+        self.nodes.remove(&(namespace.clone(), queue.clone())).unwrap_or_default()
     }
 }

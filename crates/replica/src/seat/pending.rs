@@ -61,10 +61,7 @@ impl Pending {
             batch.builder.bytes() >= bytes_max || batch.builder.len() + orders.len() > orders_max
         });
         if full {
-            self.batches.push_back(Batch {
-                builder: BatchBuilder::new(),
-                waiters: Vec::new(),
-            });
+            self.batches.push_back(Batch { builder: BatchBuilder::new(), waiters: Vec::new() });
         }
         let Some(batch) = self.batches.back_mut() else {
             return;
@@ -74,19 +71,13 @@ impl Pending {
             batch.builder.push(order);
         }
         self.bytes += batch.builder.bytes() - before;
-        batch.waiters.push(Waiter {
-            asker,
-            orders: orders.len(),
-        });
+        batch.waiters.push(Waiter { asker, orders: orders.len() });
     }
 
     /// An entry without orders: it only moves log time on.
     pub fn push_timer(&mut self) {
         if self.batches.is_empty() {
-            self.batches.push_back(Batch {
-                builder: BatchBuilder::new(),
-                waiters: Vec::new(),
-            });
+            self.batches.push_back(Batch { builder: BatchBuilder::new(), waiters: Vec::new() });
         }
     }
 

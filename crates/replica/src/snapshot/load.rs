@@ -12,14 +12,8 @@ impl Replica {
     /// The engine's log now begins at this point; the state must be loaded before anything is applied.
     pub(crate) fn snapshot_accepted(&mut self, shard: ShardId, start: Start, conf: Conf) {
         let seat = &mut self.seats[usize::from(shard)];
-        seat.loading = Some(Loading {
-            start,
-            conf,
-            waiting: Vec::new(),
-        });
-        self.outputs
-            .snapshots
-            .push(SnapshotWork::Load { shard, start });
+        seat.loading = Some(Loading { start, conf, waiting: Vec::new() });
+        self.outputs.snapshots.push(SnapshotWork::Load { shard, start });
     }
 
     pub(crate) fn snapshot_loaded(
@@ -30,11 +24,7 @@ impl Replica {
         now: Now,
     ) {
         let seat = &mut self.seats[usize::from(shard)];
-        if seat
-            .loading
-            .as_ref()
-            .is_none_or(|loading| loading.start != start)
-        {
+        if seat.loading.as_ref().is_none_or(|loading| loading.start != start) {
             return;
         }
         let state = match state {
@@ -51,15 +41,12 @@ impl Replica {
         seat.snapshot.log_bytes = 0;
         seat.snapshot.entries = 0;
         // What was proposed here below that point may have been committed or not: nobody can tell from the state.
-        let unsettled = seat
-            .tickets
-            .partition_point(|ticket| ticket.index <= start.index);
+        let unsettled = seat.tickets.partition_point(|ticket| ticket.index <= start.index);
         let unsettled: Vec<_> = seat.tickets.drain(..unsettled).collect();
         for waiter in unsettled.into_iter().flat_map(|ticket| ticket.waiters) {
             self.tell(waiter.asker, Told::Unknown, now);
         }
-        self.consensus
-            .snapshot_installed(shard, loading.start, loading.conf);
+        self.consensus.snapshot_installed(shard, loading.start, loading.conf);
         self.outputs.purges.push((shard, loading.start));
         self.apply_entries(shard, loading.waiting, now);
     }

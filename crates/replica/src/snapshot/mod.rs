@@ -54,27 +54,13 @@ pub(crate) struct Receiving {
 impl Replica {
     pub(crate) fn snapshot_message(&mut self, from: NodeId, step: SnapshotMessage, now: Now) {
         match step {
-            SnapshotMessage::Offer {
-                shard,
-                start,
-                manifest,
-                message,
-            } => {
+            SnapshotMessage::Offer { shard, start, manifest, message } => {
                 self.snapshot_offer(from, shard, start, manifest, message, now);
             }
-            SnapshotMessage::Want {
-                shard,
-                start,
-                chunk,
-            } => {
+            SnapshotMessage::Want { shard, start, chunk } => {
                 self.chunk_wanted(from, shard, start, chunk, now);
             }
-            SnapshotMessage::Chunk {
-                shard,
-                start,
-                chunk,
-                bytes,
-            } => {
+            SnapshotMessage::Chunk { shard, start, chunk, bytes } => {
                 self.chunk_arrived(from, shard, start, chunk, bytes, now);
             }
             SnapshotMessage::End { shard, ok } => self.transfer_ended(from, shard, ok),
@@ -83,12 +69,7 @@ impl Replica {
 
     pub(crate) fn snapshot_done(&mut self, done: SnapshotDone, now: Now) {
         match done {
-            SnapshotDone::Saved {
-                shard,
-                start,
-                conf,
-                bytes,
-            } => {
+            SnapshotDone::Saved { shard, start, conf, bytes } => {
                 self.snapshot_saved(shard, start, conf, bytes);
             }
             SnapshotDone::SaveFailed { shard } => {
@@ -97,35 +78,16 @@ impl Replica {
             SnapshotDone::Manifest { shard, to, found } => {
                 self.manifest_read(shard, to, found, now)
             }
-            SnapshotDone::Chunk {
-                shard,
-                start,
-                chunk,
-                to,
-                bytes,
-            } => {
+            SnapshotDone::Chunk { shard, start, chunk, to, bytes } => {
                 self.chunk_read(shard, start, chunk, to, bytes);
             }
-            SnapshotDone::Receiving {
-                shard,
-                start,
-                chunks,
-            } => {
+            SnapshotDone::Receiving { shard, start, chunks } => {
                 self.receiving(shard, start, chunks, now);
             }
-            SnapshotDone::Wrote {
-                shard,
-                start,
-                chunk,
-                ok,
-            } => {
+            SnapshotDone::Wrote { shard, start, chunk, ok } => {
                 self.chunk_written(shard, start, chunk, ok, now);
             }
-            SnapshotDone::Loaded {
-                shard,
-                start,
-                state,
-            } => {
+            SnapshotDone::Loaded { shard, start, state } => {
                 self.snapshot_loaded(shard, start, state, now);
             }
         }

@@ -29,23 +29,16 @@ impl Replica {
             return;
         };
         let stale = start.index <= seat.state.applied().index || seat.loading.is_some();
-        let busy = self
-            .transfers
-            .receiving
-            .get(&shard)
-            .is_some_and(|receiving| {
-                receiving.start == start && receiving.from == from && receiving.chunks.is_some()
-            });
+        let busy = self.transfers.receiving.get(&shard).is_some_and(|receiving| {
+            receiving.start == start && receiving.from == from && receiving.chunks.is_some()
+        });
         if message.snapshot().is_none_or(|(point, _)| point != start) || busy {
             return;
         }
         if stale {
             // The engine answers an outdated snapshot with our real position.
             self.consensus.snapshot_offered(shard, from, message);
-            self.send(
-                from,
-                &PeerMessage::Snapshot(SnapshotMessage::End { shard, ok: true }),
-            );
+            self.send(from, &PeerMessage::Snapshot(SnapshotMessage::End { shard, ok: true }));
             return;
         }
         let receiving = Receiving {
@@ -58,11 +51,7 @@ impl Replica {
             heard_ms: now.mono_ms,
         };
         self.transfers.receiving.insert(shard, receiving);
-        self.outputs.snapshots.push(SnapshotWork::Receive {
-            shard,
-            start,
-            manifest,
-        });
+        self.outputs.snapshots.push(SnapshotWork::Receive { shard, start, manifest });
     }
 
     pub(crate) fn receiving(
@@ -99,14 +88,7 @@ impl Replica {
         }
         receiving.asked_ms = now.mono_ms;
         let (from, start, chunk) = (receiving.from, receiving.start, receiving.next);
-        self.send(
-            from,
-            &PeerMessage::Snapshot(SnapshotMessage::Want {
-                shard,
-                start,
-                chunk,
-            }),
-        );
+        self.send(from, &PeerMessage::Snapshot(SnapshotMessage::Want { shard, start, chunk }));
     }
 
     pub(crate) fn chunk_arrived(
@@ -127,12 +109,7 @@ impl Replica {
         receiving.heard_ms = now.mono_ms;
         // Moving on here keeps a repeated chunk from being written twice.
         receiving.next += 1;
-        self.outputs.snapshots.push(SnapshotWork::Write {
-            shard,
-            start,
-            chunk,
-            bytes,
-        });
+        self.outputs.snapshots.push(SnapshotWork::Write { shard, start, chunk, bytes });
     }
 
     pub(crate) fn chunk_written(
@@ -163,8 +140,7 @@ impl Replica {
         };
         let end = SnapshotMessage::End { shard, ok: true };
         self.send(receiving.from, &PeerMessage::Snapshot(end));
-        self.consensus
-            .snapshot_offered(shard, receiving.from, receiving.message);
+        self.consensus.snapshot_offered(shard, receiving.from, receiving.message);
     }
 
     fn give_up_receiving(&mut self, shard: ShardId) {

@@ -32,10 +32,7 @@ impl Replica {
     fn save_snapshot(&mut self, shard: ShardId) {
         let seat = &mut self.seats[usize::from(shard)];
         let applied = seat.state.applied();
-        let start = Start {
-            index: applied.index,
-            term: applied.term,
-        };
+        let start = Start { index: applied.index, term: applied.term };
         let Some(conf) = self.consensus.conf_at(shard, start.index) else {
             return;
         };
@@ -43,12 +40,7 @@ impl Replica {
         seat.snapshot.log_bytes = 0;
         seat.snapshot.entries = 0;
         let frozen = seat.state.freeze();
-        self.outputs.snapshots.push(SnapshotWork::Save {
-            shard,
-            frozen,
-            start,
-            conf,
-        });
+        self.outputs.snapshots.push(SnapshotWork::Save { shard, frozen, start, conf });
     }
 
     /// The snapshot is durable: the log before it may go.

@@ -15,22 +15,10 @@ const SEND_SILENCE_MS: u64 = 15_000;
 impl Replica {
     /// The engine wants a member to have a snapshot.
     pub(crate) fn snapshot_needed(&mut self, need: SnapshotNeed, now: Now) {
-        let SnapshotNeed {
-            shard,
-            to,
-            start,
-            message,
-            ..
-        } = need;
-        let sending = Sending {
-            start,
-            message,
-            heard_ms: now.mono_ms,
-        };
+        let SnapshotNeed { shard, to, start, message, .. } = need;
+        let sending = Sending { start, message, heard_ms: now.mono_ms };
         self.transfers.sending.insert((shard, to), sending);
-        self.outputs
-            .snapshots
-            .push(SnapshotWork::Describe { shard, to });
+        self.outputs.snapshots.push(SnapshotWork::Describe { shard, to });
     }
 
     pub(crate) fn manifest_read(
@@ -47,12 +35,7 @@ impl Replica {
             Some((start, manifest)) if start == sending.start => {
                 sending.heard_ms = now.mono_ms;
                 let message = sending.message.clone();
-                let offer = SnapshotMessage::Offer {
-                    shard,
-                    start,
-                    manifest,
-                    message,
-                };
+                let offer = SnapshotMessage::Offer { shard, start, manifest, message };
                 self.send(to, &PeerMessage::Snapshot(offer));
             }
             _ => self.transfer_ended(to, shard, false),
@@ -71,12 +54,7 @@ impl Replica {
             sending.heard_ms = now.mono_ms;
         }
         // Served even after leadership was lost: the bytes are the same for everyone.
-        self.outputs.snapshots.push(SnapshotWork::Read {
-            shard,
-            start,
-            chunk,
-            to: from,
-        });
+        self.outputs.snapshots.push(SnapshotWork::Read { shard, start, chunk, to: from });
     }
 
     pub(crate) fn chunk_read(
@@ -88,12 +66,7 @@ impl Replica {
         bytes: Option<Bytes>,
     ) {
         let step = match bytes {
-            Some(bytes) => SnapshotMessage::Chunk {
-                shard,
-                start,
-                chunk,
-                bytes,
-            },
+            Some(bytes) => SnapshotMessage::Chunk { shard, start, chunk, bytes },
             None => return self.transfer_ended(to, shard, false),
         };
         self.send(to, &PeerMessage::Snapshot(step));

@@ -27,16 +27,9 @@ impl Replica {
     }
 
     fn apply_entry(&mut self, shard: ShardId, entry: &Entry, now: Now) {
-        let lsn = Lsn {
-            term: entry.term,
-            index: entry.index,
-        };
+        let lsn = Lsn { term: entry.term, index: entry.index };
         let seat = &mut self.seats[usize::from(shard)];
-        let data: &[u8] = if entry.kind == EntryKind::Normal {
-            &entry.data
-        } else {
-            &[]
-        };
+        let data: &[u8] = if entry.kind == EntryKind::Normal { &entry.data } else { &[] };
         let Applied { replies, effects } = seat.state.apply(lsn, data);
         seat.snapshot.entries += 1;
         seat.snapshot.log_bytes += entry.data.len() as u64;
@@ -55,13 +48,8 @@ impl Replica {
         let mut replies = replies.into_iter();
         loop {
             let seat = &mut self.seats[usize::from(shard)];
-            let Some(Ticket {
-                term,
-                index,
-                waiters,
-            }) = seat
-                .tickets
-                .pop_front_if(|ticket| ticket.index <= lsn.index)
+            let Some(Ticket { term, index, waiters }) =
+                seat.tickets.pop_front_if(|ticket| ticket.index <= lsn.index)
             else {
                 return;
             };
@@ -70,11 +58,7 @@ impl Replica {
             for waiter in waiters {
                 let told = if committed {
                     let replies = replies.by_ref().take(waiter.orders).collect();
-                    Told::Replies {
-                        term,
-                        index,
-                        replies,
-                    }
+                    Told::Replies { term, index, replies }
                 } else {
                     Told::NotLeader { leader }
                 };
@@ -88,11 +72,7 @@ impl Replica {
         let seat = &mut self.seats[usize::from(shard)];
         for effect in effects {
             match effect {
-                Effect::Claimed {
-                    slot,
-                    fence,
-                    ttl_ms,
-                } => {
+                Effect::Claimed { slot, fence, ttl_ms } => {
                     let early = u64::from(planted::active(Bug::ExpiryTooEarly));
                     let ttl_ms = u64::from(ttl_ms) >> early;
                     seat.liveness.grant(slot, fence, ttl_ms, now.mono_ms);
@@ -124,12 +104,7 @@ impl Replica {
             return;
         }
         let ready = seat.state.ready_count(&namespace, &name);
-        let hint = Hint {
-            shard,
-            namespace,
-            queue: name,
-            ready,
-        };
+        let hint = Hint { shard, namespace, queue: name, ready };
         for node in nodes {
             if node == self.config.node {
                 self.hinted(&hint, now);

@@ -31,15 +31,10 @@ impl Replica {
             return false;
         }
         if header.to_incarnation != 0 && header.to_incarnation != self.config.incarnation {
-            self.outputs.halt = Some(Halt::Wiped {
-                node: self.config.node,
-            });
+            self.outputs.halt = Some(Halt::Wiped { node: self.config.node });
             return false;
         }
-        let known = self
-            .members()
-            .iter()
-            .find(|member| member.node == header.from);
+        let known = self.members().iter().find(|member| member.node == header.from);
         known.is_none_or(|member| {
             member.incarnation == header.from_incarnation || planted::active(Bug::WipedNodeAdmitted)
         })

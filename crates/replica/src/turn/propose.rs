@@ -36,11 +36,7 @@ impl Replica {
         match self.consensus.propose(seat.shard, payload) {
             Ok((term, index)) => {
                 self.proposed_entries += 1;
-                seat.tickets.push_back(Ticket {
-                    term,
-                    index,
-                    waiters,
-                });
+                seat.tickets.push_back(Ticket { term, index, waiters });
                 if planted::active(Bug::AckBeforeCommit) {
                     self.ack_early(position, now);
                 }
@@ -68,10 +64,7 @@ impl Replica {
     /// The voters' median wall clock for a shard, and whether this node is its only voter.
     pub(crate) fn median_wall_ms(&self, position: usize, now: Now) -> (u64, bool) {
         let conf = self.consensus.conf(position as u16);
-        (
-            self.clocks.median(self.config.node, &conf.voters, now),
-            conf.voters.len() == 1,
-        )
+        (self.clocks.median(self.config.node, &conf.voters, now), conf.voters.len() == 1)
     }
 
     /// A planted defect: applies the newest entry to a copy and answers from it before it is committed.
@@ -86,21 +79,10 @@ impl Replica {
         let entries = self.consensus.entries(position as u16, index, index + 1);
         let Some(entry) = entries.first() else { return };
         let mut copy = seat.state.clone();
-        let mut replies = copy
-            .apply(Lsn { term, index }, &entry.data)
-            .replies
-            .into_iter();
+        let mut replies = copy.apply(Lsn { term, index }, &entry.data).replies.into_iter();
         for waiter in waiters {
             let replies = replies.by_ref().take(waiter.orders).collect();
-            self.tell(
-                waiter.asker,
-                Told::Replies {
-                    term,
-                    index,
-                    replies,
-                },
-                now,
-            );
+            self.tell(waiter.asker, Told::Replies { term, index, replies }, now);
         }
     }
 }

@@ -50,10 +50,8 @@ impl Replica {
         let Some(since) = self.stopping_since_ms else {
             return false;
         };
-        let leads_with_successor = self
-            .seats
-            .iter()
-            .any(|seat| seat.leads() && self.best_successor(seat.shard).is_some());
+        let leads_with_successor =
+            self.seats.iter().any(|seat| seat.leads() && self.best_successor(seat.shard).is_some());
         !leads_with_successor || now.mono_ms.saturating_sub(since) >= self.config.stop_wait_ms
     }
 }

@@ -33,7 +33,11 @@ impl Replica {
         let count_max = self.config.expire_per_tick_max;
         for position in 0..self.seats.len() {
             let seat = &mut self.seats[position];
-            if !seat.leads() {
+            // Decided only when it can be proposed in this very turn: a renewal that comes while an expiry waits in
+            // line would be confirmed and then overruled (Q6).
+            let room = seat.tickets.len() < self.config.entries_in_flight_max
+                && seat.pending.bytes() < self.config.batch_bytes_max;
+            if !seat.leads() || !room {
                 continue;
             }
             let expired = seat.liveness.expired(now.mono_ms, count_max);
@@ -41,15 +45,8 @@ impl Replica {
                 .into_iter()
                 .filter_map(|(slot, fence)| {
                     let claim = seat.state.claim_at(slot, fence)?;
-                    let command = Command::Expire(Expire {
-                        id: claim.id,
-                        fence,
-                    });
-                    Some(Order {
-                        namespace: claim.namespace,
-                        request: None,
-                        command,
-                    })
+                    let command = Command::Expire(Expire { id: claim.id, fence });
+                    Some(Order { namespace: claim.namespace, request: None, command })
                 })
                 .collect();
             if !orders.is_empty() {
@@ -86,7 +83,8 @@ impl Replica {
                 continue;
             }
             seat.nudged_ms = now.mono_ms;
-            let leg = Leg::new(shard, Owner::Nobody, Ask::Write(Vec::new()), now.mono_ms + NUDGE_MS);
+            let leg =
+                Leg::new(shard, Owner::Nobody, Ask::Write(Vec::new()), now.mono_ms + NUDGE_MS);
             self.open_leg(leg, now);
         }
     }

@@ -6,9 +6,7 @@ use ikada_replica::state::{RefusalCode, Reply};
 use crate::harness::{Cluster, enqueue, enqueue_as};
 
 fn replies(answer: Answer) -> Vec<Reply> {
-    let Answer::Written(outcomes) = answer else {
-        panic!("not written: {answer:?}")
-    };
+    let Answer::Written(outcomes) = answer else { panic!("not written: {answer:?}") };
     outcomes
         .into_iter()
         .map(|outcome| match outcome {
@@ -26,21 +24,13 @@ fn any_node_takes_any_write_over_all_shards() {
         let orders = (0..20).map(|n| enqueue(&format!("t-{node}-{n}"))).collect();
         let replies = replies(cluster.ask(node, Request::Write(orders)));
         assert_eq!(replies.len(), 20);
-        assert!(
-            replies
-                .iter()
-                .all(|reply| matches!(reply, Reply::Enqueued { created: true, .. }))
-        );
+        assert!(replies.iter().all(|reply| matches!(reply, Reply::Enqueued { created: true, .. })));
     }
     cluster.pass(200);
     let hashes: Vec<Vec<u64>> = cluster
         .nodes
         .values()
-        .map(|node| {
-            (0..4)
-                .map(|shard| node.shard(shard).expect("shard").hash())
-                .collect()
-        })
+        .map(|node| (0..4).map(|shard| node.shard(shard).expect("shard").hash()).collect())
         .collect();
     assert_eq!(hashes[0], hashes[1]);
     assert_eq!(hashes[1], hashes[2]);
@@ -55,10 +45,7 @@ fn a_resend_through_another_node_gets_the_first_reply() {
     let again = replies(cluster.ask(2, Request::Write(vec![enqueue("once")])));
     assert_eq!(first, again);
     let other = replies(cluster.ask(3, Request::Write(vec![enqueue_as("once", "other")])));
-    assert!(
-        matches!(other[0], Reply::Enqueued { created: false, .. }),
-        "{other:?}"
-    );
+    assert!(matches!(other[0], Reply::Enqueued { created: false, .. }), "{other:?}");
     let _ = RefusalCode::Conflict;
 }
 
@@ -79,11 +66,7 @@ fn writes_survive_the_leaders_death() {
             assert!(waited < 6_000, "answered by its deadline");
         }
         let replies = replies(cluster.answers.remove(&call).expect("answered"));
-        assert!(
-            replies
-                .iter()
-                .all(|reply| matches!(reply, Reply::Enqueued { .. }))
-        );
+        assert!(replies.iter().all(|reply| matches!(reply, Reply::Enqueued { .. })));
         cluster.down.remove(&victim);
         cluster.pass(3_000);
     }
@@ -101,21 +84,14 @@ fn without_a_quorum_nothing_is_promised() {
     }
     // Handed to the leader's log, never committed: its fate is open.
     let answer = cluster.ask(leader, Request::Write(vec![enqueue("lonely")]));
-    let Answer::Written(outcomes) = answer else {
-        panic!("{answer:?}")
-    };
+    let Answer::Written(outcomes) = answer else { panic!("{answer:?}") };
     assert!(matches!(outcomes[0], Outcome::Unknown), "{outcomes:?}");
     cluster.pass(3_000);
     // By now the leader has stepped down: nothing is even tried.
     let answer = cluster.ask(leader, Request::Write(vec![enqueue("late")]));
-    let Answer::Written(outcomes) = answer else {
-        panic!("{answer:?}")
-    };
+    let Answer::Written(outcomes) = answer else { panic!("{answer:?}") };
     assert!(
-        matches!(
-            outcomes[0],
-            Outcome::Unavailable(Unavailable::NoLeader { shard: 0 })
-        ),
+        matches!(outcomes[0], Outcome::Unavailable(Unavailable::NoLeader { shard: 0 })),
         "{outcomes:?}"
     );
 }

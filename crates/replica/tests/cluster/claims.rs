@@ -9,9 +9,7 @@ use ikada_replica::state::{
 use crate::harness::{Cluster, claim, enqueue};
 
 fn grants(answer: Answer) -> Vec<Grant> {
-    let Answer::Claimed(grants) = answer else {
-        panic!("not a claim: {answer:?}")
-    };
+    let Answer::Claimed(grants) = answer else { panic!("not a claim: {answer:?}") };
     grants
 }
 
@@ -22,11 +20,7 @@ fn complete(grant: &Grant, worker: &str) -> Order {
         worker: WorkerId::parse(worker).expect("id"),
         result: Some(b"ok".to_vec().into()),
     });
-    Order {
-        namespace: Namespace::default(),
-        request: None,
-        command,
-    }
+    Order { namespace: Namespace::default(), request: None, command }
 }
 
 #[test]
@@ -63,10 +57,7 @@ fn a_parked_claim_gets_new_work_at_once() {
         let other = node % 3 + 1;
         cluster.ask(other, Request::Write(vec![enqueue(&format!("t{node}"))]));
         cluster.deliver();
-        let answer = cluster
-            .answers
-            .remove(&call)
-            .expect("woken without a retry interval");
+        let answer = cluster.answers.remove(&call).expect("woken without a retry interval");
         assert_eq!(grants(answer).len(), 1);
     }
 }
@@ -109,37 +100,21 @@ fn an_unrenewed_claim_expires_and_a_renewed_one_does_not() {
     for _ in 0..5 {
         cluster.pass(9_000);
         let answer = cluster.ask(2, renew(&grants[0], "w"));
-        let Answer::Renewed(outcomes) = answer else {
-            panic!("{answer:?}")
-        };
+        let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
         assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }]);
     }
     let answer = cluster.ask(2, renew(&grants[1], "w"));
-    let Answer::Renewed(outcomes) = answer else {
-        panic!("{answer:?}")
-    };
-    assert_eq!(
-        outcomes,
-        vec![RenewOutcome::Refused(RefusalCode::StaleFence)]
-    );
+    let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
+    assert_eq!(outcomes, vec![RenewOutcome::Refused(RefusalCode::StaleFence)]);
     let answer = cluster.ask(2, renew(&grants[0], "someone-else"));
-    let Answer::Renewed(outcomes) = answer else {
-        panic!("{answer:?}")
-    };
+    let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
     assert_eq!(outcomes, vec![RenewOutcome::Refused(RefusalCode::NotOwner)]);
     // TQ-18: the late completion of the expired claim is refused by its fence.
     let answer = cluster.ask(3, Request::Write(vec![complete(&grants[1], "w")]));
-    let Answer::Written(outcomes) = answer else {
-        panic!("{answer:?}")
-    };
+    let Answer::Written(outcomes) = answer else { panic!("{answer:?}") };
     let stale = matches!(
         &outcomes[0],
-        Outcome::Reply {
-            reply: Reply::Refused {
-                code: RefusalCode::StaleFence
-            },
-            ..
-        }
+        Outcome::Reply { reply: Reply::Refused { code: RefusalCode::StaleFence }, .. }
     );
     assert!(stale, "{outcomes:?}");
 }

@@ -30,10 +30,7 @@ impl Cluster {
     }
 
     pub fn with(count: u64, shards: u16, tune: impl Fn(&mut ReplicaConfig)) -> Self {
-        let now = Now {
-            mono_ms: 1_000,
-            wall_ms: 1_700_000_000_000,
-        };
+        let now = Now { mono_ms: 1_000, wall_ms: 1_700_000_000_000 };
         let members: Vec<Member> = (1..=count)
             .map(|node| Member {
                 node,
@@ -90,14 +87,7 @@ impl Cluster {
     fn turn(&mut self, node: u64) {
         loop {
             let replica = self.nodes.get_mut(&node).expect("node");
-            let Outputs {
-                io,
-                frames,
-                answers,
-                snapshots,
-                halt,
-                ..
-            } = replica.poll(self.now);
+            let Outputs { io, frames, answers, snapshots, halt, .. } = replica.poll(self.now);
             assert_eq!(halt, None, "node {node}");
             for (to, frame) in frames {
                 self.frames.push_back((node, to, frame));
@@ -106,31 +96,14 @@ impl Cluster {
             let mut again = false;
             if let Some(io) = io {
                 *self.appended.entry(node).or_default() += io.records.len() as u64;
-                self.nodes
-                    .get_mut(&node)
-                    .expect("node")
-                    .step(Input::Persisted(io.seq), self.now);
+                self.nodes.get_mut(&node).expect("node").step(Input::Persisted(io.seq), self.now);
                 again = true;
             }
             for work in snapshots {
-                if let SnapshotWork::Save {
-                    shard,
-                    start,
-                    conf,
-                    frozen,
-                } = work
-                {
+                if let SnapshotWork::Save { shard, start, conf, frozen } = work {
                     let bytes = frozen.chunks().map(|chunk| chunk.len() as u64).sum();
-                    let done = SnapshotDone::Saved {
-                        shard,
-                        start,
-                        conf,
-                        bytes,
-                    };
-                    self.nodes
-                        .get_mut(&node)
-                        .expect("node")
-                        .step(Input::Snapshot(done), self.now);
+                    let done = SnapshotDone::Saved { shard, start, conf, bytes };
+                    self.nodes.get_mut(&node).expect("node").step(Input::Snapshot(done), self.now);
                     again = true;
                 }
             }
@@ -190,13 +163,7 @@ impl Cluster {
         self.down.insert(node);
         let ids: Vec<u64> = self.nodes.keys().copied().collect();
         for other in ids {
-            self.step(
-                other,
-                Input::PeerDown {
-                    peer: node,
-                    refused: true,
-                },
-            );
+            self.step(other, Input::PeerDown { peer: node, refused: true });
         }
     }
 
@@ -213,15 +180,7 @@ impl Cluster {
     ) -> u64 {
         let id = self.next_call;
         self.next_call += 1;
-        self.step(
-            node,
-            Input::Call(Call {
-                id,
-                timeout_ms,
-                routing,
-                request,
-            }),
-        );
+        self.step(node, Input::Call(Call { id, timeout_ms, routing, request }));
         id
     }
 
@@ -251,15 +210,8 @@ pub fn enqueue_as(id: &str, request: &str) -> Order {
     let id = TaskId::parse(id).expect("id");
     let queue = QueueName::parse("q").expect("queue");
     let command = Command::Enqueue(Enqueue::new(id, queue, b"payload".to_vec()));
-    let key = RequestKey {
-        id: RequestId::parse(request).expect("id"),
-        item: 0,
-    };
-    Order {
-        namespace: Namespace::default(),
-        request: Some(key),
-        command,
-    }
+    let key = RequestKey { id: RequestId::parse(request).expect("id"), item: 0 };
+    Order { namespace: Namespace::default(), request: Some(key), command }
 }
 
 pub fn claim(worker: &str, count_max: u32, wait_ms: u64, request: &str) -> Request {

@@ -33,20 +33,11 @@ fn leadership_goes_to_the_chosen_node() {
     cluster.settle();
     let old = cluster.leader(0).expect("leader");
     let to = old % 3 + 1;
-    let ask = Request::Transfer {
-        shard: 0,
-        to: Some(to),
-    };
+    let ask = Request::Transfer { shard: 0, to: Some(to) };
     assert!(matches!(cluster.ask(to, ask), Answer::Accepted));
     cluster.pass(500);
     assert_eq!(cluster.leader(0), Some(to));
-    let refused = cluster.ask(
-        1,
-        Request::Transfer {
-            shard: 0,
-            to: Some(99),
-        },
-    );
+    let refused = cluster.ask(1, Request::Transfer { shard: 0, to: Some(99) });
     assert!(matches!(&refused, Answer::Refused { code, .. } if code == "node_not_found"));
     let refused = cluster.ask(1, Request::Transfer { shard: 9, to: None });
     assert!(matches!(&refused, Answer::Refused { code, .. } if code == "shard_not_found"));
@@ -63,11 +54,7 @@ fn a_graceful_stop_hands_all_shards_over() {
         assert_ne!(cluster.leader(shard), Some(node));
         assert!(cluster.leader(shard).is_some());
     }
-    let outputs = cluster
-        .nodes
-        .get_mut(&node)
-        .expect("node")
-        .poll(cluster.now);
+    let outputs = cluster.nodes.get_mut(&node).expect("node").poll(cluster.now);
     assert!(outputs.stopped);
 }
 
@@ -78,10 +65,7 @@ fn every_role_change_has_a_reason() {
     cluster.settle();
     let leader = cluster.leader(0).expect("leader");
     let events = cluster.nodes[&leader].events(0, 100);
-    let won = events
-        .iter()
-        .find(|event| event.leader == Some(leader))
-        .expect("an event");
+    let won = events.iter().find(|event| event.leader == Some(leader)).expect("an event");
     assert_eq!(won.reason, "election won");
     let status = cluster.nodes[&leader].status(cluster.now);
     assert_eq!(status.shards[0].leader, Some(leader));

@@ -11,10 +11,7 @@ fn query(id: &str) -> Query {
 
 fn found(answer: &Answer) -> bool {
     match answer {
-        Answer::View {
-            view: View::Task(task),
-            ..
-        } => task.is_some(),
+        Answer::View { view: View::Task(task), .. } => task.is_some(),
         other => panic!("not a view: {other:?}"),
     }
 }
@@ -47,17 +44,12 @@ fn a_cut_off_leader_serves_no_linearizable_read() {
     let read = Request::Read(query("t"), Consistency::Linearizable);
     let answer = cluster.ask(old, read);
     assert!(
-        matches!(
-            answer,
-            Answer::Unavailable(Unavailable::NoLeader { shard: 0 })
-        ),
+        matches!(answer, Answer::Unavailable(Unavailable::NoLeader { shard: 0 })),
         "{answer:?}"
     );
     // A stale read is served and labelled with its age.
     let answer = cluster.ask(old, Request::Read(query("t"), Consistency::Stale));
-    let Answer::View { age_ms, .. } = answer else {
-        panic!("{answer:?}")
-    };
+    let Answer::View { age_ms, .. } = answer else { panic!("{answer:?}") };
     assert!(age_ms > 0);
 }
 
@@ -67,16 +59,10 @@ fn a_read_of_ones_own_write_waits_for_it() {
     let mut cluster = Cluster::new(3, 2);
     cluster.settle();
     let answer = cluster.ask(1, Request::Write(vec![enqueue("mine")]));
-    let Answer::Written(outcomes) = answer else {
-        panic!("{answer:?}")
-    };
-    let Outcome::Reply { shard, lsn, .. } = outcomes[0] else {
-        panic!("{outcomes:?}")
-    };
+    let Answer::Written(outcomes) = answer else { panic!("{answer:?}") };
+    let Outcome::Reply { shard, lsn, .. } = outcomes[0] else { panic!("{outcomes:?}") };
     for node in 1..=3 {
         let consistency = Consistency::AtLeast(vec![(shard, lsn)]);
-        assert!(found(
-            &cluster.ask(node, Request::Read(query("mine"), consistency))
-        ));
+        assert!(found(&cluster.ask(node, Request::Read(query("mine"), consistency))));
     }
 }

@@ -21,18 +21,12 @@ impl Default for BatchBuilder {
 impl BatchBuilder {
     /// An empty batch. It is worth proposing too: it moves log time on and makes due tasks ready.
     pub fn new() -> Self {
-        Self {
-            bytes: vec![0; HEADER_BYTES],
-            count: 0,
-        }
+        Self { bytes: vec![0; HEADER_BYTES], count: 0 }
     }
 
     /// Adds an order. The caller proposes before the batch holds `limits::BATCH_ORDERS_MAX`.
     pub fn push(&mut self, order: &Order) {
-        assert!(
-            (self.count as usize) < BATCH_ORDERS_MAX,
-            "batch holds too many orders"
-        );
+        assert!((self.count as usize) < BATCH_ORDERS_MAX, "batch holds too many orders");
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
         encode_into(order, &mut self.bytes);

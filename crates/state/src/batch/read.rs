@@ -40,9 +40,7 @@ pub(crate) fn read_frame(entry: &[u8]) -> Result<Frame<'_>, FrameError> {
     if entry[0] != VERSION {
         return Err(FrameError::Version(entry[0]));
     }
-    let (time, rest) = entry[1..]
-        .split_first_chunk::<8>()
-        .ok_or(FrameError::Length)?;
+    let (time, rest) = entry[1..].split_first_chunk::<8>().ok_or(FrameError::Length)?;
     let (count, rest) = rest.split_first_chunk::<4>().ok_or(FrameError::Length)?;
     let count = u32::from_le_bytes(*count) as usize;
     if count > BATCH_ORDERS_MAX {
@@ -55,11 +53,7 @@ pub(crate) fn read_frame(entry: &[u8]) -> Result<Frame<'_>, FrameError> {
     if !left.is_empty() {
         return Err(FrameError::Length);
     }
-    Ok(Frame {
-        time_ms: u64::from_le_bytes(*time),
-        count,
-        rest,
-    })
+    Ok(Frame { time_ms: u64::from_le_bytes(*time), count, rest })
 }
 
 impl<'a> Frame<'a> {
@@ -94,11 +88,7 @@ mod tests {
     fn order() -> Order {
         let id = TaskId::parse("t").unwrap();
         let command = Command::Cancel(Cancel { id });
-        Order {
-            namespace: Namespace::default(),
-            request: None,
-            command,
-        }
+        Order { namespace: Namespace::default(), request: None, command }
     }
 
     #[test]

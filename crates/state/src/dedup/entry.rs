@@ -144,15 +144,7 @@ impl RingEntry for SubmitEntry {
             Outcome::Refused { code } => (3, code as u64),
         };
         let [high, low] = self.key;
-        let words = [
-            number,
-            high,
-            low,
-            self.body_hash,
-            self.time_ms,
-            kind,
-            detail,
-        ];
+        let words = [number, high, low, self.body_hash, self.time_ms, kind, detail];
         let mut bytes = [0u8; 56];
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());

@@ -59,10 +59,7 @@ pub(crate) fn find_entry<'a, T: RingEntry>(
     key: [u64; 2],
 ) -> Option<&'a T> {
     let number_of = |low: u32| ring.head() + u64::from(low.wrapping_sub(ring.head() as u32));
-    let is_it = |low| {
-        ring.get(number_of(low))
-            .is_some_and(|entry| entry.key() == key)
-    };
+    let is_it = |low| ring.get(number_of(low)).is_some_and(|entry| entry.key() == key);
     let low = lookup.find(key[0], is_it)?;
     ring.get(number_of(low))
 }
@@ -102,12 +99,7 @@ impl Shard {
     /// Remembers the outcome of a submission.
     pub(crate) fn remember_submit(&mut self, key: [u64; 2], body_hash: u64, outcome: Outcome) {
         let (time_ms, count_max) = (self.core.time_ms, self.core.limits.submit_window_max);
-        let entry = SubmitEntry {
-            key,
-            body_hash,
-            time_ms,
-            outcome,
-        };
+        let entry = SubmitEntry { key, body_hash, time_ms, outcome };
         self.submit_window().remember(entry, count_max, u64::MAX);
     }
 
@@ -128,12 +120,7 @@ impl Shard {
     pub(crate) fn remember_claim(&mut self, key: [u64; 2], body_hash: u64, grants: Vec<GrantMark>) {
         let (time_ms, count_max) = (self.core.time_ms, self.core.limits.claim_window_max);
         let weight_max = self.core.limits.claim_marks_max;
-        let entry = ClaimEntry {
-            key,
-            body_hash,
-            time_ms,
-            grants: grants.into(),
-        };
+        let entry = ClaimEntry { key, body_hash, time_ms, grants: grants.into() };
         self.claim_window().remember(entry, count_max, weight_max);
     }
 
@@ -157,9 +144,6 @@ impl Shard {
     pub fn request(&self, namespace: &Namespace, key: &RequestKey) -> Option<RecordedRequest> {
         let key = request_hash(namespace, key);
         let entry = find_entry(&self.core.submits, &self.index.submits, key)?;
-        Some(RecordedRequest {
-            time_ms: entry.time_ms,
-            outcome: entry.outcome,
-        })
+        Some(RecordedRequest { time_ms: entry.time_ms, outcome: entry.outcome })
     }
 }

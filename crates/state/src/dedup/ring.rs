@@ -34,11 +34,7 @@ pub(crate) struct Ring<T> {
 impl<T: RingEntry> Ring<T> {
     /// An empty list whose first entry will get this number.
     pub(crate) fn starting_at(number: u64) -> Self {
-        Self {
-            pages: VecDeque::new(),
-            head: number,
-            tail: number,
-        }
+        Self { pages: VecDeque::new(), head: number, tail: number }
     }
 
     /// Number of entries.
@@ -61,8 +57,7 @@ impl<T: RingEntry> Ring<T> {
         let number = self.tail;
         let starts_page = number.is_multiple_of(PAGE_ENTRIES) || self.pages.is_empty();
         if starts_page {
-            self.pages
-                .push_back(Arc::new(Vec::with_capacity(PAGE_ENTRIES as usize)));
+            self.pages.push_back(Arc::new(Vec::with_capacity(PAGE_ENTRIES as usize)));
         }
         if let Some(page) = self.pages.back_mut() {
             Arc::make_mut(page).push(entry);
@@ -133,11 +128,7 @@ mod tests {
                     let (number, entry) = ring.pop().unwrap();
                     assert_eq!(number, entry);
                 }
-                for number in [
-                    ring.head(),
-                    start + round,
-                    (ring.head() + start + round) / 2,
-                ] {
+                for number in [ring.head(), start + round, (ring.head() + start + round) / 2] {
                     if number >= ring.head() && number < start + round + 1 {
                         let found = ring.get(number).copied();
                         assert!(found == Some(number) || ring.len() == 0);

@@ -57,9 +57,7 @@ impl BitSet {
     /// Whether the number is in the set.
     pub(crate) fn contains(&self, number: u32) -> bool {
         let word = (number / WORD_BITS) as usize;
-        self.levels[0]
-            .get(word)
-            .is_some_and(|bits| bits & (1 << (number % WORD_BITS)) != 0)
+        self.levels[0].get(word).is_some_and(|bits| bits & (1 << (number % WORD_BITS)) != 0)
     }
 
     /// The lowest member.

@@ -19,25 +19,19 @@ impl Lookup {
     /// Finds the value whose record `is_it` recognises.
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let tag = (hash >> 32) as u32;
-        self.table
-            .find(spread(tag), |entry| entry.0 == tag && is_it(entry.1))
-            .map(|entry| entry.1)
+        self.table.find(spread(tag), |entry| entry.0 == tag && is_it(entry.1)).map(|entry| entry.1)
     }
 
     /// Adds a value that is not in the table.
     pub(crate) fn insert(&mut self, hash: u64, value: u32) {
         let tag = (hash >> 32) as u32;
-        self.table
-            .insert_unique(spread(tag), (tag, value), |entry| spread(entry.0));
+        self.table.insert_unique(spread(tag), (tag, value), |entry| spread(entry.0));
     }
 
     /// Removes a value; says whether it was there.
     pub(crate) fn remove(&mut self, hash: u64, value: u32) -> bool {
         let tag = (hash >> 32) as u32;
-        match self
-            .table
-            .find_entry(spread(tag), |entry| *entry == (tag, value))
-        {
+        match self.table.find_entry(spread(tag), |entry| *entry == (tag, value)) {
             Ok(entry) => {
                 entry.remove();
                 true

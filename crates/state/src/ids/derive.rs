@@ -52,10 +52,7 @@ mod tests {
 
     #[test]
     fn derived_ids_are_stable_and_distinct() {
-        let key = |id: &str, item| RequestKey {
-            id: RequestId::parse(id).unwrap(),
-            item,
-        };
+        let key = |id: &str, item| RequestKey { id: RequestId::parse(id).unwrap(), item };
         let default = Namespace::default();
         let other = Namespace::parse("other").unwrap();
         let first = derive_task_id(&default, &key("r1", 0));

@@ -19,10 +19,7 @@ impl Fence {
 
     /// Joins an epoch and a counter. The counter must not exceed [`Fence::COUNTER_MAX`].
     pub fn new(epoch: u16, counter: u64) -> Fence {
-        assert!(
-            counter <= Self::COUNTER_MAX,
-            "grant counter exceeds 48 bits"
-        );
+        assert!(counter <= Self::COUNTER_MAX, "grant counter exceeds 48 bits");
         Fence(u64::from(epoch) << COUNTER_BITS | counter)
     }
 
@@ -67,13 +64,7 @@ mod tests {
     // MQ-5
     #[test]
     fn positions_order_by_term_first() {
-        assert!(
-            Lsn { term: 5, index: 2 }
-                > Lsn {
-                    term: 4,
-                    index: 1000
-                }
-        );
+        assert!(Lsn { term: 5, index: 2 } > Lsn { term: 4, index: 1000 });
     }
 
     // Q3

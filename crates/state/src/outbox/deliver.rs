@@ -43,25 +43,16 @@ impl Shard {
         let source = order.source;
         if applied > 0 {
             let before = Inbox { source, applied };
-            self.core
-                .hash
-                .remove(digest_record(RecordKind::Inbox, &before));
+            self.core.hash.remove(digest_record(RecordKind::Inbox, &before));
         }
-        let after = Inbox {
-            source,
-            applied: order.sequence,
-        };
+        let after = Inbox { source, applied: order.sequence };
         self.core.hash.add(digest_record(RecordKind::Inbox, &after));
         self.core.inbox.insert(source, order.sequence);
         Reply::Delivered { fresh: true }
     }
 
     fn take_message(&mut self, batch: &mut Batch, message: &Message) -> Result<(), RefusalCode> {
-        let Message::QueueSettings {
-            namespace,
-            queue,
-            settings,
-        } = message;
+        let Message::QueueSettings { namespace, queue, settings } = message;
         if !settings.is_valid(&self.core.limits) {
             return Err(RefusalCode::BadValue);
         }

@@ -35,9 +35,7 @@ pub enum Message {
 
 impl Message {
     pub(crate) fn is_about_queue(&self, wanted: &Namespace, name: &QueueName) -> bool {
-        let Message::QueueSettings {
-            namespace, queue, ..
-        } = self;
+        let Message::QueueSettings { namespace, queue, .. } = self;
         namespace == wanted && queue == name
     }
 }

@@ -61,17 +61,12 @@ impl Outbox {
 
     /// How far each line has come.
     pub(crate) fn line_records(&self) -> impl Iterator<Item = OutboxLine> + '_ {
-        self.lines.iter().map(|(target, (last, _))| OutboxLine {
-            target: *target,
-            last: *last,
-        })
+        self.lines.iter().map(|(target, (last, _))| OutboxLine { target: *target, last: *last })
     }
 
     /// Rebuilds a line from a snapshot; false if it is there already.
     pub(crate) fn restore_line(&mut self, line: &OutboxLine) -> bool {
-        self.lines
-            .insert(line.target, (line.last, VecDeque::new()))
-            .is_none()
+        self.lines.insert(line.target, (line.last, VecDeque::new())).is_none()
     }
 
     /// Rebuilds a waiting message; false if it does not continue its line.
@@ -79,9 +74,8 @@ impl Outbox {
         let Some((last, items)) = self.lines.get_mut(&item.target) else {
             return false;
         };
-        let follows = items
-            .back()
-            .is_none_or(|before| before.sequence.checked_add(1) == Some(item.sequence));
+        let follows =
+            items.back().is_none_or(|before| before.sequence.checked_add(1) == Some(item.sequence));
         if !follows || item.sequence > *last || item.sequence == 0 {
             return false;
         }
@@ -103,34 +97,15 @@ impl Shard {
     pub(crate) fn put_message(&mut self, batch: &mut Batch, target: ShardId, message: Message) {
         let (last, items) = self.core.outbox.lines.entry(target).or_default();
         if *last > 0 {
-            let line = OutboxLine {
-                target,
-                last: *last,
-            };
-            self.core
-                .hash
-                .remove(digest_record(RecordKind::OutboxLine, &line));
+            let line = OutboxLine { target, last: *last };
+            self.core.hash.remove(digest_record(RecordKind::OutboxLine, &line));
         }
         *last += 1;
-        let line = OutboxLine {
-            target,
-            last: *last,
-        };
-        let item = OutboxItem {
-            target,
-            sequence: *last,
-            message,
-        };
-        self.core
-            .hash
-            .add(digest_record(RecordKind::OutboxLine, &line));
-        self.core
-            .hash
-            .add(digest_record(RecordKind::OutboxItem, &item));
-        batch.effects.push(Effect::OutboxPut {
-            target,
-            sequence: *last,
-        });
+        let line = OutboxLine { target, last: *last };
+        let item = OutboxItem { target, sequence: *last, message };
+        self.core.hash.add(digest_record(RecordKind::OutboxLine, &line));
+        self.core.hash.add(digest_record(RecordKind::OutboxItem, &item));
+        batch.effects.push(Effect::OutboxPut { target, sequence: *last });
         items.push_back(item);
         self.core.outbox.length += 1;
     }
@@ -142,9 +117,7 @@ impl Shard {
         };
         while items.front().is_some_and(|item| item.sequence <= sequence) {
             if let Some(item) = items.pop_front() {
-                self.core
-                    .hash
-                    .remove(digest_record(RecordKind::OutboxItem, &item));
+                self.core.hash.remove(digest_record(RecordKind::OutboxItem, &item));
                 self.core.outbox.length -= 1;
             }
         }
@@ -167,8 +140,6 @@ impl Shard {
     /// Targets that have messages waiting.
     pub fn outbox_targets(&self) -> impl Iterator<Item = ShardId> + '_ {
         let lines = self.core.outbox.lines.iter();
-        lines
-            .filter(|(_, (_, items))| !items.is_empty())
-            .map(|(target, _)| *target)
+        lines.filter(|(_, (_, items))| !items.is_empty()).map(|(target, _)| *target)
     }
 }

@@ -55,10 +55,7 @@ impl Default for QueueSettings {
             paused: false,
             max_attempts: 5,
             ttl_ms: 30_000,
-            backoff: Backoff {
-                base_ms: 1_000,
-                cap_ms: 60_000,
-            },
+            backoff: Backoff { base_ms: 1_000, cap_ms: 60_000 },
             retention_count: 10_000,
             retention_ms: 24 * 60 * 60 * 1000,
             pending_max: 0,

@@ -87,10 +87,7 @@ impl Shard {
             Some(queue) => self.core.queues[queue as usize].settings.clone(),
             None => QueueSettings::default(),
         };
-        if order
-            .expected_version
-            .is_some_and(|expected| expected != current.version)
-        {
+        if order.expected_version.is_some_and(|expected| expected != current.version) {
             return Err(RefusalCode::VersionConflict);
         }
         let mut settings = order.change.merge(current);
@@ -127,9 +124,7 @@ impl Shard {
         let resumed = record.settings.paused && !settings.paused;
         record.settings = settings;
         self.mark_queue(queue);
-        batch.effects.push(Effect::QueueChanged {
-            queue: QueueHandle(queue),
-        });
+        batch.effects.push(Effect::QueueChanged { queue: QueueHandle(queue) });
         if resumed && !self.index.lines[queue as usize].ready.is_empty() {
             self.wake(batch, queue);
         }

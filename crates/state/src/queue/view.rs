@@ -88,9 +88,7 @@ impl Shard {
     /// Number of claimable tasks in a queue, whether or not it is paused.
     pub fn ready_count(&self, namespace: &Namespace, name: &QueueName) -> u64 {
         let queue = self.find_queue(namespace, name);
-        queue.map_or(0, |queue| {
-            self.index.lines[queue as usize].ready.len() as u64
-        })
+        queue.map_or(0, |queue| self.index.lines[queue as usize].ready.len() as u64)
     }
 
     /// Whether a claim on this queue would be granted something now.
@@ -103,9 +101,6 @@ impl Shard {
 
     /// Whether every other shard has acknowledged the queue's newest settings (shard 0).
     pub fn queue_settled(&self, namespace: &Namespace, name: &QueueName) -> bool {
-        self.core
-            .outbox
-            .items()
-            .all(|item| !item.message.is_about_queue(namespace, name))
+        self.core.outbox.items().all(|item| !item.message.is_about_queue(namespace, name))
     }
 }

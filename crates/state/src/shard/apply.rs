@@ -17,10 +17,7 @@ impl Shard {
     /// Applies the entry at a log position. Total over the entry's bytes: an empty entry only moves
     /// the position, a broken one is counted and changes nothing else. Positions must rise.
     pub fn apply(&mut self, lsn: Lsn, entry: &[u8]) -> Applied {
-        assert!(
-            lsn > self.core.applied,
-            "entries must be applied in rising order"
-        );
+        assert!(lsn > self.core.applied, "entries must be applied in rising order");
         self.core.applied = lsn;
         self.instance_applies += 1;
         if entry.is_empty() {
@@ -45,10 +42,7 @@ impl Shard {
         }
         let change = self.index.flush_queues(&self.core.queues);
         self.core.hash.add(change);
-        Applied {
-            replies,
-            effects: batch.effects,
-        }
+        Applied { replies, effects: batch.effects }
     }
 
     fn apply_order(&mut self, batch: &mut Batch, order: Order) -> Reply {
@@ -67,13 +61,11 @@ impl Shard {
                     shard.apply_cancel(batch, &namespace, &verb)
                 })
             }
-            Command::SetQueue(verb) => self.once(
-                batch,
-                request,
-                settings_hash(&verb),
-                None,
-                |shard, batch| shard.apply_set_queue(batch, &namespace, &verb),
-            ),
+            Command::SetQueue(verb) => {
+                self.once(batch, request, settings_hash(&verb), None, |shard, batch| {
+                    shard.apply_set_queue(batch, &namespace, &verb)
+                })
+            }
             Command::Claim(verb) => self.apply_claim(batch, &namespace, request, &verb),
             Command::Complete(verb) => self.apply_complete(batch, &namespace, verb),
             Command::Fail(verb) => self.apply_fail(batch, &namespace, verb),
@@ -114,10 +106,7 @@ impl Shard {
 /// The first reply, from what is remembered and the resent order.
 fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
     match (outcome, id) {
-        (Outcome::Enqueued { created }, Some(id)) => Reply::Enqueued {
-            id: id.clone(),
-            created,
-        },
+        (Outcome::Enqueued { created }, Some(id)) => Reply::Enqueued { id: id.clone(), created },
         (Outcome::Enqueued { .. }, None) => Reply::refused(RefusalCode::IdempotencyConflict),
         (Outcome::Cancelled, _) => Reply::Cancelled,
         (Outcome::QueueSet { version }, _) => Reply::QueueSet { version },

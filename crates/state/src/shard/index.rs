@@ -70,19 +70,14 @@ pub(crate) struct Index {
 impl Index {
     /// Derives everything from the records.
     pub(crate) fn derive(core: &Core) -> Index {
-        let mut index = Index {
-            free: core.tasks.free_slots(),
-            ..Index::default()
-        };
+        let mut index = Index { free: core.tasks.free_slots(), ..Index::default() };
         for (queue, record) in core.queues.iter().enumerate() {
             index.add_queue(&record.namespace, &record.name, queue as u32);
             index.queue_digests[queue] = Some(queue_digest(queue as u32, record));
         }
         for (slot, task) in core.tasks.iter() {
             let namespace = &core.queues[task.queue as usize].namespace;
-            index
-                .task_names
-                .insert(task_hash(namespace.as_str(), task.id.as_str()), slot);
+            index.task_names.insert(task_hash(namespace.as_str(), task.id.as_str()), slot);
             if !task.state.is_terminal() {
                 index.pending_bytes += task.weight();
                 index.link(slot, task);
@@ -114,8 +109,7 @@ impl Index {
 
     /// Makes room for a new queue.
     pub(crate) fn add_queue(&mut self, namespace: &Namespace, name: &QueueName, queue: u32) {
-        self.queue_names
-            .insert(task_hash(namespace.as_str(), name.as_str()), queue);
+        self.queue_names.insert(task_hash(namespace.as_str(), name.as_str()), queue);
         self.lines.push(Line::default());
         self.queue_digests.push(None);
     }
@@ -167,9 +161,7 @@ impl Index {
 
     /// Due time and slot of the earliest scheduled task.
     pub(crate) fn first_scheduled(&self) -> Option<(u64, u32)> {
-        self.scheduled
-            .first_key_value()
-            .map(|((due_ms, _), slot)| (*due_ms, *slot))
+        self.scheduled.first_key_value().map(|((due_ms, _), slot)| (*due_ms, *slot))
     }
 
     /// Notes that a queue's record changed.
@@ -183,9 +175,7 @@ impl Index {
         while let Some(queue) = self.marked.first() {
             self.marked.remove(queue);
             let digest = queue_digest(queue, &queues[queue as usize]);
-            let before = self.queue_digests[queue as usize]
-                .replace(digest)
-                .unwrap_or(0);
+            let before = self.queue_digests[queue as usize].replace(digest).unwrap_or(0);
             change = change.wrapping_add(digest).wrapping_sub(before);
         }
         change

@@ -187,10 +187,7 @@ impl Shard {
             members.sort();
             shard.replace_members(members);
             let map = SlotMap::balanced(shards);
-            shard
-                .core
-                .hash
-                .add(digest_record(RecordKind::SlotMap, &map));
+            shard.core.hash.add(digest_record(RecordKind::SlotMap, &map));
             shard.core.slot_map = Some(map);
         }
         shard
@@ -199,25 +196,16 @@ impl Shard {
     /// Wraps a stored state and derives the indexes.
     pub(crate) fn from_core(core: Core) -> Shard {
         let index = Index::derive(&core);
-        Shard {
-            core,
-            index,
-            scratch: Vec::new(),
-            instance_applies: 0,
-        }
+        Shard { core, index, scratch: Vec::new(), instance_applies: 0 }
     }
 
     /// Replaces the recorded members, which are sorted.
     pub(crate) fn replace_members(&mut self, members: Vec<Member>) {
         for member in &self.core.members {
-            self.core
-                .hash
-                .remove(digest_record(RecordKind::Member, member));
+            self.core.hash.remove(digest_record(RecordKind::Member, member));
         }
         for member in &members {
-            self.core
-                .hash
-                .add(digest_record(RecordKind::Member, member));
+            self.core.hash.add(digest_record(RecordKind::Member, member));
         }
         self.core.members = members;
     }

@@ -29,10 +29,7 @@ impl SlotMap {
     pub fn balanced(shards: u16) -> SlotMap {
         assert!(shards > 0, "a cluster needs at least one shard");
         assert!(shards <= SLOTS, "more shards than slots");
-        SlotMap {
-            version: 1,
-            shards: (0..SLOTS).map(|slot| slot % shards).collect(),
-        }
+        SlotMap { version: 1, shards: (0..SLOTS).map(|slot| slot % shards).collect() }
     }
 
     /// Shard of a slot.

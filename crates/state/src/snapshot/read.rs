@@ -71,27 +71,19 @@ impl Reader {
         let mut decoder = minicbor::Decoder::new(bytes);
         match decoder.decode::<T>() {
             Ok(value) if decoder.position() == bytes.len() => Ok(value),
-            _ => Err(RestoreError::Malformed {
-                record: self.records,
-            }),
+            _ => Err(RestoreError::Malformed { record: self.records }),
         }
     }
 
     fn invalid(&self, rule: &'static str) -> RestoreError {
-        RestoreError::Invalid {
-            record: self.records,
-            rule,
-        }
+        RestoreError::Invalid { record: self.records, rule }
     }
 
     fn take(&mut self, kind: u8, bytes: &[u8]) -> Result<(), RestoreError> {
         if self.trailer.is_some() {
             return Err(RestoreError::Trailing);
         }
-        let misplaced = RestoreError::Kind {
-            record: self.records,
-            kind,
-        };
+        let misplaced = RestoreError::Kind { record: self.records, kind };
         if kind < self.last_kind {
             return Err(misplaced);
         }
@@ -157,25 +149,15 @@ impl Reader {
     fn take_queue(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
         let record: QueueRecord = self.decode(bytes)?;
         let counters = &record.counters;
-        let totals = [
-            counters.submitted,
-            counters.done,
-            counters.dead,
-            counters.cancelled,
-        ];
-        if totals
-            .iter()
-            .chain([&counters.removed])
-            .any(|total| *total > u64::MAX / 8)
-        {
+        let totals = [counters.submitted, counters.done, counters.dead, counters.cancelled];
+        if totals.iter().chain([&counters.removed]).any(|total| *total > u64::MAX / 8) {
             return Err(self.invalid("counters have room"));
         }
         // Settings add at most as many queues again as tasks do.
         if core.queues.len() >= 2 * core.limits.queues_max as usize {
             return Err(self.invalid("queues are bounded"));
         }
-        core.hash
-            .add(queue_digest(core.queues.len() as u32, &record));
+        core.hash.add(queue_digest(core.queues.len() as u32, &record));
         core.queues.push(record);
         Ok(())
     }
@@ -194,9 +176,7 @@ impl Reader {
         }
         // Slots are filled from below, so none lies beyond what the bounds can fill.
         let limits = &core.limits;
-        let slots_max = limits
-            .pending_tasks_max
-            .saturating_add(limits.finished_tasks_max);
+        let slots_max = limits.pending_tasks_max.saturating_add(limits.finished_tasks_max);
         if u64::from(slot) > slots_max.saturating_add(BATCH_ORDERS_MAX as u64) {
             return Err(self.invalid("slots are bounded"));
         }
@@ -262,11 +242,7 @@ impl Reader {
     fn take_member(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
         let member: Member = self.decode(bytes)?;
         core.hash.add(digest_record(RecordKind::Member, &member));
-        if core
-            .members
-            .last()
-            .is_some_and(|before| before.node >= member.node)
-        {
+        if core.members.last().is_some_and(|before| before.node >= member.node) {
             return Err(self.invalid("members are sorted, each once"));
         }
         core.members.push(member);
@@ -288,10 +264,7 @@ impl Reader {
             return Err(RestoreError::Truncated);
         };
         if trailer.records != self.records {
-            return Err(RestoreError::Count {
-                found: self.records,
-                stored: trailer.records,
-            });
+            return Err(RestoreError::Count { found: self.records, stored: trailer.records });
         }
         if !core.outbox.is_whole() {
             return Err(RestoreError::Invalid {
@@ -303,10 +276,7 @@ impl Reader {
         let unchecked = planted::active(Bug::GrantCounterNotInSnapshot)
             || planted::active(Bug::DedupNotInSnapshot);
         if found != trailer.hash && !unchecked {
-            return Err(RestoreError::Hash {
-                found,
-                stored: trailer.hash,
-            });
+            return Err(RestoreError::Hash { found, stored: trailer.hash });
         }
         let shard = Shard::from_core(core);
         match shard.has_unique_places() {

@@ -21,10 +21,7 @@ pub struct Frozen {
 impl Frozen {
     pub(crate) fn new(core: Core) -> Frozen {
         let hash = core.state_hash();
-        Frozen {
-            core: Arc::new(core),
-            hash,
-        }
+        Frozen { core: Arc::new(core), hash }
     }
 
     /// Position of the newest entry in it.
@@ -81,9 +78,7 @@ impl Iterator for Chunks {
         if self.buffer.is_empty() {
             return None;
         }
-        let rest = self
-            .buffer
-            .split_off(self.buffer.len().min(CHUNK_BYTES_MAX));
+        let rest = self.buffer.split_off(self.buffer.len().min(CHUNK_BYTES_MAX));
         Some(std::mem::replace(&mut self.buffer, rest))
     }
 }
@@ -158,13 +153,7 @@ impl Chunks {
             self.put(RecordKind::OutboxItem, item);
         }
         for (source, applied) in &core.inbox {
-            self.put(
-                RecordKind::Inbox,
-                &Inbox {
-                    source: *source,
-                    applied: *applied,
-                },
-            );
+            self.put(RecordKind::Inbox, &Inbox { source: *source, applied: *applied });
         }
         for member in &core.members {
             self.put(RecordKind::Member, member);
@@ -172,10 +161,7 @@ impl Chunks {
         if let Some(map) = &core.slot_map {
             self.put(RecordKind::SlotMap, map);
         }
-        let trailer = Trailer {
-            records: self.records,
-            hash: self.hash,
-        };
+        let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
     }
 }

@@ -35,12 +35,7 @@ impl Shard {
         let Some(slot) = self.find_task(namespace, &order.id) else {
             return Reply::refused(RefusalCode::TaskNotFound);
         };
-        if self
-            .core
-            .tasks
-            .get(slot)
-            .is_some_and(|task| task.state.is_terminal())
-        {
+        if self.core.tasks.get(slot).is_some_and(|task| task.state.is_terminal()) {
             return Reply::refused(RefusalCode::TaskFinished);
         }
         let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);

@@ -38,9 +38,7 @@ impl Claim {
     pub(crate) fn body_hash(&self) -> u64 {
         let mut hasher = Xxh3::with_seed(u64::from(self.max));
         hasher.update(&self.session.0.to_le_bytes());
-        for name in [self.worker.as_str()]
-            .into_iter()
-            .chain(self.queues.iter().map(|q| q.as_str()))
+        for name in [self.worker.as_str()].into_iter().chain(self.queues.iter().map(|q| q.as_str()))
         {
             hasher.update(name.as_bytes());
             hasher.update(b"/");
@@ -136,10 +134,7 @@ impl Shard {
         };
         let kept_max = self.core.limits.attempts_kept_max as usize;
         self.change_task(batch, slot, |task| start_attempt(task, attempt, kept_max));
-        self.core
-            .tasks
-            .get(slot)
-            .map_or(0, |task| task.payload.len() as u64)
+        self.core.tasks.get(slot).map_or(0, |task| task.payload.len() as u64)
     }
 
     /// The next fence, or none if the counter is used up.
@@ -157,9 +152,7 @@ impl Shard {
             let task = self.core.tasks.get(mark.slot)?;
             (task.state == TaskState::Claimed && task.fence == mark.fence).then_some(task)
         });
-        Reply::Claimed {
-            tasks: live.map(|task| self.grant_of(task)).collect(),
-        }
+        Reply::Claimed { tasks: live.map(|task| self.grant_of(task)).collect() }
     }
 
     fn grant_of(&self, task: &Task) -> Grant {
@@ -183,11 +176,8 @@ fn start_attempt(task: &mut Task, attempt: Attempt, kept_max: usize) {
     }
     match &mut task.history {
         None => {
-            task.history = Some(Arc::new(History {
-                newest: attempt,
-                earlier: Vec::new(),
-                result: None,
-            }));
+            task.history =
+                Some(Arc::new(History { newest: attempt, earlier: Vec::new(), result: None }));
         }
         Some(history) => {
             let history = Arc::make_mut(history);

@@ -50,9 +50,7 @@ impl Shard {
         if result_bytes > self.core.limits.result_bytes_max as usize {
             return Err(RefusalCode::TooLarge);
         }
-        let slot = self
-            .find_task(namespace, &order.id)
-            .ok_or(RefusalCode::TaskNotFound)?;
+        let slot = self.find_task(namespace, &order.id).ok_or(RefusalCode::TaskNotFound)?;
         if self.past_outcome(slot, order.fence, &order.worker)? == Some(AttemptOutcome::Completed) {
             return Ok(());
         }
@@ -94,10 +92,7 @@ impl Shard {
         worker: &WorkerId,
     ) -> Result<Option<AttemptOutcome>, RefusalCode> {
         let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
-        let attempt = task
-            .history
-            .as_ref()
-            .and_then(|history| history.attempt(fence));
+        let attempt = task.history.as_ref().and_then(|history| history.attempt(fence));
         let Some(attempt) = attempt else {
             return Ok(None);
         };
@@ -115,9 +110,7 @@ impl Shard {
         id: &TaskId,
         fence: Fence,
     ) -> Result<u32, RefusalCode> {
-        let slot = self
-            .find_task(namespace, id)
-            .ok_or(RefusalCode::TaskNotFound)?;
+        let slot = self.find_task(namespace, id).ok_or(RefusalCode::TaskNotFound)?;
         self.check_claim(slot, fence, None).map(|()| slot)
     }
 

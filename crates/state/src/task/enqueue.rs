@@ -93,25 +93,13 @@ impl Enqueue {
         }
         let attempts = 1..=limits.attempts_max;
         let lifetimes = limits.ttl_ms_min..=limits.ttl_ms_max;
-        let fits = self
-            .priority
-            .is_none_or(|priority| priority <= PRIORITY_MAX)
-            && self
-                .max_attempts
-                .is_none_or(|count| attempts.contains(&count))
+        let fits = self.priority.is_none_or(|priority| priority <= PRIORITY_MAX)
+            && self.max_attempts.is_none_or(|count| attempts.contains(&count))
             && self.ttl_ms.is_none_or(|ttl_ms| lifetimes.contains(&ttl_ms))
-            && self
-                .delay_ms
-                .is_none_or(|delay_ms| delay_ms <= limits.delay_ms_max)
-            && self
-                .backoff
-                .is_none_or(|backoff| backoff.base_ms <= backoff.cap_ms)
+            && self.delay_ms.is_none_or(|delay_ms| delay_ms <= limits.delay_ms_max)
+            && self.backoff.is_none_or(|backoff| backoff.base_ms <= backoff.cap_ms)
             && !(self.run_at_ms.is_some() && self.delay_ms.is_some());
-        if fits {
-            Ok(())
-        } else {
-            Err(RefusalCode::BadValue)
-        }
+        if fits { Ok(()) } else { Err(RefusalCode::BadValue) }
     }
 }
 
@@ -183,10 +171,7 @@ pub(crate) struct BodyHashes {
 impl BodyHashes {
     pub(crate) fn of(order: &Enqueue) -> BodyHashes {
         let payload = xxh3_64(&order.payload);
-        BodyHashes {
-            payload,
-            body: order.body_hash(payload),
-        }
+        BodyHashes { payload, body: order.body_hash(payload) }
     }
 }
 
@@ -198,9 +183,7 @@ fn new_task(
     now_ms: u64,
     sequence: u64,
 ) -> Task {
-    let delayed_ms = order
-        .delay_ms
-        .map(|delay_ms| now_ms.saturating_add(delay_ms));
+    let delayed_ms = order.delay_ms.map(|delay_ms| now_ms.saturating_add(delay_ms));
     let due_ms = order.run_at_ms.or(delayed_ms).unwrap_or(now_ms);
     let waits = due_ms > now_ms;
     Task {
@@ -220,11 +203,7 @@ fn new_task(
         attempt: 0,
         max_attempts: order.max_attempts.unwrap_or(settings.max_attempts),
         priority: order.priority.unwrap_or(PRIORITY_DEFAULT),
-        state: if waits {
-            TaskState::Scheduled
-        } else {
-            TaskState::Ready
-        },
+        state: if waits { TaskState::Scheduled } else { TaskState::Ready },
         dead_reason: None,
     }
 }

@@ -52,9 +52,7 @@ impl Shard {
 
     /// The slot of a task's live claim, whatever its fence.
     fn any_claim(&self, namespace: &Namespace, id: &TaskId) -> Result<u32, RefusalCode> {
-        let slot = self
-            .find_task(namespace, id)
-            .ok_or(RefusalCode::TaskNotFound)?;
+        let slot = self.find_task(namespace, id).ok_or(RefusalCode::TaskNotFound)?;
         let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
         self.live_claim(namespace, id, task.fence)
     }

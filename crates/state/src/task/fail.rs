@@ -69,9 +69,7 @@ impl Shard {
         namespace: &Namespace,
         order: Fail,
     ) -> Result<FailNext, RefusalCode> {
-        let slot = self
-            .find_task(namespace, &order.id)
-            .ok_or(RefusalCode::TaskNotFound)?;
+        let slot = self.find_task(namespace, &order.id).ok_or(RefusalCode::TaskNotFound)?;
         match self.past_outcome(slot, order.fence, &order.worker)? {
             Some(AttemptOutcome::FailedDead) => return Ok(FailNext::Dead),
             Some(AttemptOutcome::Failed { ready_ms: 0 }) => return Ok(FailNext::Ready),
@@ -83,10 +81,7 @@ impl Shard {
         self.check_claim(slot, order.fence, Some(&order.worker))?;
         let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
         let next = self.next_after_fail(task, &order);
-        let cut = order
-            .error
-            .len()
-            .min(self.core.limits.error_bytes_max as usize);
+        let cut = order.error.len().min(self.core.limits.error_bytes_max as usize);
         let error = match cut == order.error.len() {
             true => order.error,
             false => SharedBytes::from(&order.error[..cut]),
@@ -116,9 +111,7 @@ impl Shard {
         let delay_ms = delay_ms.min(self.core.limits.delay_ms_max);
         match delay_ms {
             0 => FailNext::Ready,
-            _ => FailNext::Scheduled {
-                at_ms: self.core.time_ms.saturating_add(delay_ms),
-            },
+            _ => FailNext::Scheduled { at_ms: self.core.time_ms.saturating_add(delay_ms) },
         }
     }
 
@@ -163,29 +156,15 @@ mod tests {
 
     #[test]
     fn backoff_doubles_and_is_capped() {
-        let backoff = Backoff {
-            base_ms: 1000,
-            cap_ms: 60_000,
-        };
-        let delays: Vec<u64> = (1..=8)
-            .map(|attempt| backoff_ms(backoff, attempt, 0))
-            .collect();
-        assert_eq!(
-            delays,
-            [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]
-        );
+        let backoff = Backoff { base_ms: 1000, cap_ms: 60_000 };
+        let delays: Vec<u64> = (1..=8).map(|attempt| backoff_ms(backoff, attempt, 0)).collect();
+        assert_eq!(delays, [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
         assert_eq!(backoff_ms(backoff, u16::MAX, 0), 60_000);
         assert_eq!(backoff_ms(backoff, 1, 500), 1500);
         assert_eq!(backoff_ms(backoff, 1, i16::MIN), 500);
-        let none = Backoff {
-            base_ms: 0,
-            cap_ms: 0,
-        };
+        let none = Backoff { base_ms: 0, cap_ms: 0 };
         assert_eq!(backoff_ms(none, 5, 500), 0);
-        let widest = Backoff {
-            base_ms: u32::MAX,
-            cap_ms: u32::MAX,
-        };
+        let widest = Backoff { base_ms: u32::MAX, cap_ms: u32::MAX };
         assert!(backoff_ms(widest, u16::MAX, 500) > u64::from(u32::MAX));
     }
 }

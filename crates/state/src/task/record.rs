@@ -48,10 +48,7 @@ impl TaskState {
 
     /// Whether the state never changes again.
     pub fn is_terminal(self) -> bool {
-        matches!(
-            self,
-            TaskState::Done | TaskState::Dead | TaskState::Cancelled
-        )
+        matches!(self, TaskState::Done | TaskState::Dead | TaskState::Cancelled)
     }
 
     /// The state as public text.
@@ -207,10 +204,7 @@ impl Task {
 
     /// Bytes that count against the shard's byte bounds.
     pub(crate) fn weight(&self) -> u64 {
-        let result = self
-            .history
-            .as_ref()
-            .and_then(|history| history.result.as_ref());
+        let result = self.history.as_ref().and_then(|history| history.result.as_ref());
         self.payload.len() as u64 + result.map_or(0, |result| result.len() as u64)
     }
 
@@ -253,10 +247,7 @@ impl Task {
             .as_ref()
             .is_some_and(|history| history.newest.outcome == AttemptOutcome::Running);
         let newest = self.history.as_ref().map(|history| history.newest.fence);
-        let kept = self
-            .history
-            .as_ref()
-            .map_or(0, |history| history.earlier.len());
+        let kept = self.history.as_ref().map_or(0, |history| history.earlier.len());
         (self.queue as usize) < queues
             && self.priority <= PRIORITY_MAX
             && self.payload.len() <= limits.payload_bytes_max as usize

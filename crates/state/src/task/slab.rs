@@ -59,9 +59,7 @@ impl Slab {
                 free.insert(slot);
             }
         }
-        let Some(slot) = free.first() else {
-            panic!("a grown slab has a free slot")
-        };
+        let Some(slot) = free.first() else { panic!("a grown slab has a free slot") };
         free.remove(slot);
         self.put(slot, task);
         slot
@@ -132,10 +130,7 @@ impl Slab {
             .filter_map(|(number, page)| Some((number, page.as_ref()?)))
             .flat_map(|(number, page)| {
                 let base = (number * PAGE_TASKS) as u32;
-                page.tasks
-                    .iter()
-                    .enumerate()
-                    .map(move |(cell, task)| (base + cell as u32, task))
+                page.tasks.iter().enumerate().map(move |(cell, task)| (base + cell as u32, task))
             })
             .filter_map(move |(slot, task)| match task {
                 Some(task) if slot >= first => Some((slot, task)),

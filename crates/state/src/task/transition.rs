@@ -63,10 +63,7 @@ impl Shard {
             false => self.index.pending_bytes -= weight_before,
         }
         if from == TaskState::Claimed {
-            batch.effects.push(Effect::Released {
-                slot,
-                fence: fence_before,
-            });
+            batch.effects.push(Effect::Released { slot, fence: fence_before });
         }
         if to.is_terminal() {
             self.index.finished_bytes += weight;
@@ -118,15 +115,11 @@ impl Shard {
         match state {
             TaskState::Ready => self.wake(batch, task.queue),
             TaskState::Scheduled => {
-                batch.effects.push(Effect::Scheduled {
-                    at_ms: task.moment_ms,
-                });
+                batch.effects.push(Effect::Scheduled { at_ms: task.moment_ms });
             }
-            TaskState::Claimed => batch.effects.push(Effect::Claimed {
-                slot,
-                fence: task.fence,
-                ttl_ms: task.ttl_ms,
-            }),
+            TaskState::Claimed => {
+                batch.effects.push(Effect::Claimed { slot, fence: task.fence, ttl_ms: task.ttl_ms })
+            }
             _ => {}
         }
     }
@@ -137,9 +130,7 @@ impl Shard {
             return;
         }
         if batch.woken.insert(queue) {
-            batch.effects.push(Effect::Ready {
-                queue: QueueHandle(queue),
-            });
+            batch.effects.push(Effect::Ready { queue: QueueHandle(queue) });
         }
     }
 }

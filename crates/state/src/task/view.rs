@@ -142,14 +142,8 @@ impl Shard {
             }
             let queue = &self.core.queues[task.queue as usize];
             let wanted = filter.state.is_none_or(|state| state == task.state)
-                && filter
-                    .namespace
-                    .as_ref()
-                    .is_none_or(|wanted| *wanted == queue.namespace)
-                && filter
-                    .queue
-                    .as_ref()
-                    .is_none_or(|wanted| *wanted == queue.name);
+                && filter.namespace.as_ref().is_none_or(|wanted| *wanted == queue.namespace)
+                && filter.queue.as_ref().is_none_or(|wanted| *wanted == queue.name);
             if wanted {
                 list.tasks.push(self.task_view(task));
             }
@@ -159,10 +153,7 @@ impl Shard {
 
     /// All live claims by slot: a new leader gives each a fresh lifetime.
     pub fn claims(&self) -> impl Iterator<Item = ClaimView> + '_ {
-        self.index
-            .claimed
-            .iter()
-            .filter_map(|slot| self.claim_view(slot))
+        self.index.claimed.iter().filter_map(|slot| self.claim_view(slot))
     }
 
     /// The live claim at a slot, if it still has this fence.
@@ -202,13 +193,9 @@ impl Shard {
     fn task_view(&self, task: &Task) -> TaskView {
         let queue = &self.core.queues[task.queue as usize];
         let history = task.history.as_ref();
-        let attempts = history.into_iter().flat_map(|history| {
-            history
-                .earlier
-                .iter()
-                .chain([&history.newest])
-                .map(attempt_view)
-        });
+        let attempts = history
+            .into_iter()
+            .flat_map(|history| history.earlier.iter().chain([&history.newest]).map(attempt_view));
         TaskView {
             namespace: queue.namespace.clone(),
             queue: queue.name.clone(),

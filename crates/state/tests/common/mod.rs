@@ -33,25 +33,15 @@ pub fn worker(name: &str) -> WorkerId {
 }
 
 pub fn key(name: &str) -> RequestKey {
-    RequestKey {
-        id: RequestId::parse(name).unwrap(),
-        item: 0,
-    }
+    RequestKey { id: RequestId::parse(name).unwrap(), item: 0 }
 }
 
 pub fn order(command: Command) -> Order {
-    Order {
-        namespace: Namespace::default(),
-        request: None,
-        command,
-    }
+    Order { namespace: Namespace::default(), request: None, command }
 }
 
 pub fn requested(request: &str, command: Command) -> Order {
-    Order {
-        request: Some(key(request)),
-        ..order(command)
-    }
+    Order { request: Some(key(request)), ..order(command) }
 }
 
 pub fn enqueue(id: &str, line: &str) -> Enqueue {
@@ -60,23 +50,13 @@ pub fn enqueue(id: &str, line: &str) -> Enqueue {
 
 pub fn claim(name: &str, lines: &[&str], max: u32) -> Claim {
     let queues = lines.iter().map(|line| queue(line)).collect();
-    Claim {
-        worker: worker(name),
-        session: SessionId(1),
-        queues,
-        max,
-    }
+    Claim { worker: worker(name), session: SessionId(1), queues, max }
 }
 
 pub fn complete(grant: &Grant, name: &str) -> Command {
     let result = Some(b"result".to_vec().into());
     let (id, fence) = (grant.id.clone(), grant.fence);
-    Command::Complete(Complete {
-        id,
-        fence,
-        worker: worker(name),
-        result,
-    })
+    Command::Complete(Complete { id, fence, worker: worker(name), result })
 }
 
 pub fn fail(grant: &Grant, name: &str) -> Fail {
@@ -112,11 +92,7 @@ impl World {
 
     pub fn of(shard: Shard) -> World {
         let now_ms = shard.time_ms().max(1_000);
-        World {
-            shard,
-            now_ms,
-            effects: Vec::new(),
-        }
+        World { shard, now_ms, effects: Vec::new() }
     }
 
     pub fn entry(&mut self, entry: &[u8]) -> Vec<Reply> {
@@ -150,13 +126,7 @@ impl World {
 
     pub fn add(&mut self, id: &str) {
         let reply = self.run(Command::Enqueue(enqueue(id, "q")));
-        assert_eq!(
-            reply,
-            Reply::Enqueued {
-                id: task_id(id),
-                created: true
-            }
-        );
+        assert_eq!(reply, Reply::Enqueued { id: task_id(id), created: true });
     }
 
     pub fn take(&mut self, max: u32) -> Vec<Grant> {
@@ -167,9 +137,7 @@ impl World {
     }
 
     pub fn view(&self, id: &str) -> TaskView {
-        self.shard
-            .task(&Namespace::default(), &task_id(id))
-            .unwrap()
+        self.shard.task(&Namespace::default(), &task_id(id)).unwrap()
     }
 
     pub fn state(&self, id: &str) -> TaskState {
@@ -182,10 +150,6 @@ impl World {
         assert_eq!(shard.hash(), self.shard.hash());
         assert_eq!(shard.sizes(), self.shard.sizes());
         invariants::all(&shard).unwrap();
-        World {
-            shard,
-            now_ms: self.now_ms,
-            effects: Vec::new(),
-        }
+        World { shard, now_ms: self.now_ms, effects: Vec::new() }
     }
 }

@@ -93,18 +93,12 @@ pub(crate) fn parent(name: &str) -> &str {
 pub(crate) fn check_name(name: &str) -> io::Result<()> {
     let bad = |part: &str| part.is_empty() || part == "." || part == ".." || part.contains('\\');
     if name.split('/').any(bad) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("bad file name {name:?}"),
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("bad file name {name:?}")));
     }
     Ok(())
 }
 
 /// Whether an error says that the disk is full.
 pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

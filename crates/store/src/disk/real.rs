@@ -23,20 +23,14 @@ impl RealDisk {
         if let Some(above) = root.parent() {
             File::open(above)?.sync_all()?;
         }
-        Ok(RealDisk {
-            root: Arc::new(root),
-        })
+        Ok(RealDisk { root: Arc::new(root) })
     }
 
     /// Claims the folder for this process until the claim is dropped: two processes must never write to it.
     pub fn lock(&self) -> io::Result<FolderLock> {
         let path = self.root.join("lock");
         let mut options = OpenOptions::new();
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)?;
+        let file = options.write(true).create(true).truncate(false).open(&path)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => error,
             TryLockError::WouldBlock => {
@@ -59,11 +53,7 @@ impl RealDisk {
     }
 
     fn dir_path(&self, dir: &str) -> io::Result<PathBuf> {
-        if dir.is_empty() {
-            Ok(self.root.to_path_buf())
-        } else {
-            self.path(dir)
-        }
+        if dir.is_empty() { Ok(self.root.to_path_buf()) } else { self.path(dir) }
     }
 }
 
@@ -73,17 +63,13 @@ impl Disk for RealDisk {
     fn create(&self, name: &str) -> io::Result<RealFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
-        Ok(RealFile {
-            file: options.open(self.path(name)?)?,
-        })
+        Ok(RealFile { file: options.open(self.path(name)?)? })
     }
 
     fn open(&self, name: &str) -> io::Result<RealFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        Ok(RealFile {
-            file: options.open(self.path(name)?)?,
-        })
+        Ok(RealFile { file: options.open(self.path(name)?)? })
     }
 
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
@@ -154,10 +140,7 @@ impl DiskFile for RealFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
-            match self
-                .file
-                .read_at(&mut bytes[filled..], offset + filled as u64)
-            {
+            match self.file.read_at(&mut bytes[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

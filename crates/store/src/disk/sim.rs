@@ -100,17 +100,11 @@ impl SimDisk {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, World> {
         // A panic while holding the lock leaves plain data behind, which a test may still want to read.
-        self.world
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.world.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn file(&self, node: u64, era: u64) -> SimFile {
-        SimFile {
-            disk: self.clone(),
-            node,
-            era,
-        }
+        SimFile { disk: self.clone(), node, era }
     }
 }
 
@@ -122,9 +116,7 @@ impl World {
     /// Counts one changing operation; refuses once the planned crash point is reached.
     fn begin(&mut self) -> io::Result<()> {
         if let Some(left) = &mut self.operations_left {
-            *left = left
-                .checked_sub(1)
-                .ok_or_else(|| io::Error::other("disk stopped"))?;
+            *left = left.checked_sub(1).ok_or_else(|| io::Error::other("disk stopped"))?;
         }
         self.counters.operations += 1;
         Ok(())
@@ -141,9 +133,9 @@ impl World {
     /// Refuses growth beyond the capacity.
     fn reserve(&self, growth: usize) -> io::Result<()> {
         match self.capacity {
-            Some(capacity) if growth > 0 && self.used() + growth as u64 > capacity => Err(
-                io::Error::new(io::ErrorKind::StorageFull, "simulated disk is full"),
-            ),
+            Some(capacity) if growth > 0 && self.used() + growth as u64 > capacity => {
+                Err(io::Error::new(io::ErrorKind::StorageFull, "simulated disk is full"))
+            }
             _ => Ok(()),
         }
     }
@@ -179,10 +171,7 @@ impl Disk for SimDisk {
         world.next_node += 1;
         world.nodes.insert(id, Node::default());
         world.names.insert(name.to_owned(), id);
-        world.name_changes.push(NameChange::Link {
-            name: name.to_owned(),
-            node: id,
-        });
+        world.name_changes.push(NameChange::Link { name: name.to_owned(), node: id });
         Ok(self.file(id, world.era))
     }
 
@@ -210,9 +199,7 @@ impl Disk for SimDisk {
         let mut world = self.lock();
         world.begin()?;
         world.names.remove(name).ok_or_else(|| not_found(name))?;
-        world.name_changes.push(NameChange::Unlink {
-            name: name.to_owned(),
-        });
+        world.name_changes.push(NameChange::Unlink { name: name.to_owned() });
         Ok(())
     }
 
@@ -223,11 +210,7 @@ impl Disk for SimDisk {
         world.begin()?;
         let node = world.names.remove(from).ok_or_else(|| not_found(from))?;
         world.names.insert(to.to_owned(), node);
-        let change = NameChange::Move {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            node,
-        };
+        let change = NameChange::Move { from: from.to_owned(), to: to.to_owned(), node };
         world.name_changes.push(change);
         Ok(())
     }
@@ -242,9 +225,8 @@ impl Disk for SimDisk {
         world.fail_sync()?;
         let world = &mut *world;
         // In order, because a later change of a name builds on an earlier one.
-        let (covered, rest) = std::mem::take(&mut world.name_changes)
-            .into_iter()
-            .partition(|c| c.is_in(dir));
+        let (covered, rest) =
+            std::mem::take(&mut world.name_changes).into_iter().partition(|c| c.is_in(dir));
         world.name_changes = rest;
         let covered: Vec<NameChange> = covered;
         for change in covered {
@@ -281,10 +263,7 @@ impl SimFile {
 }
 
 fn node(world: &mut World, id: u64) -> io::Result<&mut Node> {
-    world
-        .nodes
-        .get_mut(&id)
-        .ok_or_else(|| io::Error::other("file was removed"))
+    world.nodes.get_mut(&id).ok_or_else(|| io::Error::other("file was removed"))
 }
 
 impl DiskFile for SimFile {
@@ -311,10 +290,7 @@ impl DiskFile for SimFile {
             world.counters.bytes += bytes.len() as u64;
             let node = node(world, id)?;
             put(&mut node.current, offset, bytes);
-            node.pending.push(Change::Write {
-                offset,
-                bytes: bytes.to_vec(),
-            });
+            node.pending.push(Change::Write { offset, bytes: bytes.to_vec() });
             Ok(())
         })
     }
@@ -332,11 +308,7 @@ impl DiskFile for SimFile {
 
     fn preallocate(&mut self, length: u64) -> io::Result<()> {
         let current = self.len()?;
-        if length > current {
-            self.set_len(length)
-        } else {
-            Ok(())
-        }
+        if length > current { self.set_len(length) } else { Ok(()) }
     }
 
     fn set_len(&mut self, length: u64) -> io::Result<()> {

@@ -53,10 +53,7 @@ impl SimDisk {
         let node = world.named(name)?;
         let offset = offset as usize;
         if offset >= node.current.len() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "offset beyond the file",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "offset beyond the file"));
         }
         node.current[offset] ^= 1 << (bit % 8);
         if let Some(byte) = node.durable.get_mut(offset) {
@@ -106,17 +103,8 @@ impl SimDisk {
     #[must_use]
     pub fn files(&self) -> Vec<(String, u64)> {
         let world = self.lock();
-        let length = |id: &u64| {
-            world
-                .nodes
-                .get(id)
-                .map_or(0, |node| node.current.len() as u64)
-        };
-        world
-            .names
-            .iter()
-            .map(|(name, id)| (name.clone(), length(id)))
-            .collect()
+        let length = |id: &u64| world.nodes.get(id).map_or(0, |node| node.current.len() as u64);
+        world.names.iter().map(|(name, id)| (name.clone(), length(id))).collect()
     }
 
     /// What the disk was asked to do.
@@ -138,15 +126,9 @@ impl SimDisk {
             fail_next_sync: world.fail_next_sync,
             misdirect_next_write: world.misdirect_next_write,
             operations_left: world.operations_left,
-            ..World {
-                next_node: world.next_node,
-                era: world.era,
-                ..World::default()
-            }
+            ..World { next_node: world.next_node, era: world.era, ..World::default() }
         };
-        SimDisk {
-            world: std::sync::Arc::new(std::sync::Mutex::new(copy)),
-        }
+        SimDisk { world: std::sync::Arc::new(std::sync::Mutex::new(copy)) }
     }
 }
 
@@ -156,20 +138,15 @@ impl World {
         if self.nodes.len() <= self.names.len() + self.name_changes.len() {
             return;
         }
-        let mut reachable: Vec<u64> = self
-            .names
-            .values()
-            .chain(self.durable_names.values())
-            .copied()
-            .collect();
+        let mut reachable: Vec<u64> =
+            self.names.values().chain(self.durable_names.values()).copied().collect();
         reachable.extend(self.name_changes.iter().filter_map(|change| match change {
             super::sim::NameChange::Link { node, .. }
             | super::sim::NameChange::Move { node, .. } => Some(*node),
             super::sim::NameChange::Unlink { .. } => None,
         }));
         reachable.sort_unstable();
-        self.nodes
-            .retain(|id, _| reachable.binary_search(id).is_ok());
+        self.nodes.retain(|id, _| reachable.binary_search(id).is_ok());
     }
 }
 

@@ -66,10 +66,7 @@ impl<D: Disk> Log<D> {
         for record in records {
             self.stage(&mut batch, record);
         }
-        assert!(
-            buffer.len() == bytes,
-            "batch has another length than announced"
-        );
+        assert!(buffer.len() == bytes, "batch has another length than announced");
         self.write_batch(buffer)?;
         self.stats.appended_records += records.len() as u64;
         self.stats.appended_bytes += bytes as u64;
@@ -101,14 +98,7 @@ impl<D: Disk> Log<D> {
 
     fn stage(&mut self, batch: &mut Batch<'_>, record: &Record) {
         match record {
-            Record::Entry {
-                shard,
-                term,
-                index,
-                kind,
-                data,
-                context,
-            } => {
+            Record::Entry { shard, term, index, kind, data, context } => {
                 let head = Head {
                     kind: Kind::Entry,
                     tag: *kind,
@@ -121,12 +111,7 @@ impl<D: Disk> Log<D> {
                 let shard = self.shards.get(*shard);
                 stage_entry(shard, &mut self.segments, batch, &head, [data, context]);
             }
-            Record::Hard {
-                shard,
-                term,
-                vote,
-                commit,
-            } => {
+            Record::Hard { shard, term, vote, commit } => {
                 let head = Head {
                     kind: Kind::Hard,
                     tag: 0,
@@ -158,33 +143,18 @@ fn stage_entry(
     payload: [&[u8]; 2],
 ) {
     let (id, index) = (shard.id, head.index);
-    assert!(
-        index > shard.start_index,
-        "shard {id}: entry {index} lies before the log's start"
-    );
-    assert!(
-        index <= shard.last_index() + 1,
-        "shard {id}: entry {index} leaves a gap"
-    );
+    assert!(index > shard.start_index, "shard {id}: entry {index} lies before the log's start");
+    assert!(index <= shard.last_index() + 1, "shard {id}: entry {index} leaves a gap");
     while shard.last_index() >= index {
         if let Some(slot) = shard.slots.pop_back() {
             segments.remove(&slot);
         }
     }
-    let previous = shard
-        .slots
-        .back()
-        .map_or(shard.start_chain, |slot| slot.chain);
+    let previous = shard.slots.back().map_or(shard.start_chain, |slot| slot.chain);
     let offset = batch.base + batch.buffer.len() as u64;
     let chain = batch.put(head, payload, Some(previous));
     let length = (batch.base + batch.buffer.len() as u64 - offset) as u32;
-    let slot = Slot {
-        term: head.term,
-        chain,
-        segment: batch.segment,
-        offset,
-        length,
-    };
+    let slot = Slot { term: head.term, chain, segment: batch.segment, offset, length };
     shard.slots.push_back(slot);
     segments.add(&slot);
     shard.touched = true;

@@ -43,13 +43,7 @@ impl Fault {
     /// Whether the log is unharmed, so that the same call may be tried again once there is space.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(
-            self,
-            Fault::DiskFull {
-                retryable: true,
-                ..
-            }
-        )
+        matches!(self, Fault::DiskFull { retryable: true, .. })
     }
 }
 

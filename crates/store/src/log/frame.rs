@@ -65,9 +65,7 @@ pub(super) enum Kind {
 impl Kind {
     fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::{Base, Batch, Copy, Entry, Hard, Mark, Start, Trim};
-        [Batch, Entry, Copy, Hard, Start, Base, Mark, Trim]
-            .into_iter()
-            .find(|k| *k as u8 == byte)
+        [Batch, Entry, Copy, Hard, Start, Base, Mark, Trim].into_iter().find(|k| *k as u8 == byte)
     }
 }
 
@@ -107,10 +105,7 @@ impl Place {
         for number in [identity.node, identity.incarnation, segment] {
             seed = crc32c::crc32c_append(seed, &number.to_le_bytes());
         }
-        Place {
-            cluster: identity.cluster,
-            seed,
-        }
+        Place { cluster: identity.cluster, seed }
     }
 
     fn checksum(&self, offset: u64, covered: &[u8]) -> u32 {
@@ -126,13 +121,7 @@ pub(super) fn frame_bytes(payload_length: usize) -> usize {
 
 /// The next link of a shard's chain: it stands for the entry and all before it.
 pub(super) fn link(previous: u64, head: &Head, context_length: usize, payload: &[u8]) -> u64 {
-    let facts = [
-        previous,
-        head.term,
-        head.index,
-        u64::from(head.tag),
-        context_length as u64,
-    ];
+    let facts = [previous, head.term, head.index, u64::from(head.tag), context_length as u64];
     let mut bytes = [0; 48];
     for (slot, fact) in bytes.chunks_exact_mut(8).zip(facts) {
         slot.copy_from_slice(&fact.to_le_bytes());
@@ -168,12 +157,7 @@ pub(super) fn encode(
     buffer.extend_from_slice(payload[0]);
     buffer.extend_from_slice(payload[1]);
     let chain = previous.map_or(head.chain, |previous| {
-        link(
-            previous,
-            head,
-            payload[1].len(),
-            &buffer[from + HEADER_BYTES..],
-        )
+        link(previous, head, payload[1].len(), &buffer[from + HEADER_BYTES..])
     });
     buffer.resize(from + frame_bytes(payload_length), 0);
     buffer[from + 40..from + 48].copy_from_slice(&chain.to_le_bytes());
@@ -211,23 +195,9 @@ pub(super) fn decode_trusted(bytes: &[u8], at: usize) -> Option<Frame> {
     if context_length > payload_length || length > bytes.len() - at {
         return None;
     }
-    let head = Head {
-        kind,
-        tag,
-        shard,
-        term,
-        index,
-        chain,
-        batch,
-    };
+    let head = Head { kind, tag, shard, term, index, chain, batch };
     let payload_at = at + HEADER_BYTES;
-    Some(Frame {
-        head,
-        context_length,
-        payload_at,
-        payload_length,
-        length,
-    })
+    Some(Frame { head, context_length, payload_at, payload_length, length })
 }
 
 /// A segment's header.
@@ -247,13 +217,7 @@ impl SegmentHeader {
         buffer.extend_from_slice(SEGMENT_MAGIC);
         buffer.extend_from_slice(&self.format.to_le_bytes());
         buffer.extend_from_slice(&[0; 4]);
-        let numbers = [
-            self.cluster,
-            self.node,
-            self.incarnation,
-            self.number,
-            self.first_batch,
-        ];
+        let numbers = [self.cluster, self.node, self.incarnation, self.number, self.first_batch];
         for number in numbers {
             buffer.extend_from_slice(&number.to_le_bytes());
         }
@@ -274,14 +238,7 @@ impl SegmentHeader {
         let _zero = reader.u32()?;
         let (cluster, node, incarnation) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (number, first_batch) = (reader.u64()?, reader.u64()?);
-        Some(SegmentHeader {
-            format,
-            cluster,
-            node,
-            incarnation,
-            number,
-            first_batch,
-        })
+        Some(SegmentHeader { format, cluster, node, incarnation, number, first_batch })
     }
 }
 
@@ -301,13 +258,7 @@ pub(super) const PROOF_BYTES: usize = 48;
 impl Proof {
     pub(super) fn encode(&self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&u64::from(self.shard).to_le_bytes());
-        for number in [
-            self.last_index,
-            self.last_term,
-            self.chain,
-            self.term,
-            self.vote,
-        ] {
+        for number in [self.last_index, self.last_term, self.chain, self.term, self.vote] {
             buffer.extend_from_slice(&number.to_le_bytes());
         }
     }
@@ -352,10 +303,6 @@ impl BaseTail {
     pub(super) fn decode(payload: &[u8]) -> Option<BaseTail> {
         let mut reader = Reader::new(payload);
         let proof = Proof::decode(&mut reader)?;
-        Some(BaseTail {
-            proof,
-            commit: reader.u64()?,
-            floor: reader.u64()?,
-        })
+        Some(BaseTail { proof, commit: reader.u64()?, floor: reader.u64()? })
     }
 }

@@ -59,10 +59,7 @@ pub struct LogOptions {
 impl Default for LogOptions {
     fn default() -> Self {
         // Large enough that closing a segment (three syncs) is rare, small enough to be read back at once.
-        LogOptions {
-            segment_bytes: 64 << 20,
-            rewrite_bytes: 4 << 20,
-        }
+        LogOptions { segment_bytes: 64 << 20, rewrite_bytes: 4 << 20 }
     }
 }
 
@@ -149,32 +146,21 @@ impl<D: Disk> Log<D> {
     }
 
     fn check_open(&self) -> Result<(), Fault> {
-        if self.closed {
-            Err(Fault::Closed)
-        } else {
-            Ok(())
-        }
+        if self.closed { Err(Fault::Closed) } else { Ok(()) }
     }
 
     /// Closes the handle for good and says why.
     fn fail(&mut self, doing: &'static str, source: io::Error) -> Fault {
         self.closed = true;
         if disk::is_full(&source) {
-            return Fault::DiskFull {
-                doing,
-                retryable: false,
-                source,
-            };
+            return Fault::DiskFull { doing, retryable: false, source };
         }
         Fault::Io { doing, source }
     }
 
     /// The number of the segment being written.
     fn current(&self) -> u64 {
-        self.segments
-            .list
-            .back()
-            .map_or(0, |segment| segment.number)
+        self.segments.list.back().map_or(0, |segment| segment.number)
     }
 
     /// Notes that the current segment grew to the tail.

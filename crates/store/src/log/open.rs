@@ -50,10 +50,8 @@ pub(super) fn open<D: Disk>(
     identity: &Identity,
     options: LogOptions,
 ) -> Result<(Log<D>, Recovery), OpenError> {
-    disk.make_dir(FOLDER)
-        .map_err(doing("making the log's folder"))?;
-    disk.make_dir(QUARANTINE)
-        .map_err(doing("making the quarantine folder"))?;
+    disk.make_dir(FOLDER).map_err(doing("making the log's folder"))?;
+    disk.make_dir(QUARANTINE).map_err(doing("making the quarantine folder"))?;
     let found = find(&disk, identity)?;
     let mut outcome = replay(&found.segments, &found.votes, found.proven);
     if outcome.rolled_back {
@@ -76,24 +74,14 @@ fn lost_vote(votes: &Votes, outcome: &Outcome) -> Option<u16> {
     // A crash tears the log's tail or one votes file, never both votes files: then the tail is no tail.
     let tail_doubtful = votes.gone && outcome.cut.is_some();
     let doubtful = |unsure: bool| tail_doubtful || (unsure && !votes.trusted);
-    outcome
-        .windows
-        .iter()
-        .find(|(_, window)| doubtful(window.hard_unsure))
-        .map(|(id, _)| *id)
+    outcome.windows.iter().find(|(_, window)| doubtful(window.hard_unsure)).map(|(id, _)| *id)
 }
 
 fn find<D: Disk>(disk: &D, identity: &Identity) -> Result<Found, OpenError> {
     let votes = votes::load(disk, identity)?;
     let mut segments = Vec::new();
-    for name in disk
-        .list(FOLDER)
-        .map_err(doing("listing the log's folder"))?
-    {
-        let Some(number) = name
-            .strip_suffix(".log")
-            .and_then(|digits| digits.parse().ok())
-        else {
+    for name in disk.list(FOLDER).map_err(doing("listing the log's folder"))? {
+        let Some(number) = name.strip_suffix(".log").and_then(|digits| digits.parse().ok()) else {
             continue;
         };
         let name = segment_name(number);
@@ -102,15 +90,9 @@ fn find<D: Disk>(disk: &D, identity: &Identity) -> Result<Found, OpenError> {
     }
     let next_number = segments.last().map_or(1, |segment| segment.number + 1);
     let tables = votes.tables.iter().map(|table| table.batch);
-    let proven = segments
-        .iter()
-        .map(|segment| segment.said.proven)
-        .chain(tables)
-        .max()
-        .unwrap_or(0);
-    let trims = segments
-        .iter()
-        .filter_map(|segment| segment.said.trim(proven));
+    let proven =
+        segments.iter().map(|segment| segment.said.proven).chain(tables).max().unwrap_or(0);
+    let trims = segments.iter().filter_map(|segment| segment.said.trim(proven));
     let (low, leftover_damaged) = trims.max_by_key(|trim| trim.0).unwrap_or((1, false));
     let old = segments.iter().filter(|segment| segment.number < low);
     let leftover = old.map(|segment| segment.number).collect();
@@ -125,16 +107,7 @@ fn find<D: Disk>(disk: &D, identity: &Identity) -> Result<Found, OpenError> {
         void.push(last.number);
         segments.pop();
     }
-    Ok(Found {
-        segments,
-        leftover,
-        leftover_damaged,
-        void,
-        votes,
-        proven,
-        low,
-        next_number,
-    })
+    Ok(Found { segments, leftover, leftover_damaged, void, votes, proven, low, next_number })
 }
 
 /// Cuts what was never acknowledged and makes the rest durable, before a new segment can call it so: what a
@@ -160,12 +133,10 @@ fn cut_tail<D: Disk>(
         file.sync().map_err(&failed)?;
     }
     for number in &gone {
-        disk.remove(&segment_name(*number))
-            .map_err(doing("removing an unfinished segment"))?;
+        disk.remove(&segment_name(*number)).map_err(doing("removing an unfinished segment"))?;
     }
     if !gone.is_empty() {
-        disk.sync_dir(FOLDER)
-            .map_err(doing("removing an unfinished segment"))?;
+        disk.sync_dir(FOLDER).map_err(doing("removing an unfinished segment"))?;
     }
     Ok(())
 }
@@ -231,11 +202,8 @@ fn build<D: Disk>(
     // Twice, so that both files are whole and new.
     log.write_votes_now()?;
     log.write_votes_now()?;
-    let replaced = if damaged {
-        kept.iter().map(|segment| segment.number).collect()
-    } else {
-        Vec::new()
-    };
+    let replaced =
+        if damaged { kept.iter().map(|segment| segment.number).collect() } else { Vec::new() };
     Ok((log, replaced))
 }
 
@@ -261,8 +229,7 @@ fn clear_old<D: Disk>(
         damaged.extend(&found.leftover);
     } else {
         for number in &found.leftover {
-            disk.remove(&segment_name(*number))
-                .map_err(doing("deleting a segment"))?;
+            disk.remove(&segment_name(*number)).map_err(doing("deleting a segment"))?;
         }
     }
     for number in &damaged {
@@ -273,8 +240,7 @@ fn clear_old<D: Disk>(
             target = format!("{plain}.{copy}");
             copy += 1;
         }
-        disk.rename(&segment_name(*number), &target)
-            .map_err(&failed)?;
+        disk.rename(&segment_name(*number), &target).map_err(&failed)?;
         recovery.quarantined.push(target);
     }
     if !damaged.is_empty() {
@@ -293,12 +259,7 @@ impl<D: Disk> Log<D> {
                 _ => segment.end(),
             };
             let (number, bytes) = (segment.number, end as u64);
-            self.segments.list.push_back(Segment {
-                number,
-                bytes,
-                live_entries: 0,
-                live_bytes: 0,
-            });
+            self.segments.list.push_back(Segment { number, bytes, live_entries: 0, live_bytes: 0 });
         }
         for shard in self.shards.iter() {
             for slot in &shard.slots {
@@ -340,20 +301,12 @@ impl<D: Disk> Log<D> {
         let mut batch = self.batch(&mut buffer);
         batch.begin((to - from) as u64, bytes as u64, self.durable);
         for (position, held) in held.iter().enumerate().take(to).skip(from) {
-            let head = Head {
-                kind: Kind::Copy,
-                batch: batch.number,
-                ..held.frame.head
-            };
+            let head = Head { kind: Kind::Copy, batch: batch.number, ..held.frame.head };
             let offset = batch.base + batch.buffer.len() as u64;
             let cut = held.payload.len() - held.frame.context_length;
             batch.put(&head, [&held.payload[..cut], &held.payload[cut..]], None);
             let slot = &mut self.shards.get(shard).slots[position];
-            *slot = Slot {
-                segment: batch.segment,
-                offset,
-                ..*slot
-            };
+            *slot = Slot { segment: batch.segment, offset, ..*slot };
             let slot = *slot;
             self.segments.add(&slot);
         }

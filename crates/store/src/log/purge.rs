@@ -34,11 +34,7 @@ impl<D: Disk> Log<D> {
         {
             start = (upto_index + 1, term);
         }
-        self.append(&[Record::Start {
-            shard,
-            index: start.0,
-            term: start.1,
-        }])?;
+        self.append(&[Record::Start { shard, index: start.0, term: start.1 }])?;
         // Several segments may have been filled since the last call: one segment per call would never catch up.
         let mut copied = 0;
         while copied < self.options.rewrite_bytes {
@@ -59,12 +55,8 @@ impl<D: Disk> Log<D> {
         if bytes <= 2 * live_bytes + 2 * self.options.segment_bytes {
             return Ok(None);
         }
-        let Some(oldest) = self
-            .segments
-            .list
-            .iter()
-            .find(|segment| segment.live_entries > 0)
-            .copied()
+        let Some(oldest) =
+            self.segments.list.iter().find(|segment| segment.live_entries > 0).copied()
         else {
             return Ok(None);
         };
@@ -76,10 +68,7 @@ impl<D: Disk> Log<D> {
         let batch_bytes = bytes + super::frame::HEADER_BYTES as u64;
         self.make_room(batch_bytes)?;
         let name = segment_name(oldest.number);
-        let file = self
-            .disk
-            .open(&name)
-            .map_err(|e| self.fail("reading a segment", e))?;
+        let file = self.disk.open(&name).map_err(|e| self.fail("reading a segment", e))?;
         let from = Place::new(&self.identity, oldest.number);
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
@@ -108,13 +97,7 @@ impl<D: Disk> Log<D> {
                 }
                 let index = shard.start_index + 1 + position as u64;
                 let (offset, length) = (slot.offset, slot.length);
-                chosen.push(Old {
-                    shard: shard.id,
-                    position,
-                    index,
-                    offset,
-                    length,
-                });
+                chosen.push(Old { shard: shard.id, position, index, offset, length });
             }
         }
         chosen
@@ -136,26 +119,14 @@ impl<D: Disk> Log<D> {
             .filter(|frame| frame.head.chain == slot.chain && frame.head.index == old.index)
         else {
             self.closed = true;
-            return Err(Fault::Damaged {
-                shard: old.shard,
-                index: old.index,
-                segment,
-            });
+            return Err(Fault::Damaged { shard: old.shard, index: old.index, segment });
         };
         let payload = &bytes[frame.payload_at..frame.payload_at + frame.payload_length];
-        let head = Head {
-            kind: Kind::Copy,
-            batch: batch.number,
-            ..frame.head
-        };
+        let head = Head { kind: Kind::Copy, batch: batch.number, ..frame.head };
         let offset = batch.base + batch.buffer.len() as u64;
         let (data, context) = payload.split_at(frame.payload_length - frame.context_length);
         batch.put(&head, [data, context], None);
-        let moved = super::shard::Slot {
-            segment: batch.segment,
-            offset,
-            ..slot
-        };
+        let moved = super::shard::Slot { segment: batch.segment, offset, ..slot };
         self.segments.remove(&slot);
         self.segments.add(&moved);
         self.shards.get(old.shard).slots[old.position] = moved;
@@ -165,11 +136,7 @@ impl<D: Disk> Log<D> {
     /// Records that the segments before the first needed one may go.
     fn trim(&mut self) -> Result<(), Fault> {
         let current = self.current();
-        let needed = self
-            .segments
-            .list
-            .iter()
-            .find(|segment| segment.live_entries > 0);
+        let needed = self.segments.list.iter().find(|segment| segment.live_entries > 0);
         let low = needed.map_or(current, |segment| segment.number.min(current));
         if low <= self.low {
             return Ok(());

@@ -4,9 +4,7 @@
 //! nothing proves durable is the torn tail: replay stops before that batch. Any other break is damage, except one
 //! that cost no more than a mark: then the next batch carries the next number.
 
-use super::frame::{
-    BaseTail, Frame, HEADER_BYTES, Kind, Proof, SEGMENT_HEADER_BYTES, TAG_BACK,
-};
+use super::frame::{BaseTail, Frame, HEADER_BYTES, Kind, Proof, SEGMENT_HEADER_BYTES, TAG_BACK};
 use super::scan::Scanned;
 use super::votes::{Table, Votes};
 use super::window::Window;
@@ -75,10 +73,7 @@ impl<'a> Replay<'a> {
     fn admit_tables(&mut self, segments: &[Scanned], votes: &'a Votes) {
         let first = segments.first();
         let origin = first.and_then(|segment| {
-            segment
-                .header
-                .map(|header| header.first_batch)
-                .or(segment.said.first_batch)
+            segment.header.map(|header| header.first_batch).or(segment.said.first_batch)
         });
         for table in &votes.tables {
             if origin.is_some_and(|origin| table.batch >= origin) {
@@ -173,11 +168,7 @@ impl<'a> Replay<'a> {
             return Some(at);
         }
         if number != next || at < self.batch_end {
-            let text = format!(
-                "{}: batch {number} follows batch {}",
-                segment.name,
-                next - 1
-            );
+            let text = format!("{}: batch {number} follows batch {}", segment.name, next - 1);
             self.damage(&text, self.pending.unwrap_or(0));
         } else if self.pending.is_some() {
             self.only_a_mark(segment);
@@ -196,10 +187,7 @@ impl<'a> Replay<'a> {
         let lost_batches =
             frame.head.kind == Kind::Mark && frame.head.index > self.outcome.last_batch;
         if lost_head || lost_batches {
-            let text = format!(
-                "{}: the head of batch {} is lost",
-                segment.name, frame.head.batch
-            );
+            let text = format!("{}: the head of batch {} is lost", segment.name, frame.head.batch);
             let bytes = self.pending.take().unwrap_or(0);
             self.damage(&text, bytes);
             self.outcome.last_batch = self.outcome.last_batch.max(frame.head.batch);
@@ -214,9 +202,7 @@ impl<'a> Replay<'a> {
 
     fn only_a_mark(&mut self, segment: &Scanned) {
         self.outcome.damaged = true;
-        self.outcome
-            .findings
-            .push(format!("{}: only a mark was lost", segment.name));
+        self.outcome.findings.push(format!("{}: only a mark was lost", segment.name));
     }
 
     fn damage(&mut self, text: &str, bytes: u64) {
@@ -253,11 +239,8 @@ impl<'a> Replay<'a> {
 
     fn apply(&mut self, segment: &Scanned, at: usize, frame: &Frame) {
         let head = frame.head;
-        let payload = || {
-            segment
-                .bytes
-                .slice(frame.payload_at..frame.payload_at + frame.payload_length)
-        };
+        let payload =
+            || segment.bytes.slice(frame.payload_at..frame.payload_at + frame.payload_length);
         match head.kind {
             Kind::Batch | Kind::Trim => {}
             Kind::Mark => {
@@ -266,28 +249,21 @@ impl<'a> Replay<'a> {
                 }
             }
             Kind::Entry => {
-                self.window(head.shard)
-                    .entry(*frame, payload(), segment.number, at as u64)
+                self.window(head.shard).entry(*frame, payload(), segment.number, at as u64)
             }
             Kind::Copy => {
-                if !self
-                    .window(head.shard)
-                    .copy(*frame, payload(), segment.number, at as u64)
-                {
+                if !self.window(head.shard).copy(*frame, payload(), segment.number, at as u64) {
                     let text = format!("{}: copy of entry {} differs", segment.name, head.index);
                     self.outcome.damaged = true;
                     self.outcome.findings.push(text);
                 }
             }
-            Kind::Hard => self
-                .window(head.shard)
-                .hard(head.term, head.chain, head.index),
+            Kind::Hard => self.window(head.shard).hard(head.term, head.chain, head.index),
             Kind::Start if head.tag == TAG_BACK => {
                 self.window(head.shard).start_back(head.index, head.term)
             }
             Kind::Start => {
-                self.window(head.shard)
-                    .start(head.index, head.term, head.chain, head.tag == 1)
+                self.window(head.shard).start(head.index, head.term, head.chain, head.tag == 1)
             }
             Kind::Base => self.base(segment, frame, &payload()),
         }
@@ -307,10 +283,8 @@ impl<'a> Replay<'a> {
             window.set_end(tail.proof.last_index);
         }
         if !window.set_base(&tail.proof, tail.commit, tail.floor) {
-            let text = format!(
-                "{} and its checkpoint disagree on shard {}",
-                segment.name, head.shard
-            );
+            let text =
+                format!("{} and its checkpoint disagree on shard {}", segment.name, head.shard);
             self.outcome.damaged = true;
             self.outcome.findings.push(text);
         }

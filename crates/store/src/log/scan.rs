@@ -41,9 +41,7 @@ pub(super) struct Said {
 impl Said {
     fn hear(&mut self, frame: &Frame) {
         let head = &frame.head;
-        let first = self
-            .first_batch
-            .map_or(head.batch, |first| first.min(head.batch));
+        let first = self.first_batch.map_or(head.batch, |first| first.min(head.batch));
         self.first_batch = Some(first);
         match head.kind {
             Kind::Batch => self.proven = self.proven.max(head.chain),
@@ -56,9 +54,7 @@ impl Said {
     /// The highest bound stated in a batch up to `proven`, and whether damage was the reason.
     pub(super) fn trim(&self, proven: u64) -> Option<(u64, bool)> {
         let stated = self.trims.iter().filter(|trim| trim.0 <= proven);
-        stated
-            .map(|trim| (trim.1, trim.2))
-            .max_by_key(|trim| trim.0)
+        stated.map(|trim| (trim.1, trim.2)).max_by_key(|trim| trim.0)
     }
 }
 
@@ -76,10 +72,7 @@ pub(super) fn scan(
     let place = Place::new(identity, number);
     let mut runs = Vec::new();
     let first_batch = header.map_or(0, |header| header.first_batch);
-    let mut said = Said {
-        proven: first_batch.saturating_sub(1),
-        ..Said::default()
-    };
+    let mut said = Said { proven: first_batch.saturating_sub(1), ..Said::default() };
     let mut position = SEGMENT_HEADER_BYTES.min(bytes.len());
     let clean_end = loop {
         let from = position;
@@ -102,15 +95,7 @@ pub(super) fn scan(
             None => break false,
         }
     };
-    Ok(Scanned {
-        number,
-        name,
-        bytes,
-        header,
-        runs,
-        clean_end,
-        said,
-    })
+    Ok(Scanned { number, name, bytes, header, runs, clean_end, said })
 }
 
 fn frame_at(bytes: &[u8], at: usize, place: &Place) -> Option<Frame> {
@@ -128,11 +113,7 @@ fn check_owner(
 ) -> Result<(), OpenError> {
     let file = name.to_owned();
     if header.format != FORMAT {
-        return Err(OpenError::Format {
-            file,
-            found: header.format,
-            known: FORMAT,
-        });
+        return Err(OpenError::Format { file, found: header.format, known: FORMAT });
     }
     let facts = [
         ("cluster", header.cluster, identity.cluster),
@@ -141,19 +122,11 @@ fn check_owner(
     ];
     for (what, found, expected) in facts {
         if found != expected {
-            return Err(OpenError::Foreign {
-                file,
-                what,
-                found,
-                expected,
-            });
+            return Err(OpenError::Foreign { file, what, found, expected });
         }
     }
     if header.number != number {
-        return Err(OpenError::Misplaced {
-            file,
-            found: header.number,
-        });
+        return Err(OpenError::Misplaced { file, found: header.number });
     }
     Ok(())
 }
@@ -177,9 +150,7 @@ impl Scanned {
     /// Bytes from an offset to the last one that is not zero.
     pub(super) fn written_after(&self, offset: usize) -> u64 {
         let rest = self.bytes.get(offset..).unwrap_or_default();
-        rest.iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |last| last as u64 + 1)
+        rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
     }
 
     /// End of the last valid frame.

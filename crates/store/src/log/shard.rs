@@ -45,31 +45,16 @@ impl Shard {
             return Some((self.start_chain, self.start_term));
         }
         let position = index.checked_sub(self.start_index + 1)?;
-        self.slots
-            .get(usize::try_from(position).ok()?)
-            .map(|slot| (slot.chain, slot.term))
+        self.slots.get(usize::try_from(position).ok()?).map(|slot| (slot.chain, slot.term))
     }
 
     pub(super) fn proof(&self) -> Proof {
-        let (chain, last_term) = self
-            .slots
-            .back()
-            .map_or((self.start_chain, self.start_term), |s| (s.chain, s.term));
+        let (chain, last_term) =
+            self.slots.back().map_or((self.start_chain, self.start_term), |s| (s.chain, s.term));
         // With this defect no copy of the vote may be left anywhere but in its own record.
         let forget = planted::active(planted::Bug::VotesNotWritten);
-        let (term, vote) = if forget {
-            (0, 0)
-        } else {
-            (self.term, self.vote)
-        };
-        Proof {
-            shard: self.id,
-            last_index: self.last_index(),
-            last_term,
-            chain,
-            term,
-            vote,
-        }
+        let (term, vote) = if forget { (0, 0) } else { (self.term, self.vote) };
+        Proof { shard: self.id, last_index: self.last_index(), last_term, chain, term, vote }
     }
 
     pub(super) fn base(&self, batch: u64) -> (Head, BaseTail) {
@@ -83,19 +68,8 @@ impl Shard {
             batch,
         };
         // A base is no redundant copy: it stands in for records of deleted segments.
-        let proof = Proof {
-            term: self.term,
-            vote: self.vote,
-            ..self.proof()
-        };
-        (
-            head,
-            BaseTail {
-                proof,
-                commit: self.commit,
-                floor: self.floor,
-            },
-        )
+        let proof = Proof { term: self.term, vote: self.vote, ..self.proof() };
+        (head, BaseTail { proof, commit: self.commit, floor: self.floor })
     }
 
     /// The floor is met once the log reaches it again.
@@ -129,10 +103,7 @@ impl Segments {
             _ => self.list.partition_point(|segment| segment.number < number),
         };
         let segment = &mut self.list[position];
-        assert!(
-            segment.number == number,
-            "entry points to segment {number}, which is gone"
-        );
+        assert!(segment.number == number, "entry points to segment {number}, which is gone");
         segment
     }
 
@@ -161,12 +132,7 @@ impl Shards {
         if position >= self.by_id.len() {
             self.by_id.resize_with(position + 1, || None);
         }
-        self.by_id[position].get_or_insert_with(|| {
-            Box::new(Shard {
-                id,
-                ..Shard::default()
-            })
-        })
+        self.by_id[position].get_or_insert_with(|| Box::new(Shard { id, ..Shard::default() }))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Shard> {

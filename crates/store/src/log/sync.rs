@@ -33,9 +33,7 @@ impl<D: Disk> Log<D> {
             return Ok(());
         }
         if !planted::active(Bug::SyncSkipped) {
-            self.file
-                .sync()
-                .map_err(|error| self.fail("syncing the log", error))?;
+            self.file.sync().map_err(|error| self.fail("syncing the log", error))?;
         }
         self.proven = self.durable;
         self.durable = self.batch;
@@ -58,8 +56,7 @@ impl<D: Disk> Log<D> {
 
     fn gather_proofs(&mut self) {
         self.proofs.clear();
-        self.proofs
-            .extend(self.shards.iter().map(super::shard::Shard::proof));
+        self.proofs.extend(self.shards.iter().map(super::shard::Shard::proof));
     }
 
     /// Writes the marks, in the segment and beside it.
@@ -79,22 +76,13 @@ impl<D: Disk> Log<D> {
             batch: self.durable,
         };
         self.buffer.clear();
-        encode(
-            &mut self.buffer,
-            &self.place,
-            self.tail,
-            &head,
-            [&payload, &[]],
-            None,
-        );
+        encode(&mut self.buffer, &self.place, self.tail, &head, [&payload, &[]], None);
         let written = self.file.write_at(self.tail, &self.buffer);
         written.map_err(|error| self.fail("writing a mark", error))?;
         self.tail += self.buffer.len() as u64;
         self.note_tail();
         self.gather_proofs();
-        let written = self
-            .votes
-            .write_mark(&self.identity, self.durable, &self.proofs);
+        let written = self.votes.write_mark(&self.identity, self.durable, &self.proofs);
         written.map_err(|error| self.fail("writing a mark", error))
     }
 
@@ -108,9 +96,7 @@ impl<D: Disk> Log<D> {
             && oldest.number < self.low
         {
             let name = segment_name(oldest.number);
-            self.disk
-                .remove(&name)
-                .map_err(|error| self.fail("deleting a segment", error))?;
+            self.disk.remove(&name).map_err(|error| self.fail("deleting a segment", error))?;
             self.segments.list.pop_front();
             self.stats.deleted_segments += 1;
         }
@@ -131,11 +117,7 @@ impl<D: Disk> Log<D> {
         let file =
             create_segment(&self.disk, number, self.options.segment_bytes).map_err(|source| {
                 match disk::is_full(&source) {
-                    true => Fault::DiskFull {
-                        doing: "opening a segment",
-                        retryable: true,
-                        source,
-                    },
+                    true => Fault::DiskFull { doing: "opening a segment", retryable: true, source },
                     false => self.fail("opening a segment", source),
                 }
             })?;
@@ -148,18 +130,10 @@ impl<D: Disk> Log<D> {
 
     /// Makes the fresh file the current segment: header, checkpoint, sync, sync of the folder, mark.
     pub(super) fn start_segment(&mut self, number: u64) -> Result<(), Fault> {
-        assert!(
-            self.batch == self.durable,
-            "a segment opens only on a durable log"
-        );
+        assert!(self.batch == self.durable, "a segment opens only on a durable log");
         self.place = Place::new(&self.identity, number);
         self.tail = 0;
-        self.segments.list.push_back(Segment {
-            number,
-            bytes: 0,
-            live_entries: 0,
-            live_bytes: 0,
-        });
+        self.segments.list.push_back(Segment { number, bytes: 0, live_entries: 0, live_bytes: 0 });
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         let header = SegmentHeader {
@@ -186,9 +160,7 @@ impl<D: Disk> Log<D> {
 
     /// Syncs the mark itself: for once, what is durable must also be proven.
     pub(super) fn sync_marks(&mut self) -> Result<(), Fault> {
-        self.file
-            .sync()
-            .map_err(|error| self.fail("syncing the log", error))?;
+        self.file.sync().map_err(|error| self.fail("syncing the log", error))?;
         self.proven = self.durable;
         Ok(())
     }
@@ -196,10 +168,7 @@ impl<D: Disk> Log<D> {
     fn put_checkpoint(&self, batch: &mut Batch<'_>) {
         let shards = self.shards.iter().count();
         let bytes = 2 * HEADER_BYTES + shards * frame_bytes(BASE_TAIL_BYTES);
-        assert!(
-            batch.buffer.len() == SEGMENT_HEADER_BYTES,
-            "checkpoint follows the header"
-        );
+        assert!(batch.buffer.len() == SEGMENT_HEADER_BYTES, "checkpoint follows the header");
         batch.begin(shards as u64 + 1, bytes as u64, self.durable);
         let trim = trim_head(self.low, false, batch.number);
         batch.put(&trim, [&[], &[]], None);
@@ -213,15 +182,7 @@ impl<D: Disk> Log<D> {
 /// Says that segments below `low` are not needed.
 pub(super) fn trim_head(low: u64, quarantine: bool, batch: u64) -> Head {
     let tag = u8::from(quarantine);
-    Head {
-        kind: Kind::Trim,
-        tag,
-        shard: 0,
-        term: 0,
-        index: low,
-        chain: 0,
-        batch,
-    }
+    Head { kind: Kind::Trim, tag, shard: 0, term: 0, index: low, chain: 0, batch }
 }
 
 /// Creates a segment's file with its space reserved; leaves nothing behind if there is none.

@@ -69,11 +69,7 @@ pub(super) fn load<D: Disk>(disk: &D, identity: &Identity) -> Result<Votes, Open
         _ => false,
     };
     let gone = matches!((&first, &second), (Found::Bad, Found::Bad));
-    let mut votes = Votes {
-        trusted,
-        gone,
-        ..Votes::default()
-    };
+    let mut votes = Votes { trusted, gone, ..Votes::default() };
     let mark = load_one(disk, MARK, identity)?;
     for found in [first, second, mark] {
         if let Found::Table(table) = found {
@@ -86,33 +82,20 @@ pub(super) fn load<D: Disk>(disk: &D, identity: &Identity) -> Result<Votes, Open
 }
 
 fn load_one<D: Disk>(disk: &D, name: &str, identity: &Identity) -> Result<Found, OpenError> {
-    let failed = |source| OpenError::Io {
-        doing: "reading the votes file",
-        source,
-    };
+    let failed = |source| OpenError::Io { doing: "reading the votes file", source };
     if !disk.exists(name).map_err(failed)? {
         return Ok(Found::Absent);
     }
     let bytes = disk.read(name).map_err(failed)?;
     let Some((owner, table)) = decode(&bytes) else {
-        return Ok(if bytes.iter().all(|byte| *byte == 0) {
-            Found::Absent
-        } else {
-            Found::Bad
-        });
+        return Ok(if bytes.iter().all(|byte| *byte == 0) { Found::Absent } else { Found::Bad });
     };
     let ours = [identity.cluster, identity.node, identity.incarnation];
-    for (what, (found, expected)) in ["cluster", "node", "incarnation"]
-        .into_iter()
-        .zip(owner.into_iter().zip(ours))
+    for (what, (found, expected)) in
+        ["cluster", "node", "incarnation"].into_iter().zip(owner.into_iter().zip(ours))
     {
         if found != expected {
-            return Err(OpenError::Foreign {
-                file: name.to_owned(),
-                what,
-                found,
-                expected,
-            });
+            return Err(OpenError::Foreign { file: name.to_owned(), what, found, expected });
         }
     }
     Ok(Found::Table(table))
@@ -132,36 +115,20 @@ fn decode(bytes: &[u8]) -> Option<([u64; 3], Table)> {
     let owner = [reader.u64()?, reader.u64()?, reader.u64()?];
     let (generation, batch) = (reader.u64()?, reader.u64()?);
     let proofs = Proof::decode_all(reader.bytes(end - HEADER_BYTES)?);
-    (proofs.len() == count).then_some((
-        owner,
-        Table {
-            generation,
-            batch,
-            proofs,
-        },
-    ))
+    (proofs.len() == count).then_some((owner, Table { generation, batch, proofs }))
 }
 
 impl<F: DiskFile> VoteFiles<F> {
     /// Opens or creates the files; the next table gets the generation after `generation`.
     pub(super) fn open<D: Disk<File = F>>(disk: &D, generation: u64) -> io::Result<VoteFiles<F>> {
         let open = |name: &str| {
-            if disk.exists(name)? {
-                disk.open(name)
-            } else {
-                disk.create(name)
-            }
+            if disk.exists(name)? { disk.open(name) } else { disk.create(name) }
         };
         let slots = [open(SLOTS[0])?, open(SLOTS[1])?];
         let mark = open(MARK)?;
         disk.sync_dir("")?;
         // The generation's parity names the slot, so that the newest table is never overwritten.
-        Ok(VoteFiles {
-            slots,
-            mark,
-            generation,
-            buffer: Vec::new(),
-        })
+        Ok(VoteFiles { slots, mark, generation, buffer: Vec::new() })
     }
 
     fn encode<'a>(

@@ -96,16 +96,7 @@ impl Window {
             self.entries.split_off(&index);
         }
         let epoch = self.epoch;
-        self.entries.insert(
-            index,
-            Held {
-                frame,
-                payload,
-                segment,
-                offset,
-                epoch,
-            },
-        );
+        self.entries.insert(index, Held { frame, payload, segment, offset, epoch });
         self.last_index = index;
         self.unaccounted = 0;
         self.settle_floor();
@@ -123,16 +114,7 @@ impl Window {
             self.epoch += 1;
         }
         let epoch = self.epoch;
-        self.entries.insert(
-            index,
-            Held {
-                frame,
-                payload,
-                segment,
-                offset,
-                epoch,
-            },
-        );
+        self.entries.insert(index, Held { frame, payload, segment, offset, epoch });
         agrees
     }
 
@@ -142,16 +124,8 @@ impl Window {
             return;
         }
         (self.start_index, self.start_term, self.start_chain) = (index, term, chain);
-        self.entries = if kept {
-            self.entries.split_off(&(index + 1))
-        } else {
-            BTreeMap::new()
-        };
-        self.last_index = if kept {
-            self.last_index.max(index)
-        } else {
-            index
-        };
+        self.entries = if kept { self.entries.split_off(&(index + 1)) } else { BTreeMap::new() };
+        self.last_index = if kept { self.last_index.max(index) } else { index };
         self.settle_floor();
     }
 
@@ -197,8 +171,7 @@ impl Window {
         let agrees = same_chain && index == self.last_index;
         if !agrees {
             self.epoch += 1;
-            self.entries
-                .split_off(&(if same_chain { index + 1 } else { index }));
+            self.entries.split_off(&(if same_chain { index + 1 } else { index }));
             self.last_index = index;
         }
         let epoch = self.epoch;
@@ -219,12 +192,7 @@ impl Window {
         let mut previous = self.start_chain;
         let (mut usable, mut believed) = (self.start_index, self.safe.max(self.start_index));
         for (index, held) in &self.entries {
-            let linked = link(
-                previous,
-                &held.frame.head,
-                held.frame.context_length,
-                &held.payload,
-            );
+            let linked = link(previous, &held.frame.head, held.frame.context_length, &held.payload);
             let good = linked == held.frame.head.chain || planted::active(Bug::TornTailKept);
             if *index != usable + 1 || !good {
                 break;
@@ -287,12 +255,7 @@ impl Window {
             floor,
             damaged,
         };
-        Settled {
-            recovered,
-            shard,
-            held: self.entries.into_values().collect(),
-            broken,
-        }
+        Settled { recovered, shard, held: self.entries.into_values().collect(), broken }
     }
 }
 

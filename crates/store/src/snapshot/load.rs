@@ -23,10 +23,7 @@ impl<D: Disk> Snapshots<D> {
     /// Reads a chunk and checks it against its hash.
     pub fn read_chunk(&self, manifest: &Manifest, chunk: usize) -> Result<Vec<u8>, SnapshotError> {
         let name = format!("{FOLDER}/{}.data", manifest.stem());
-        let wrong = || SnapshotError::Chunk {
-            name: manifest.stem(),
-            chunk,
-        };
+        let wrong = || SnapshotError::Chunk { name: manifest.stem(), chunk };
         let announced = manifest.chunks.get(chunk).ok_or_else(wrong)?;
         let file = self.disk.open(&name).map_err(at(&name))?;
         let offset = manifest.offset(chunk);
@@ -64,9 +61,8 @@ impl<D: Disk> Snapshots<D> {
     pub fn shards(&self) -> Result<Vec<u16>, SnapshotError> {
         let names = self.disk.list(FOLDER).map_err(at(FOLDER))?;
         let manifests = names.iter().filter(|name| name.ends_with(".manifest"));
-        let mut shards: Vec<u16> = manifests
-            .filter_map(|name| name.split('-').next()?.parse().ok())
-            .collect();
+        let mut shards: Vec<u16> =
+            manifests.filter_map(|name| name.split('-').next()?.parse().ok()).collect();
         shards.dedup();
         Ok(shards)
     }
@@ -75,13 +71,8 @@ impl<D: Disk> Snapshots<D> {
     fn stems(&self, shard: u16) -> Result<Vec<String>, SnapshotError> {
         let prefix = format!("{shard:05}-");
         let names = self.disk.list(FOLDER).map_err(at(FOLDER))?;
-        let stems = names
-            .iter()
-            .filter_map(|name| name.strip_suffix(".manifest"));
-        Ok(stems
-            .filter(|stem| stem.starts_with(&prefix))
-            .map(str::to_owned)
-            .collect())
+        let stems = names.iter().filter_map(|name| name.strip_suffix(".manifest"));
+        Ok(stems.filter(|stem| stem.starts_with(&prefix)).map(str::to_owned).collect())
     }
 
     fn verify(&self, stem: &str) -> Result<Manifest, SnapshotError> {

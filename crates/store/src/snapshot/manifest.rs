@@ -41,33 +41,18 @@ pub struct Manifest {
 impl Manifest {
     pub(super) fn new(cluster: u64, shard: u16, index: u64, term: u64) -> Manifest {
         let (conf, chunks) = (Vec::new(), Vec::new());
-        Manifest {
-            cluster,
-            shard,
-            index,
-            term,
-            state_hash: 0,
-            conf,
-            chunks,
-        }
+        Manifest { cluster, shard, index, term, state_hash: 0, conf, chunks }
     }
 
     /// Bytes of all chunks together.
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
-        self.chunks
-            .iter()
-            .map(|chunk| u64::from(chunk.length))
-            .sum()
+        self.chunks.iter().map(|chunk| u64::from(chunk.length)).sum()
     }
 
     /// Where a chunk begins in the data file.
     pub(super) fn offset(&self, chunk: usize) -> u64 {
-        self.chunks
-            .iter()
-            .take(chunk)
-            .map(|chunk| u64::from(chunk.length))
-            .sum()
+        self.chunks.iter().take(chunk).map(|chunk| u64::from(chunk.length)).sum()
     }
 
     /// Name of the files without folder and ending.
@@ -125,19 +110,8 @@ impl Manifest {
         }
         let mut chunks = Vec::with_capacity(chunk_count);
         for _ in 0..chunk_count {
-            chunks.push(Chunk {
-                length: reader.u32()?,
-                hash: reader.hash()?,
-            });
+            chunks.push(Chunk { length: reader.u32()?, hash: reader.hash()? });
         }
-        Some(Manifest {
-            cluster,
-            shard,
-            index,
-            term,
-            state_hash,
-            conf,
-            chunks,
-        })
+        Some(Manifest { cluster, shard, index, term, state_hash, conf, chunks })
     }
 }

@@ -81,16 +81,10 @@ pub struct Snapshots<D: Disk> {
 impl<D: Disk> Snapshots<D> {
     /// Opens `snap/` and sweeps away attempts that were never committed.
     pub fn open(disk: D, identity: &Identity) -> Result<Snapshots<D>, SnapshotError> {
-        let snapshots = Snapshots {
-            disk,
-            cluster: identity.cluster,
-            quarantined: Mutex::default(),
-        };
+        let snapshots =
+            Snapshots { disk, cluster: identity.cluster, quarantined: Mutex::default() };
         snapshots.disk.make_dir(FOLDER).map_err(at(FOLDER))?;
-        snapshots
-            .disk
-            .make_dir(QUARANTINE)
-            .map_err(at(QUARANTINE))?;
+        snapshots.disk.make_dir(QUARANTINE).map_err(at(QUARANTINE))?;
         snapshots.sweep()?;
         Ok(snapshots)
     }
@@ -102,11 +96,7 @@ impl<D: Disk> Snapshots<D> {
         index: u64,
         term: u64,
     ) -> Result<SnapshotWriter<D>, SnapshotError> {
-        SnapshotWriter::create(
-            &self.disk,
-            Manifest::new(self.cluster, shard, index, term),
-            None,
-        )
+        SnapshotWriter::create(&self.disk, Manifest::new(self.cluster, shard, index, term), None)
     }
 
     /// Begins to receive a snapshot that a peer announced; every chunk is checked before it is written.
@@ -122,9 +112,7 @@ impl<D: Disk> Snapshots<D> {
     /// Files moved to `quarantine/` since open.
     #[must_use]
     pub fn quarantined(&self) -> Vec<String> {
-        self.quarantined
-            .lock()
-            .map_or_else(|_| Vec::new(), |names| names.clone())
+        self.quarantined.lock().map_or_else(|_| Vec::new(), |names| names.clone())
     }
 
     fn note_quarantined(&self, name: String) {
@@ -135,8 +123,5 @@ impl<D: Disk> Snapshots<D> {
 }
 
 pub(crate) fn at(name: &str) -> impl FnOnce(io::Error) -> SnapshotError + '_ {
-    move |source| SnapshotError::Io {
-        name: name.to_owned(),
-        source,
-    }
+    move |source| SnapshotError::Io { name: name.to_owned(), source }
 }

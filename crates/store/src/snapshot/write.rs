@@ -23,13 +23,7 @@ impl<D: Disk> SnapshotWriter<D> {
     ) -> Result<SnapshotWriter<D>, SnapshotError> {
         let name = format!("{FOLDER}/{}.data.tmp", manifest.stem());
         let file = disk.create(&name).map_err(at(&name))?;
-        Ok(SnapshotWriter {
-            disk: disk.clone(),
-            file,
-            manifest,
-            expected,
-            offset: 0,
-        })
+        Ok(SnapshotWriter { disk: disk.clone(), file, manifest, expected, offset: 0 })
     }
 
     /// How many chunks were taken so far: the number of the next one.
@@ -44,28 +38,16 @@ impl<D: Disk> SnapshotWriter<D> {
         let number = self.manifest.chunks.len();
         let name = self.manifest.stem();
         let Ok(length) = u32::try_from(bytes.len()) else {
-            return Err(SnapshotError::Unexpected {
-                name,
-                what: "chunk length",
-            });
+            return Err(SnapshotError::Unexpected { name, what: "chunk length" });
         };
-        let chunk = Chunk {
-            length,
-            hash: *blake3::hash(bytes).as_bytes(),
-        };
+        let chunk = Chunk { length, hash: *blake3::hash(bytes).as_bytes() };
         if let Some(expected) = &self.expected {
             match expected.chunks.get(number) {
                 None => {
-                    return Err(SnapshotError::Unexpected {
-                        name,
-                        what: "number of chunks",
-                    });
+                    return Err(SnapshotError::Unexpected { name, what: "number of chunks" });
                 }
                 Some(announced) if *announced != chunk => {
-                    return Err(SnapshotError::Chunk {
-                        name,
-                        chunk: number,
-                    });
+                    return Err(SnapshotError::Chunk { name, chunk: number });
                 }
                 Some(_) => {}
             }
@@ -94,29 +76,18 @@ impl<D: Disk> SnapshotWriter<D> {
 
     fn commit(mut self) -> Result<Manifest, SnapshotError> {
         let stem = self.manifest.stem();
-        if self
-            .expected
-            .as_ref()
-            .is_some_and(|expected| *expected != self.manifest)
-        {
-            return Err(SnapshotError::Unexpected {
-                name: stem,
-                what: "content",
-            });
+        if self.expected.as_ref().is_some_and(|expected| *expected != self.manifest) {
+            return Err(SnapshotError::Unexpected { name: stem, what: "content" });
         }
         if !planted::active(planted::Bug::SnapshotNotSynced) {
             self.file.sync().map_err(at(&stem))?;
         }
         let data = format!("{FOLDER}/{stem}.data");
-        self.disk
-            .rename(&format!("{data}.tmp"), &data)
-            .map_err(at(&data))?;
+        self.disk.rename(&format!("{data}.tmp"), &data).map_err(at(&data))?;
         // The data's name must be durable before the manifest's can be: the manifest is the commit.
         self.disk.sync_dir(FOLDER).map_err(at(&data))?;
         let manifest = format!("{FOLDER}/{stem}.manifest");
-        self.disk
-            .replace(&manifest, &self.manifest.encode())
-            .map_err(at(&manifest))?;
+        self.disk.replace(&manifest, &self.manifest.encode()).map_err(at(&manifest))?;
         Ok(self.manifest)
     }
 

@@ -13,16 +13,8 @@ struct Bench {
 
 impl Bench {
     fn new(slots: u32) -> Bench {
-        let config = AgentConfig {
-            slots,
-            drain_ms: 10_000,
-            ..AgentConfig::default()
-        };
-        let mut bench = Bench {
-            agent: Agent::new(config),
-            now_ms: 1_000,
-            outputs: Vec::new(),
-        };
+        let config = AgentConfig { slots, drain_ms: 10_000, ..AgentConfig::default() };
+        let mut bench = Bench { agent: Agent::new(config), now_ms: 1_000, outputs: Vec::new() };
         bench.feed(Input::Tick);
         bench
     }
@@ -35,11 +27,8 @@ impl Bench {
 
     /// Lets time pass to the next wake-up.
     fn wake(&mut self) -> &[Output] {
-        self.now_ms = self
-            .agent
-            .next_wake_ms()
-            .expect("the agent waits for something")
-            .max(self.now_ms);
+        self.now_ms =
+            self.agent.next_wake_ms().expect("the agent waits for something").max(self.now_ms);
         self.feed(Input::Tick)
     }
 
@@ -146,10 +135,7 @@ fn a_report_is_repeated_until_it_is_settled() {
     bench.feed(Input::Finished(ticket, Ok(b"1".to_vec())));
     for _ in 0..50 {
         assert_eq!(bench.reports().len(), 1);
-        assert!(
-            bench.claims().is_empty(),
-            "the slot is not free before the report is settled"
-        );
+        assert!(bench.claims().is_empty(), "the slot is not free before the report is settled");
         bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Undecided)]));
         assert!(bench.reports().is_empty());
         loop {
@@ -157,11 +143,7 @@ fn a_report_is_repeated_until_it_is_settled() {
             if !bench.reports().is_empty() {
                 break;
             }
-            if bench
-                .outputs
-                .iter()
-                .any(|output| matches!(output, Output::Renew(_)))
-            {
+            if bench.outputs.iter().any(|output| matches!(output, Output::Renew(_))) {
                 bench.feed(Input::Renewed(Vec::new()));
             }
         }
@@ -180,11 +162,7 @@ fn finished_tasks_travel_in_one_report() {
     bench.feed(Input::Finished(tickets[2], Ok(vec![])));
     assert!(bench.reports().is_empty(), "one report at a time");
     bench.feed(Input::Reported(vec![(tickets[0], ReportVerdict::Settled)]));
-    let ids: Vec<String> = bench
-        .reports()
-        .into_iter()
-        .map(|report| report.claim.id)
-        .collect();
+    let ids: Vec<String> = bench.reports().into_iter().map(|report| report.claim.id).collect();
     assert_eq!(ids, ["b", "c"]);
 }
 
@@ -196,10 +174,7 @@ fn a_lost_claim_is_never_reported_and_keeps_its_slot_while_it_runs() {
     bench.wake();
     bench.feed(Input::Renewed(vec![(ticket, RenewVerdict::Lost)]));
     assert!(
-        bench
-            .outputs
-            .iter()
-            .any(|output| matches!(output, Output::Lost(lost) if *lost == ticket))
+        bench.outputs.iter().any(|output| matches!(output, Output::Lost(lost) if *lost == ticket))
     );
     assert!(bench.claims().is_empty());
     bench.feed(Input::Finished(ticket, Ok(vec![])));
@@ -215,19 +190,14 @@ fn renewal_comes_after_a_third_of_the_lifetime_and_repeats_when_undecided() {
     let tickets = bench.grant(&["a", "b"]);
     bench.wake();
     assert_eq!(bench.now_ms, granted_ms + 10_000);
-    let [Output::Renew(claims)] = &bench.outputs[..] else {
-        panic!("{:?}", bench.outputs)
-    };
+    let [Output::Renew(claims)] = &bench.outputs[..] else { panic!("{:?}", bench.outputs) };
     assert_eq!(claims.len(), 2);
     bench.feed(Input::Renewed(vec![
         (tickets[0], RenewVerdict::Renewed { ttl_ms: 30_000 }),
         (tickets[1], RenewVerdict::Undecided),
     ]));
     bench.wake();
-    assert!(
-        bench.now_ms < granted_ms + 11_000,
-        "an undecided claim is renewed again soon"
-    );
+    assert!(bench.now_ms < granted_ms + 11_000, "an undecided claim is renewed again soon");
     assert!(matches!(&bench.outputs[..], [Output::Renew(claims)] if claims.len() == 2));
 }
 
@@ -245,12 +215,7 @@ fn large_results_travel_apart_and_too_large_ones_fail() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
     bench.feed(Input::Finished(ticket, Ok(vec![0; (64 << 10) + 1])));
-    assert!(
-        bench.reports()[0]
-            .result
-            .as_ref()
-            .is_err_and(|error| error.contains("65537 bytes"))
-    );
+    assert!(bench.reports()[0].result.as_ref().is_err_and(|error| error.contains("65537 bytes")));
 }
 
 #[test]
@@ -258,23 +223,11 @@ fn a_result_that_is_refused_becomes_a_failure() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
     bench.feed(Input::Finished(ticket, Ok(vec![0; 9])));
-    bench.feed(Input::Reported(vec![(
-        ticket,
-        ReportVerdict::Refused("too large".into()),
-    )]));
-    let [report] = &bench.reports()[..] else {
-        panic!("{:?}", bench.outputs)
-    };
+    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("too large".into()))]));
+    let [report] = &bench.reports()[..] else { panic!("{:?}", bench.outputs) };
     assert_eq!(report.result, Err("result refused: too large".into()));
-    bench.feed(Input::Reported(vec![(
-        ticket,
-        ReportVerdict::Refused("odd".into()),
-    )]));
-    assert_eq!(
-        bench.claims(),
-        vec![1],
-        "a failure that is refused is dropped"
-    );
+    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("odd".into()))]));
+    assert_eq!(bench.claims(), vec![1], "a failure that is refused is dropped");
 }
 
 #[test]
@@ -318,9 +271,5 @@ fn late_answers_and_unknown_tickets_change_nothing() {
     bench.feed(Input::Finished(ticket, Ok(vec![2])));
     bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Undecided)]));
     bench.wake();
-    assert_eq!(
-        bench.reports()[0].result,
-        Ok(vec![1]),
-        "the first result counts"
-    );
+    assert_eq!(bench.reports()[0].result, Ok(vec![1]), "the first result counts");
 }

@@ -17,11 +17,7 @@ pub(super) struct ClaimState {
 
 impl ClaimState {
     pub(super) fn new(wait: Wait) -> ClaimState {
-        ClaimState {
-            since_ms: None,
-            not_before_ms: 0,
-            wait,
-        }
+        ClaimState { since_ms: None, not_before_ms: 0, wait }
     }
 
     pub(super) fn under_way(&self) -> bool {
@@ -42,10 +38,7 @@ impl Agent {
         if self.wants_tasks() && now_ms >= self.claim.not_before_ms {
             self.claim.since_ms = Some(now_ms);
             let count_max = self.free_slots().min(self.config.claim_max);
-            outputs.push(Output::Claim {
-                count_max,
-                wait_ms: self.config.poll_wait_ms,
-            });
+            outputs.push(Output::Claim { count_max, wait_ms: self.config.poll_wait_ms });
         }
     }
 

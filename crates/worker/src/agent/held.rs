@@ -27,11 +27,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn claim(&self, ticket: Ticket) -> Claim {
-        Claim {
-            ticket,
-            id: self.id.clone(),
-            fence: self.fence,
-        }
+        Claim { ticket, id: self.id.clone(), fence: self.fence }
     }
 }
 

@@ -176,10 +176,7 @@ impl Agent {
         self.offer_renew(now_ms, outputs);
         self.offer_claim(now_ms, outputs);
         self.consider_stop(now_ms, outputs);
-        assert!(
-            self.held.len() <= self.config.slots as usize,
-            "slots_respected"
-        );
+        assert!(self.held.len() <= self.config.slots as usize, "slots_respected");
     }
 
     /// When `step` must be called with a `Tick` at the latest; absent when only other inputs matter.
@@ -187,15 +184,10 @@ impl Agent {
         if self.stopped {
             return None;
         }
-        [
-            self.claim_wake_ms(),
-            self.report_wake_ms(),
-            self.renew_wake_ms(),
-            self.drain_until_ms,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        [self.claim_wake_ms(), self.report_wake_ms(), self.renew_wake_ms(), self.drain_until_ms]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether `Stopped` was given out.
@@ -217,9 +209,7 @@ impl Agent {
         let drained = self.held.is_empty() && !self.claim.under_way();
         if drained || now_ms >= until_ms {
             self.stopped = true;
-            outputs.push(Output::Stopped {
-                abandoned: self.held.len(),
-            });
+            outputs.push(Output::Stopped { abandoned: self.held.len() });
         }
     }
 }

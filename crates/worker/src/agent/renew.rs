@@ -13,21 +13,14 @@ pub(super) struct RenewState {
 
 impl RenewState {
     pub(super) fn new(wait: Wait) -> RenewState {
-        RenewState {
-            under_way: false,
-            not_before_ms: 0,
-            wait,
-        }
+        RenewState { under_way: false, not_before_ms: 0, wait }
     }
 }
 
 impl Agent {
     /// When the most urgent claim wants to be renewed.
     fn renew_due_ms(&self) -> Option<u64> {
-        let alive = self
-            .held
-            .values()
-            .filter(|held| held.stage != Stage::RunningLost);
+        let alive = self.held.values().filter(|held| held.stage != Stage::RunningLost);
         alive.map(|held| held.renew_at_ms).min()
     }
 
@@ -35,8 +28,7 @@ impl Agent {
         if self.renew.under_way {
             return None;
         }
-        self.renew_due_ms()
-            .map(|due_ms| due_ms.max(self.renew.not_before_ms))
+        self.renew_due_ms().map(|due_ms| due_ms.max(self.renew.not_before_ms))
     }
 
     pub(super) fn offer_renew(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
@@ -45,13 +37,8 @@ impl Agent {
             return;
         }
         self.renew.under_way = true;
-        let alive = self
-            .held
-            .iter()
-            .filter(|(_, held)| held.stage != Stage::RunningLost);
-        outputs.push(Output::Renew(
-            alive.map(|(ticket, held)| held.claim(*ticket)).collect(),
-        ));
+        let alive = self.held.iter().filter(|(_, held)| held.stage != Stage::RunningLost);
+        outputs.push(Output::Renew(alive.map(|(ticket, held)| held.claim(*ticket)).collect()));
     }
 
     pub(super) fn take_renewed(

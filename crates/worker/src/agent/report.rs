@@ -13,19 +13,13 @@ pub(super) struct ReportState {
 
 impl ReportState {
     pub(super) fn new(wait: Wait) -> ReportState {
-        ReportState {
-            under_way: false,
-            not_before_ms: 0,
-            wait,
-        }
+        ReportState { under_way: false, not_before_ms: 0, wait }
     }
 }
 
 impl Agent {
     fn has_reports(&self) -> bool {
-        self.held
-            .values()
-            .any(|held| matches!(held.stage, Stage::Finished(_)))
+        self.held.values().any(|held| matches!(held.stage, Stage::Finished(_)))
     }
 
     pub(super) fn report_wake_ms(&self) -> Option<u64> {
@@ -39,9 +33,9 @@ impl Agent {
         };
         // A result that can never be taken must not hold up the others in its report.
         let result = result.and_then(|result| match result.len() {
-            bytes if bytes > bytes_max => Err(format!(
-                "the result has {bytes} bytes, at most {bytes_max} are allowed"
-            )),
+            bytes if bytes > bytes_max => {
+                Err(format!("the result has {bytes} bytes, at most {bytes_max} are allowed"))
+            }
             _ => Ok(result),
         });
         match held.stage {
@@ -69,10 +63,7 @@ impl Agent {
                 }
                 held.reporting = true;
                 let result = result.clone();
-                reports.push(Report {
-                    claim: held.claim(*ticket),
-                    result,
-                });
+                reports.push(Report { claim: held.claim(*ticket), result });
             }
         }
         if !reports.is_empty() {

@@ -50,21 +50,10 @@ async fn complete(context: &Context, done: Vec<(Claim, Vec<u8>)>) -> Vec<(Ticket
     }
     let tickets: Vec<Ticket> = done.iter().map(|(claim, _)| claim.ticket).collect();
     let items = done.into_iter().map(|(claim, result)| {
-        let Body {
-            json: result,
-            base64: result_base64,
-        } = Body::of(&result);
-        CompleteItem {
-            id: claim.id,
-            fence: Number(claim.fence),
-            result,
-            result_base64,
-        }
+        let Body { json: result, base64: result_base64 } = Body::of(&result);
+        CompleteItem { id: claim.id, fence: Number(claim.fence), result, result_base64 }
     });
-    let request = CompleteRequest {
-        worker: context.config.worker.clone(),
-        tasks: items.collect(),
-    };
+    let request = CompleteRequest { worker: context.config.worker.clone(), tasks: items.collect() };
     let verdicts = match context.client.complete(&request).await {
         Ok(answer) => answer.tasks.iter().map(report_verdict).collect(),
         Err(error) => vec![call_verdict(&error); tickets.len()],
@@ -85,10 +74,7 @@ async fn fail(context: &Context, failed: Vec<(Claim, String)>) -> Vec<(Ticket, R
         retry: true,
         delay_ms: None,
     });
-    let request = FailRequest {
-        worker: context.config.worker.clone(),
-        tasks: items.collect(),
-    };
+    let request = FailRequest { worker: context.config.worker.clone(), tasks: items.collect() };
     let verdicts = match context.client.fail(&request).await {
         Ok(answer) => answer.tasks.iter().map(report_verdict).collect(),
         Err(error) => vec![call_verdict(&error); tickets.len()],
@@ -111,30 +97,18 @@ pub(super) async fn renew(context: &Context, claims: Vec<Claim>) -> Vec<(Ticket,
     let tickets: Vec<Ticket> = claims.iter().map(|claim| claim.ticket).collect();
     let items = claims
         .into_iter()
-        .map(|claim| RenewItem {
-            id: claim.id,
-            fence: Number(claim.fence),
-        })
+        .map(|claim| RenewItem { id: claim.id, fence: Number(claim.fence) })
         .collect();
-    let request = RenewRequest {
-        worker: context.config.worker.clone(),
-        tasks: items,
-    };
+    let request = RenewRequest { worker: context.config.worker.clone(), tasks: items };
     match context.client.renew(&request).await {
-        Ok(answer) => tickets
-            .into_iter()
-            .zip(answer.tasks.iter().map(renew_verdict))
-            .collect(),
+        Ok(answer) => tickets.into_iter().zip(answer.tasks.iter().map(renew_verdict)).collect(),
         Err(_) => Vec::new(),
     }
 }
 
 /// Codes that mean: this claim is over.
 fn is_lost(code: &str) -> bool {
-    matches!(
-        code,
-        "stale_fence" | "task_finished" | "task_not_found" | "not_owner"
-    )
+    matches!(code, "stale_fence" | "task_finished" | "task_not_found" | "not_owner")
 }
 
 fn report_verdict(item: &ItemOutcome) -> ReportVerdict {
@@ -171,48 +145,23 @@ mod tests {
 
     fn item(outcome: OutcomeKind, code: Option<&'static str>) -> ItemOutcome {
         let problem = code.map(|code| Box::new(Problem::new(409, code, "title", "detail")));
-        ItemOutcome {
-            id: "a".into(),
-            outcome,
-            lsn: None,
-            ttl_ms: None,
-            retry_at_ms: None,
-            problem,
-        }
+        ItemOutcome { id: "a".into(), outcome, lsn: None, ttl_ms: None, retry_at_ms: None, problem }
     }
 
     // TQ-18
     #[test]
     fn only_the_words_of_a_lost_claim_lose_it() {
-        for code in [
-            "stale_fence",
-            "task_finished",
-            "task_not_found",
-            "not_owner",
-        ] {
+        for code in ["stale_fence", "task_finished", "task_not_found", "not_owner"] {
             let refused = item(OutcomeKind::Refused, Some(code));
             assert_eq!(report_verdict(&refused), ReportVerdict::Lost);
             assert_eq!(renew_verdict(&refused), RenewVerdict::Lost);
         }
         let refused = item(OutcomeKind::Refused, Some("too_large"));
-        assert!(matches!(
-            report_verdict(&refused),
-            ReportVerdict::Refused(_)
-        ));
+        assert!(matches!(report_verdict(&refused), ReportVerdict::Refused(_)));
         assert_eq!(renew_verdict(&refused), RenewVerdict::Undecided);
-        assert_eq!(
-            report_verdict(&item(OutcomeKind::Unknown, None)),
-            ReportVerdict::Undecided
-        );
-        assert_eq!(
-            report_verdict(&item(OutcomeKind::Unavailable, None)),
-            ReportVerdict::Undecided
-        );
-        for settled in [
-            OutcomeKind::Completed,
-            OutcomeKind::Retrying,
-            OutcomeKind::Dead,
-        ] {
+        assert_eq!(report_verdict(&item(OutcomeKind::Unknown, None)), ReportVerdict::Undecided);
+        assert_eq!(report_verdict(&item(OutcomeKind::Unavailable, None)), ReportVerdict::Undecided);
+        for settled in [OutcomeKind::Completed, OutcomeKind::Retrying, OutcomeKind::Dead] {
             assert_eq!(report_verdict(&item(settled, None)), ReportVerdict::Settled);
         }
     }

@@ -99,19 +99,10 @@ pub fn start(client: Client, config: RunConfig, handler: Handler) -> Handle {
     let (drain, drained) = watch::channel(false);
     let counts = Arc::new(Counts::default());
     let (inputs, queue) = mpsc::channel(INPUTS_MAX);
-    let context = Context {
-        client,
-        config: Arc::new(config),
-        handler,
-        counts: counts.clone(),
-        inputs,
-    };
+    let context =
+        Context { client, config: Arc::new(config), handler, counts: counts.clone(), inputs };
     let task = tokio::spawn(drive(context, queue, drained));
-    Handle {
-        drain,
-        counts,
-        task,
-    }
+    Handle { drain, counts, task }
 }
 
 /// What every call needs.

@@ -63,11 +63,7 @@ fn judge(folder: &str, allowed: &[&str], target: &str, dependency: &Value) -> Op
         let kind = dependency["kind"].as_str().unwrap_or("normal");
         return Some(format!(
             "{folder} -> {target} ({kind} dependency) is not an allowed arrow; {folder} may use {}",
-            if allowed.is_empty() {
-                "none of our crates".to_owned()
-            } else {
-                allowed.join(", ")
-            }
+            if allowed.is_empty() { "none of our crates".to_owned() } else { allowed.join(", ") }
         ));
     }
     let takes_default = dependency["uses_default_features"].as_bool() != Some(false);
@@ -90,10 +86,7 @@ mod tests {
             "dependencies": [dependency],
         }]});
         let tree = Tree::of(&[]).with_metadata(metadata);
-        check(&tree)
-            .into_iter()
-            .map(|finding| finding.advice)
-            .collect()
+        check(&tree).into_iter().map(|finding| finding.advice).collect()
     }
 
     #[test]
@@ -112,10 +105,7 @@ mod tests {
             advice("store", &json!({"name": "ikada-sim", "kind": "dev"}))[0]
                 .contains("dev dependency")
         );
-        assert_eq!(
-            advice("node", &json!({"name": "ikada-state", "kind": null})).len(),
-            1
-        );
+        assert_eq!(advice("node", &json!({"name": "ikada-state", "kind": null})).len(), 1);
     }
 
     #[test]
@@ -126,19 +116,12 @@ mod tests {
     #[test]
     fn sim_takes_worker_without_the_sandbox() {
         assert_eq!(
-            advice(
-                "sim",
-                &json!({"name": "ikada-worker", "uses_default_features": true})
-            )
-            .len(),
+            advice("sim", &json!({"name": "ikada-worker", "uses_default_features": true})).len(),
             1
         );
         assert!(
-            advice(
-                "sim",
-                &json!({"name": "ikada-worker", "uses_default_features": false})
-            )
-            .is_empty()
+            advice("sim", &json!({"name": "ikada-worker", "uses_default_features": false}))
+                .is_empty()
         );
     }
 

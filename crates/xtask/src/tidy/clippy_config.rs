@@ -44,12 +44,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     for folder in PURE_CRATES {
         let path = format!("crates/{folder}/clippy.toml");
         let mut report = |line: usize, advice: String| {
-            findings.push(Finding {
-                path: path.clone(),
-                line,
-                rule: RULE,
-                advice,
-            });
+            findings.push(Finding { path: path.clone(), line, rule: RULE, advice });
         };
         let Some(file) = tree.file(&path) else {
             report(
@@ -82,31 +77,17 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 fn gaps(table: &Table, text: &str) -> Vec<(usize, String)> {
     let mut gaps = Vec::new();
     for (key, required) in [("disallowed-methods", METHODS), ("disallowed-types", TYPES)] {
-        let entries = table
-            .get(key)
-            .and_then(Value::as_array)
-            .map_or(&[][..], Vec::as_slice);
-        let paths: Vec<&str> = entries
-            .iter()
-            .filter_map(|entry| entry.get("path").and_then(Value::as_str))
-            .collect();
+        let entries = table.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let paths: Vec<&str> =
+            entries.iter().filter_map(|entry| entry.get("path").and_then(Value::as_str)).collect();
         for name in required.iter().filter(|name| !paths.contains(name)) {
             gaps.push((line_of(text, key), format!("ban `{name}` in `{key}`")));
         }
         for entry in entries {
-            let reason = entry
-                .get("reason")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let reason = entry.get("reason").and_then(Value::as_str).unwrap_or_default();
             if reason.trim().is_empty() {
-                let path = entry
-                    .get("path")
-                    .and_then(Value::as_str)
-                    .unwrap_or("every entry");
-                gaps.push((
-                    line_of(text, path),
-                    format!("give the ban of `{path}` a reason"),
-                ));
+                let path = entry.get("path").and_then(Value::as_str).unwrap_or("every entry");
+                gaps.push((line_of(text, path), format!("give the ban of `{path}` a reason")));
             }
         }
     }
@@ -120,23 +101,15 @@ mod tests {
     const COMPLETE: &str = include_str!("../../../state/clippy.toml");
 
     fn advice(state: &str, consensus: &str, replica: Option<&str>) -> Vec<String> {
-        let mut files = vec![
-            ("crates/state/clippy.toml", state),
-            ("crates/consensus/clippy.toml", consensus),
-        ];
+        let mut files =
+            vec![("crates/state/clippy.toml", state), ("crates/consensus/clippy.toml", consensus)];
         files.extend(replica.map(|text| ("crates/replica/clippy.toml", text)));
-        check(&Tree::of(&files))
-            .into_iter()
-            .map(|finding| finding.advice)
-            .collect()
+        check(&Tree::of(&files)).into_iter().map(|finding| finding.advice).collect()
     }
 
     #[test]
     fn complete_and_equal_files_pass() {
-        assert_eq!(
-            advice(COMPLETE, COMPLETE, Some(COMPLETE)),
-            Vec::<String>::new()
-        );
+        assert_eq!(advice(COMPLETE, COMPLETE, Some(COMPLETE)), Vec::<String>::new());
     }
 
     #[test]
@@ -153,10 +126,7 @@ mod tests {
             COMPLETE.replace("std::time::Instant::now", "std::time::Instant::later");
         let found = advice(&without_clock, &without_clock, Some(&without_clock));
         assert_eq!(
-            found
-                .iter()
-                .filter(|line| line.contains("ban `std::time::Instant::now`"))
-                .count(),
+            found.iter().filter(|line| line.contains("ban `std::time::Instant::now`")).count(),
             3
         );
         let bare = "disallowed-types = [{ path = \"std::fs::File\" }]";

@@ -26,18 +26,11 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn finding(path: &str, line: usize, advice: String) -> Finding {
-    Finding {
-        path: path.to_owned(),
-        line,
-        rule: RULE,
-        advice,
-    }
+    Finding { path: path.to_owned(), line, rule: RULE, advice }
 }
 
 fn rows_against_manifest(tree: &Tree) -> Vec<Finding> {
-    let manifest = tree
-        .file("Cargo.toml")
-        .map_or("", |file| file.text.as_str());
+    let manifest = tree.file("Cargo.toml").map_or("", |file| file.text.as_str());
     let paper = tree.file(PAPER).map_or("", |file| file.text.as_str());
     let table: Table = manifest.parse().unwrap_or_default();
     let named: BTreeSet<&str> = table
@@ -80,12 +73,7 @@ fn own_versions(file: &File) -> Vec<Finding> {
     let table: Table = file.text.parse().unwrap_or_default();
     let mut findings = Vec::new();
     for key in TABLES {
-        for (name, value) in table
-            .get(*key)
-            .and_then(Value::as_table)
-            .into_iter()
-            .flatten()
-        {
+        for (name, value) in table.get(*key).and_then(Value::as_table).into_iter().flatten() {
             let inherits = value.get("workspace").and_then(Value::as_bool) == Some(true);
             if !inherits {
                 let line = line_of(&file.text, &format!("\n{name}")) + 1;
@@ -107,10 +95,7 @@ mod tests {
     fn row_and_inheritance_pass() {
         let tree = Tree::of(&[
             ("Cargo.toml", MANIFEST),
-            (
-                "crates/a/Cargo.toml",
-                "[dependencies]\nbytes.workspace = true\n",
-            ),
+            ("crates/a/Cargo.toml", "[dependencies]\nbytes.workspace = true\n"),
             (PAPER, "| crate | for |\n|---|---|\n| `bytes` | buffers |\n"),
         ]);
         assert_eq!(check(&tree), []);

@@ -17,33 +17,19 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn judge(file: &File) -> Option<Finding> {
-    let finding = |advice: String| Finding {
-        path: file.path.clone(),
-        line: 1,
-        rule: RULE,
-        advice,
-    };
+    let finding = |advice: String| Finding { path: file.path.clone(), line: 1, rule: RULE, advice };
     let count = if file.path.ends_with(".rs") {
         match syntax::tokens(&file.text) {
             Ok(tokens) => syntax::code_lines(&tokens).len(),
             Err(error) => return Some(finding(format!("make the file parse: {error}"))),
         }
-    } else if OTHER_SOURCES
-        .iter()
-        .any(|ending| file.path.ends_with(ending))
-    {
-        file.text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .count()
+    } else if OTHER_SOURCES.iter().any(|ending| file.path.ends_with(ending)) {
+        file.text.lines().filter(|line| !line.trim().is_empty()).count()
     } else {
         return None;
     };
-    (count > CODE_LINES_MAX).then(|| {
-        finding(format!(
-            "split the file: {count} code lines, at most {CODE_LINES_MAX}"
-        ))
-    })
+    (count > CODE_LINES_MAX)
+        .then(|| finding(format!("split the file: {count} code lines, at most {CODE_LINES_MAX}")))
 }
 
 #[cfg(test)]
@@ -63,19 +49,12 @@ mod tests {
             ("page.js", &script),
             ("data.txt", &script),
         ]);
-        let paths: Vec<String> = check(&tree)
-            .into_iter()
-            .map(|finding| finding.path)
-            .collect();
+        let paths: Vec<String> = check(&tree).into_iter().map(|finding| finding.path).collect();
         assert_eq!(paths, ["long.rs", "page.js"]);
     }
 
     #[test]
     fn unreadable_source_is_found() {
-        assert!(
-            check(&Tree::of(&[("a.rs", "fn a( {")]))[0]
-                .advice
-                .contains("parse")
-        );
+        assert!(check(&Tree::of(&[("a.rs", "fn a( {")]))[0].advice.contains("parse"));
     }
 }

@@ -33,19 +33,10 @@ fn judge(file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for function in functions {
         let is_test = function.is_test || is_test_file(&file.path);
-        let limit = if is_test {
-            TEST_CODE_LINES_MAX
-        } else {
-            CODE_LINES_MAX
-        };
-        let count = code_lines
-            .range(function.first_line..=function.last_line)
-            .count();
+        let limit = if is_test { TEST_CODE_LINES_MAX } else { CODE_LINES_MAX };
+        let count = code_lines.range(function.first_line..=function.last_line).count();
         if count > limit {
-            let advice = format!(
-                "split `{}`: {count} code lines, at most {limit}",
-                function.name
-            );
+            let advice = format!("split `{}`: {count} code lines, at most {limit}", function.name);
             findings.push(finding(function.first_line, advice));
         }
     }
@@ -57,10 +48,7 @@ mod tests {
     use super::*;
 
     fn function(body_lines: usize, line: &str) -> String {
-        format!(
-            "fn a() {{\n{}}}\n",
-            format!("    {line}\n").repeat(body_lines)
-        )
+        format!("fn a() {{\n{}}}\n", format!("    {line}\n").repeat(body_lines))
     }
 
     #[test]
@@ -68,11 +56,8 @@ mod tests {
         let fits = function(68, "b();");
         let long = format!("\n{}", function(69, "b();"));
         let explained = function(200, "// why");
-        let tree = Tree::of(&[
-            ("fits.rs", &fits),
-            ("long.rs", &long),
-            ("explained.rs", &explained),
-        ]);
+        let tree =
+            Tree::of(&[("fits.rs", &fits), ("long.rs", &long), ("explained.rs", &explained)]);
         let found = check(&tree);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].path.as_str(), found[0].line), ("long.rs", 2));
@@ -81,11 +66,7 @@ mod tests {
 
     #[test]
     fn source_that_does_not_parse_is_found() {
-        assert!(
-            check(&Tree::of(&[("a.rs", "fn fn")]))[0]
-                .advice
-                .contains("parse")
-        );
+        assert!(check(&Tree::of(&[("a.rs", "fn fn")]))[0].advice.contains("parse"));
     }
 
     #[test]
@@ -99,10 +80,7 @@ mod tests {
             ("x/tests/c.rs", &plain),
             ("d_test.rs", &plain),
         ]);
-        let paths: Vec<String> = check(&tree)
-            .into_iter()
-            .map(|finding| finding.path)
-            .collect();
+        let paths: Vec<String> = check(&tree).into_iter().map(|finding| finding.path).collect();
         assert_eq!(paths, ["b.rs"]);
     }
 }

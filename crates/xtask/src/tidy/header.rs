@@ -34,10 +34,7 @@ mod tests {
             ("d.rs", ""),
             ("e.md", "no header needed"),
         ]);
-        let paths: Vec<String> = check(&tree)
-            .into_iter()
-            .map(|finding| finding.path)
-            .collect();
+        let paths: Vec<String> = check(&tree).into_iter().map(|finding| finding.path).collect();
         assert_eq!(paths, ["b.rs", "c.rs", "d.rs"]);
     }
 }

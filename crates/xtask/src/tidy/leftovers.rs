@@ -18,11 +18,7 @@ fn judge(file: &File) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for at in 0..tokens.len() {
-        let text = |offset: usize| {
-            tokens
-                .get(at + offset)
-                .map_or("", |token| token.text.as_str())
-        };
+        let text = |offset: usize| tokens.get(at + offset).map_or("", |token| token.text.as_str());
         let advice = if MACROS.contains(&text(0)) && text(1) == "!" && text(2) != "=" {
             format!("finish the work behind `{}!` or take it out", text(0))
         } else if [text(0), text(1), text(2), text(3)] == ["#", "[", "ignore", "]"] {
@@ -47,10 +43,8 @@ mod tests {
     #[test]
     fn finds_macros_and_bare_ignores() {
         let source = "fn a() {\n    todo!()\n}\nfn b() { x(dbg!(1)); }\n#[ignore]\nfn c() {}\n";
-        let lines: Vec<usize> = check(&Tree::of(&[("a.rs", source)]))
-            .iter()
-            .map(|finding| finding.line)
-            .collect();
+        let lines: Vec<usize> =
+            check(&Tree::of(&[("a.rs", source)])).iter().map(|finding| finding.line).collect();
         assert_eq!(lines, [2, 4, 5]);
     }
 

@@ -99,10 +99,7 @@ mod tests {
 
     #[test]
     fn broken_links_are_found() {
-        assert_eq!(
-            lines("\n[x](missing.md)\n[y](../../up.md)\n[`z`](/abs.md)\n"),
-            [2, 3, 4]
-        );
+        assert_eq!(lines("\n[x](missing.md)\n[y](../../up.md)\n[`z`](/abs.md)\n"), [2, 3, 4]);
     }
 
     #[test]

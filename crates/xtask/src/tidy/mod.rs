@@ -39,12 +39,7 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding {
-            path,
-            line,
-            rule,
-            advice,
-        } = self;
+        let Finding { path, line, rule, advice } = self;
         write!(f, "{path}:{line}: {rule}: {advice}")
     }
 }
@@ -82,29 +77,20 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     for finding in &findings {
         println!("{finding}");
     }
-    eprintln!(
-        "tidy: {} files, {} findings",
-        tree.files.len(),
-        findings.len()
-    );
+    eprintln!("tidy: {} files, {} findings", tree.files.len(), findings.len());
     Ok(findings.is_empty())
 }
 
 /// Whether a Rust file holds only test, bench or example code.
 fn is_test_file(path: &str) -> bool {
-    let in_folder = ["/tests/", "/benches/", "/examples/"]
-        .iter()
-        .any(|folder| path.contains(folder));
+    let in_folder =
+        ["/tests/", "/benches/", "/examples/"].iter().any(|folder| path.contains(folder));
     in_folder || path.ends_with("_test.rs") || path.ends_with("/tests.rs")
 }
 
 /// The 1-based line of a byte offset.
 fn line_at(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
-        + 1
+    text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 /// The 1-based line where `needle` first stands, or 1.

@@ -10,9 +10,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         let name = package["name"].as_str().unwrap_or_default();
         if name != format!("ikada-{folder}") {
             let path = format!("crates/{folder}/Cargo.toml");
-            let line = tree
-                .file(&path)
-                .map_or(1, |file| line_of(&file.text, "name"));
+            let line = tree.file(&path).map_or(1, |file| line_of(&file.text, "name"));
             findings.push(Finding {
                 path,
                 line,
@@ -40,9 +38,6 @@ mod tests {
             .with_metadata(metadata);
         let found = check(&tree);
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            (found[0].path.as_str(), found[0].line),
-            ("crates/store/Cargo.toml", 2)
-        );
+        assert_eq!((found[0].path.as_str(), found[0].line), ("crates/store/Cargo.toml", 2));
     }
 }

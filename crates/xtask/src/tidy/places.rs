@@ -10,11 +10,8 @@ use crate::tree::{File, Tree};
 const RULE: &str = "places";
 
 /// Written in two halves, so that this file passes its own check.
-const MACHINE_PATHS: &[&str] = &[
-    concat!("/wo", "rk/"),
-    concat!("/ro", "ot/"),
-    concat!("/tmp/", "target"),
-];
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/", "target")];
 
 const REGISTRIES: &[&str] = &[
     concat!("sparse+", "http"),
@@ -70,10 +67,7 @@ fn judge(file: &File) -> Vec<Finding> {
         for (offset, _) in file.text.match_indices("source = \"") {
             let line = file.text[offset..].lines().next().unwrap_or_default();
             if line != format!("source = \"{DEFAULT_REGISTRY}\"") {
-                report(
-                    offset,
-                    "take the package from the default registry".to_owned(),
-                );
+                report(offset, "take the package from the default registry".to_owned());
             }
         }
     }
@@ -93,19 +87,13 @@ mod tests {
         for needle in MACHINE_PATHS {
             assert_eq!(count("a.md", &format!("\nsee `{needle}x`")), 1, "{needle}");
         }
-        let found = check(&Tree::of(&[(
-            "a.md",
-            &format!("\n\n{}x", MACHINE_PATHS[0]),
-        )]));
+        let found = check(&Tree::of(&[("a.md", &format!("\n\n{}x", MACHINE_PATHS[0]))]));
         assert_eq!(found[0].line, 3);
     }
 
     #[test]
     fn longer_paths_pass() {
-        assert_eq!(
-            count("a.md", &format!("src{0}b and ${{x}}{0}c", MACHINE_PATHS[0])),
-            0
-        );
+        assert_eq!(count("a.md", &format!("src{0}b and ${{x}}{0}c", MACHINE_PATHS[0])), 0);
         assert_eq!(count("a.md", "a worker works in its private folder"), 0);
     }
 
@@ -117,10 +105,7 @@ mod tests {
         let good = format!("source = \"{DEFAULT_REGISTRY}\"\n");
         assert_eq!(count("Cargo.lock", &good), 0);
         assert_eq!(
-            count(
-                "Cargo.lock",
-                &format!("{good}source = \"git+https://example.org/x\"\n")
-            ),
+            count("Cargo.lock", &format!("{good}source = \"git+https://example.org/x\"\n")),
             1
         );
     }

@@ -67,11 +67,7 @@ const CONSOLE_MACROS: &[&str] = &["print", "println", "eprint", "eprintln"];
 /// Looks through the pure folders.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     tree.rust()
-        .filter(|file| {
-            PURE_FOLDERS
-                .iter()
-                .any(|folder| file.path.starts_with(folder))
-        })
+        .filter(|file| PURE_FOLDERS.iter().any(|folder| file.path.starts_with(folder)))
         .filter(|file| !is_test_file(&file.path))
         .flat_map(judge)
         .collect()
@@ -108,19 +104,14 @@ fn judge(file: &File) -> Vec<Finding> {
         } else if path.ends_with("::*")
             && ["std::*", "std::time::*", "std::collections::*"].contains(&path.as_str())
         {
-            report(
-                line,
-                &path,
-                "name what is imported, so that this check can see it",
-            );
+            report(line, &path, "name what is imported, so that this check can see it");
         }
     }
     findings
 }
 
 fn begins_with(path: &str, banned: &str) -> bool {
-    path.strip_prefix(banned)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    path.strip_prefix(banned).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 /// All paths of at least two segments, groups of a `use` spelled out, each with the line of its last segment.
@@ -200,10 +191,8 @@ mod tests {
     use super::*;
 
     fn lines(path: &str, source: &str) -> Vec<usize> {
-        let mut lines: Vec<usize> = check(&Tree::of(&[(path, source)]))
-            .iter()
-            .map(|finding| finding.line)
-            .collect();
+        let mut lines: Vec<usize> =
+            check(&Tree::of(&[(path, source)])).iter().map(|finding| finding.line).collect();
         lines.dedup();
         lines
     }

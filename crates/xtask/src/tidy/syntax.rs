@@ -67,11 +67,7 @@ fn doc_attribute_len(trees: &[TokenTree]) -> usize {
     };
     let mut inside = group.stream().into_iter();
     let is_doc = matches!(inside.next(), Some(TokenTree::Ident(ident)) if ident == "doc");
-    if is_doc && is_punct(inside.next().as_ref(), '=') {
-        at + 1
-    } else {
-        0
-    }
+    if is_doc && is_punct(inside.next().as_ref(), '=') { at + 1 } else { 0 }
 }
 
 fn push(row: &mut Vec<Token>, text: &str, span: proc_macro2::Span) {
@@ -86,10 +82,7 @@ fn push(row: &mut Vec<Token>, text: &str, span: proc_macro2::Span) {
 
 /// The lines that hold code: not blank, not only a comment.
 pub fn code_lines(tokens: &[Token]) -> BTreeSet<usize> {
-    tokens
-        .iter()
-        .flat_map(|token| token.line..=token.end_line)
-        .collect()
+    tokens.iter().flat_map(|token| token.line..=token.end_line).collect()
 }
 
 /// A function's place in its file.
@@ -164,10 +157,7 @@ impl<'ast> Visit<'ast> for Walk {
 fn is_test_only(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
-        let is_test = path
-            .segments
-            .last()
-            .is_some_and(|segment| segment.ident == "test");
+        let is_test = path.segments.last().is_some_and(|segment| segment.ident == "test");
         let is_cfg_test = path.is_ident("cfg")
             && attribute
                 .parse_args::<syn::Path>()
@@ -192,15 +182,7 @@ mod tests {
         let source = "struct A;\nimpl A {\n    fn m() {\n        fn inner() {}\n    }\n}\n#[cfg(test)]\nmod tests {\n    fn helper() {}\n}\n#[test]\nfn t() {}\n";
         let found = functions(source).unwrap();
         let names: Vec<(&str, bool)> = found.iter().map(|f| (f.name.as_str(), f.is_test)).collect();
-        assert_eq!(
-            names,
-            [
-                ("m", false),
-                ("inner", false),
-                ("helper", true),
-                ("t", true)
-            ]
-        );
+        assert_eq!(names, [("m", false), ("inner", false), ("helper", true), ("t", true)]);
         assert_eq!((found[0].first_line, found[0].last_line), (3, 5));
     }
 

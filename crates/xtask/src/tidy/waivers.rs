@@ -44,9 +44,7 @@ fn has_date(reason: &str) -> bool {
     reason.split("until ").skip(1).any(|rest| {
         let date: Vec<&str> = rest.get(..10).unwrap_or_default().split('-').collect();
         let lengths: Vec<usize> = date.iter().map(|part| part.len()).collect();
-        let digits = date
-            .iter()
-            .all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+        let digits = date.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
         lengths == [4, 2, 2] && digits
     })
 }
@@ -63,19 +61,13 @@ mod tests {
     #[test]
     fn dated_reason_passes() {
         assert_eq!(count(""), 0);
-        assert_eq!(
-            count("{ id = \"A-1\", reason = \"until 2027-05-15: not reachable\" }"),
-            0
-        );
+        assert_eq!(count("{ id = \"A-1\", reason = \"until 2027-05-15: not reachable\" }"), 0);
     }
 
     #[test]
     fn bare_and_undated_waivers_are_found() {
         assert_eq!(count("\"A-1\""), 1);
         assert_eq!(count("{ id = \"A-1\", reason = \"fine until later\" }"), 1);
-        assert_eq!(
-            count("{ id = \"A-1\" }, { id = \"A-2\", reason = \"\" }"),
-            2
-        );
+        assert_eq!(count("{ id = \"A-1\" }, { id = \"A-2\", reason = \"\" }"), 2);
     }
 }

@@ -72,17 +72,12 @@ fn find_copy(root: &Path, named: Option<PathBuf>) -> anyhow::Result<Option<PathB
         );
         return Ok(Some(folder));
     }
-    Ok(BESIDE
-        .iter()
-        .map(|folder| root.join(folder))
-        .find(holds_database))
+    Ok(BESIDE.iter().map(|folder| root.join(folder)).find(holds_database))
 }
 
 /// Makes `target` look like a clone of the database whose files are in `copy`.
 fn dress(copy: &Path, target: &Path) -> anyhow::Result<()> {
-    let copy = copy
-        .canonicalize()
-        .with_context(|| format!("{} cannot be read", copy.display()))?;
+    let copy = copy.canonicalize().with_context(|| format!("{} cannot be read", copy.display()))?;
     if target.exists() {
         fs::remove_dir_all(target)
             .with_context(|| format!("{} cannot be replaced", target.display()))?;
@@ -132,10 +127,7 @@ mod tests {
         for _ in 0..2 {
             dress(&copy, &target).unwrap();
             assert!(target.join("crates/some").is_dir());
-            let stamp = fs::metadata(target.join(".git/FETCH_HEAD"))
-                .unwrap()
-                .modified()
-                .unwrap();
+            let stamp = fs::metadata(target.join(".git/FETCH_HEAD")).unwrap().modified().unwrap();
             assert_eq!(stamp, fs::metadata(&copy).unwrap().modified().unwrap());
         }
         undress(&target).unwrap();
@@ -151,10 +143,7 @@ mod tests {
         assert_eq!(find_copy(&root, None).unwrap(), None);
         assert!(find_copy(&root, Some(PathBuf::from("nowhere"))).is_err());
         fs::create_dir_all(folder.join("advisory-db/crates")).unwrap();
-        assert_eq!(
-            find_copy(&root, None).unwrap(),
-            Some(root.join("../advisory-db"))
-        );
+        assert_eq!(find_copy(&root, None).unwrap(), Some(root.join("../advisory-db")));
         fs::remove_dir_all(folder).unwrap();
     }
 }

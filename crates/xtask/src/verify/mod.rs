@@ -29,11 +29,7 @@ pub enum Outcome {
 
 /// Prints the steps.
 pub fn list() {
-    let width = STEPS
-        .iter()
-        .map(|step| step.name.len())
-        .max()
-        .unwrap_or_default();
+    let width = STEPS.iter().map(|step| step.name.len()).max().unwrap_or_default();
     for step in STEPS {
         println!("{:width$}  {}", step.name, step.what);
     }
@@ -51,16 +47,10 @@ pub fn run(root: &Path, only: &[String]) -> anyhow::Result<bool> {
         if let Outcome::Failed(reason) | Outcome::Skipped(reason) = &outcome {
             eprintln!("{}: {reason}", step.name);
         }
-        rows.push(Row {
-            name: step.name,
-            outcome,
-            elapsed: started.elapsed(),
-        });
+        rows.push(Row { name: step.name, outcome, elapsed: started.elapsed() });
     }
     println!("\n{}", report::table(&rows));
-    Ok(rows
-        .iter()
-        .all(|row| !matches!(row.outcome, Outcome::Failed(_))))
+    Ok(rows.iter().all(|row| !matches!(row.outcome, Outcome::Failed(_))))
 }
 
 /// The named steps in the order of the list; all of them when none is named.
@@ -68,10 +58,7 @@ fn choose(only: &[String]) -> anyhow::Result<Vec<&'static Step>> {
     let known = |name: &String| STEPS.iter().any(|step| step.name == name.as_str());
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        bail!(
-            "no step named `{unknown}`; the steps are {}",
-            names.join(", ")
-        );
+        bail!("no step named `{unknown}`; the steps are {}", names.join(", "));
     }
     let is_chosen = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
     Ok(STEPS.iter().filter(is_chosen).collect())
@@ -90,22 +77,13 @@ mod tests {
     fn order_is_the_lists_and_unknown_names_are_refused() {
         assert_eq!(names(&["tidy", "fmt"]).unwrap(), ["fmt", "tidy"]);
         assert_eq!(names(&[]).unwrap().len(), STEPS.len());
-        assert!(
-            names(&["tests"])
-                .unwrap_err()
-                .to_string()
-                .contains("no step named `tests`")
-        );
+        assert!(names(&["tests"]).unwrap_err().to_string().contains("no step named `tests`"));
     }
 
     #[test]
     fn step_names_are_unique() {
         for (at, step) in STEPS.iter().enumerate() {
-            assert!(
-                STEPS[at + 1..].iter().all(|other| other.name != step.name),
-                "{}",
-                step.name
-            );
+            assert!(STEPS[at + 1..].iter().all(|other| other.name != step.name), "{}", step.name);
         }
     }
 }

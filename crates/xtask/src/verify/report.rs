@@ -17,12 +17,7 @@ pub struct Row {
 
 /// Lays the rows out as text and adds one line that says it all.
 pub fn table(rows: &[Row]) -> String {
-    let width = rows
-        .iter()
-        .map(|row| row.name.len())
-        .max()
-        .unwrap_or_default()
-        .max("step".len());
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or_default().max("step".len());
     let mut text = format!("{:width$}  {:7}  {:>7}\n", "step", "result", "seconds");
     let mut failed = 0;
     let mut skipped = 0;
@@ -59,17 +54,10 @@ mod tests {
 
     #[test]
     fn table_shows_result_and_reason() {
-        let row = |name, outcome| Row {
-            name,
-            outcome,
-            elapsed: Duration::from_millis(1500),
-        };
+        let row = |name, outcome| Row { name, outcome, elapsed: Duration::from_millis(1500) };
         let text = table(&[
             row("fmt", Outcome::Passed),
-            row(
-                "advisories",
-                Outcome::Failed("first line\nsecond".to_owned()),
-            ),
+            row("advisories", Outcome::Failed("first line\nsecond".to_owned())),
             row("deny", Outcome::Skipped("no tool".to_owned())),
         ]);
         let expected = "\

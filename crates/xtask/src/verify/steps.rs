@@ -57,15 +57,8 @@ pub const STEPS: &[Step] = &[
         name: "clippy",
         what: "cargo clippy --workspace --all-targets, warnings are errors",
         run: |root| {
-            let arguments = [
-                "clippy",
-                "--locked",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ];
+            let arguments =
+                ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
             cargo(root, &arguments)
         },
     },
@@ -96,17 +89,8 @@ pub const STEPS: &[Step] = &[
         name: "sim-seeds",
         what: "300 fixed seeds of the simulator, release build",
         run: |root| {
-            let arguments = [
-                "run",
-                "--locked",
-                "--release",
-                "-p",
-                "ikada-sim",
-                "--",
-                "run",
-                "--seeds",
-                "300",
-            ];
+            let arguments =
+                ["run", "--locked", "--release", "-p", "ikada-sim", "--", "run", "--seeds", "300"];
             cargo(root, &arguments)
         },
     },
@@ -150,9 +134,7 @@ fn deny_is_missing(root: &Path) -> Option<Outcome> {
 
 fn clippy_planted(root: &Path) -> anyhow::Result<Outcome> {
     if !sim_has_planted(root)? {
-        return Ok(Outcome::Skipped(
-            "ikada-sim has no feature `planted`".to_owned(),
-        ));
+        return Ok(Outcome::Skipped("ikada-sim has no feature `planted`".to_owned()));
     }
     let arguments = [
         "clippy",
@@ -174,17 +156,7 @@ fn test(root: &Path) -> anyhow::Result<Outcome> {
         return cargo(root, &["nextest", "run", "--locked", "--workspace"]);
     }
     eprintln!("cargo-nextest is missing, falling back to cargo test");
-    cargo(
-        root,
-        &[
-            "test",
-            "--locked",
-            "--workspace",
-            "--lib",
-            "--bins",
-            "--tests",
-        ],
-    )
+    cargo(root, &["test", "--locked", "--workspace", "--lib", "--bins", "--tests"])
 }
 
 fn sim_meta(root: &Path) -> anyhow::Result<Outcome> {
@@ -205,21 +177,14 @@ fn sim_has_planted(root: &Path) -> anyhow::Result<bool> {
 
 /// Whether a cargo subcommand is installed.
 fn has(root: &Path, arguments: &[&str]) -> bool {
-    let status = command(root, arguments)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let status = command(root, arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
 fn command(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     // Set by the cargo that started us; some build scripts watch it and would rebuild for nothing.
-    command
-        .args(arguments)
-        .current_dir(root)
-        .env_remove("CARGO_MANIFEST_DIR")
-        .stdin(Stdio::null());
+    command.args(arguments).current_dir(root).env_remove("CARGO_MANIFEST_DIR").stdin(Stdio::null());
     command
 }
 
@@ -228,15 +193,11 @@ fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<Outcome> {
 }
 
 fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
-    let words: Vec<_> = command
-        .get_args()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<_> =
+        command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
     let line = format!("cargo {}", words.join(" "));
     eprintln!("{line}");
-    let status = command
-        .status()
-        .with_context(|| format!("`{line}` could not be started"))?;
+    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
     Ok(if status.success() {
         Outcome::Passed
     } else {

@@ -35,9 +35,7 @@ pub(in crate::http) async fn events<D: Door>(
     app: &App<D>,
     context: &Context,
 ) -> Result<Reply, Stop> {
-    let after: u64 = context
-        .query_as("after", "must be a number from 0")?
-        .unwrap_or(0);
+    let after: u64 = context.query_as("after", "must be a number from 0")?.unwrap_or(0);
     if context.wants_stream {
         return stream(app, after);
     }

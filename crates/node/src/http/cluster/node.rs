@@ -38,11 +38,7 @@ fn show_shard(shard: &ShardStatus) -> ShardSelf {
         leader: shard.leader.map(Number),
         voted_for: shard.voted_for.map(Number),
         commit: shard.commit,
-        applied: Position {
-            shard: shard.shard,
-            lsn: shard.applied,
-        }
-        .to_string(),
+        applied: Position { shard: shard.shard, lsn: shard.applied }.to_string(),
         log_time_ms: shard.log_time_ms,
         last_index: shard.last_index,
         start_index: shard.start_index,

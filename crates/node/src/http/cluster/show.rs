@@ -18,11 +18,8 @@ fn describe(status: &NodeStatus) -> ClusterView {
         .iter()
         .map(|member| {
             let peer = status.peers.iter().find(|peer| peer.node == member.node);
-            let leads = status
-                .shards
-                .iter()
-                .filter(|shard| shard.leader == Some(member.node))
-                .count();
+            let leads =
+                status.shards.iter().filter(|shard| shard.leader == Some(member.node)).count();
             MemberView {
                 node: Number(member.node),
                 peer_addr: member.peer_addr.clone(),

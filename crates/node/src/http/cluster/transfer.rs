@@ -19,22 +19,15 @@ pub(in crate::http) async fn transfer<D: Door>(
     if let Some(shard) = wish.shard {
         // A wish for one shard is answered as such: refused, redirected or accepted.
         let outcome = move_one(app, context, shard, &wish).await?;
-        return json(
-            StatusCode::OK,
-            &TransferResult {
-                shards: vec![outcome],
-            },
-        );
+        return json(StatusCode::OK, &TransferResult { shards: vec![outcome] });
     }
     let mut shards = Vec::new();
     for shard in app.door.status().await.shards {
         let outcome = match move_one(app, context, shard.shard, &wish).await {
             Ok(outcome) => outcome,
-            Err(Stop::Problem(problem)) => TransferOutcome {
-                shard: shard.shard,
-                accepted: false,
-                problem: Some(problem),
-            },
+            Err(Stop::Problem(problem)) => {
+                TransferOutcome { shard: shard.shard, accepted: false, problem: Some(problem) }
+            }
             Err(redirect) => return Err(redirect),
         };
         shards.push(outcome);
@@ -48,16 +41,9 @@ async fn move_one<D: Door>(
     shard: u16,
     wish: &TransferRequest,
 ) -> Result<TransferOutcome, Stop> {
-    let request = Request::Transfer {
-        shard,
-        to: wish.to.map(|node| node.0),
-    };
+    let request = Request::Transfer { shard, to: wish.to.map(|node| node.0) };
     match call(app, context, request, context.routing).await? {
-        Answer::Accepted => Ok(TransferOutcome {
-            shard,
-            accepted: true,
-            problem: None,
-        }),
+        Answer::Accepted => Ok(TransferOutcome { shard, accepted: true, problem: None }),
         _ => Err(mismatch("transfer")),
     }
 }

@@ -4,14 +4,7 @@ use super::Bench;
 use crate::http::HttpLimits;
 
 /// Method, path, body, status, code, field.
-type Case = (
-    &'static str,
-    &'static str,
-    &'static str,
-    u16,
-    &'static str,
-    Option<&'static str>,
-);
+type Case = (&'static str, &'static str, &'static str, u16, &'static str, Option<&'static str>);
 
 const CASES: &[Case] = &[
     ("GET", "/", "", 404, "no_route", None),
@@ -24,62 +17,13 @@ const CASES: &[Case] = &[
     ("POST", "/v1/tasks", "not json", 400, "bad_json", None),
     ("POST", "/v1/tasks", "[1]", 400, "bad_json", None),
     ("POST", "/v1/tasks", "{\"queue\": 7}", 400, "bad_json", None),
-    (
-        "POST",
-        "/v1/tasks",
-        "{\"priority\": 256}",
-        400,
-        "bad_json",
-        None,
-    ),
-    (
-        "POST",
-        "/v1/tasks",
-        "{\"priority\": 10}",
-        400,
-        "bad_value",
-        Some("priority"),
-    ),
-    (
-        "POST",
-        "/v1/tasks",
-        "{\"prio\": 1}",
-        400,
-        "unknown_field",
-        Some("prio"),
-    ),
-    (
-        "POST",
-        "/v1/tasks",
-        "{\"tasks\": [], \"x\": 1}",
-        400,
-        "unknown_field",
-        Some("x"),
-    ),
-    (
-        "POST",
-        "/v1/tasks",
-        "{\"tasks\": [{\"x\": 1}]}",
-        400,
-        "unknown_field",
-        Some("x"),
-    ),
-    (
-        "POST",
-        "/v1/tasks",
-        "{\"tasks\": []}",
-        400,
-        "bad_count",
-        Some("tasks"),
-    ),
-    (
-        "POST",
-        "/v1/tasks",
-        "{\"id\": \"..\"}",
-        400,
-        "bad_name",
-        Some("id"),
-    ),
+    ("POST", "/v1/tasks", "{\"priority\": 256}", 400, "bad_json", None),
+    ("POST", "/v1/tasks", "{\"priority\": 10}", 400, "bad_value", Some("priority")),
+    ("POST", "/v1/tasks", "{\"prio\": 1}", 400, "unknown_field", Some("prio")),
+    ("POST", "/v1/tasks", "{\"tasks\": [], \"x\": 1}", 400, "unknown_field", Some("x")),
+    ("POST", "/v1/tasks", "{\"tasks\": [{\"x\": 1}]}", 400, "unknown_field", Some("x")),
+    ("POST", "/v1/tasks", "{\"tasks\": []}", 400, "bad_count", Some("tasks")),
+    ("POST", "/v1/tasks", "{\"id\": \"..\"}", 400, "bad_name", Some("id")),
     (
         "POST",
         "/v1/tasks",
@@ -96,38 +40,10 @@ const CASES: &[Case] = &[
         "bad_value",
         Some("payload_base64"),
     ),
-    (
-        "POST",
-        "/v1/tasks?x=1",
-        "{}",
-        400,
-        "bad_parameter",
-        Some("x"),
-    ),
-    (
-        "POST",
-        "/v1/tasks?namespace=a/b",
-        "{}",
-        400,
-        "bad_parameter",
-        Some("namespace"),
-    ),
-    (
-        "POST",
-        "/v1/tasks?namespace=a&namespace=a",
-        "{}",
-        400,
-        "bad_parameter",
-        Some("namespace"),
-    ),
-    (
-        "POST",
-        "/v1/tasks?namespace=%2",
-        "{}",
-        400,
-        "bad_parameter",
-        Some("query"),
-    ),
+    ("POST", "/v1/tasks?x=1", "{}", 400, "bad_parameter", Some("x")),
+    ("POST", "/v1/tasks?namespace=a/b", "{}", 400, "bad_parameter", Some("namespace")),
+    ("POST", "/v1/tasks?namespace=a&namespace=a", "{}", 400, "bad_parameter", Some("namespace")),
+    ("POST", "/v1/tasks?namespace=%2", "{}", 400, "bad_parameter", Some("query")),
     ("POST", "/v1/tasks/claim", "{}", 400, "bad_json", None),
     (
         "POST",
@@ -185,129 +101,24 @@ const CASES: &[Case] = &[
         "bad_name",
         Some("tasks[0].id"),
     ),
-    (
-        "GET",
-        "/v1/tasks?limit=0",
-        "",
-        400,
-        "bad_parameter",
-        Some("limit"),
-    ),
-    (
-        "GET",
-        "/v1/tasks?limit=1001",
-        "",
-        400,
-        "bad_parameter",
-        Some("limit"),
-    ),
-    (
-        "GET",
-        "/v1/tasks?limit=x",
-        "",
-        400,
-        "bad_parameter",
-        Some("limit"),
-    ),
-    (
-        "GET",
-        "/v1/tasks?state=open",
-        "",
-        400,
-        "bad_parameter",
-        Some("state"),
-    ),
-    (
-        "GET",
-        "/v1/tasks?after=7",
-        "",
-        400,
-        "bad_parameter",
-        Some("after"),
-    ),
-    (
-        "GET",
-        "/v1/tasks?consistency=fast",
-        "",
-        400,
-        "bad_parameter",
-        Some("consistency"),
-    ),
-    (
-        "GET",
-        "/v1/tasks?min_lsn=1:2",
-        "",
-        400,
-        "bad_parameter",
-        Some("min_lsn"),
-    ),
-    (
-        "GET",
-        "/v1/tasks?min_lsn=0:1:1&consistency=stale",
-        "",
-        400,
-        "bad_parameter",
-        Some("min_lsn"),
-    ),
+    ("GET", "/v1/tasks?limit=0", "", 400, "bad_parameter", Some("limit")),
+    ("GET", "/v1/tasks?limit=1001", "", 400, "bad_parameter", Some("limit")),
+    ("GET", "/v1/tasks?limit=x", "", 400, "bad_parameter", Some("limit")),
+    ("GET", "/v1/tasks?state=open", "", 400, "bad_parameter", Some("state")),
+    ("GET", "/v1/tasks?after=7", "", 400, "bad_parameter", Some("after")),
+    ("GET", "/v1/tasks?consistency=fast", "", 400, "bad_parameter", Some("consistency")),
+    ("GET", "/v1/tasks?min_lsn=1:2", "", 400, "bad_parameter", Some("min_lsn")),
+    ("GET", "/v1/tasks?min_lsn=0:1:1&consistency=stale", "", 400, "bad_parameter", Some("min_lsn")),
     ("GET", "/v1/tasks/a%2Fb", "", 400, "bad_name", Some("id")),
     ("GET", "/v1/tasks/%2e%2e", "", 400, "bad_name", Some("id")),
     ("GET", "/v1/tasks/%00", "", 400, "bad_name", Some("id")),
-    (
-        "GET",
-        "/v1/requests/a?item=-1",
-        "",
-        400,
-        "bad_parameter",
-        Some("item"),
-    ),
-    (
-        "PUT",
-        "/v1/queues/a",
-        "{\"ttl_ms\": 1}",
-        400,
-        "bad_value",
-        Some("ttl_ms"),
-    ),
-    (
-        "PUT",
-        "/v1/queues/a",
-        "{\"tl_ms\": 1}",
-        400,
-        "unknown_field",
-        Some("tl_ms"),
-    ),
-    (
-        "PUT",
-        "/v1/queues/a%20b",
-        "{}",
-        400,
-        "bad_name",
-        Some("queue"),
-    ),
-    (
-        "GET",
-        "/v1/cluster/events?after=x",
-        "",
-        400,
-        "bad_parameter",
-        Some("after"),
-    ),
-    (
-        "POST",
-        "/v1/cluster/transfer",
-        "{\"to\": true}",
-        400,
-        "bad_json",
-        None,
-    ),
-    (
-        "POST",
-        "/v1/cluster/transfer",
-        "{\"to\": \"9\", \"shard\": 0}",
-        404,
-        "unknown_node",
-        None,
-    ),
+    ("GET", "/v1/requests/a?item=-1", "", 400, "bad_parameter", Some("item")),
+    ("PUT", "/v1/queues/a", "{\"ttl_ms\": 1}", 400, "bad_value", Some("ttl_ms")),
+    ("PUT", "/v1/queues/a", "{\"tl_ms\": 1}", 400, "unknown_field", Some("tl_ms")),
+    ("PUT", "/v1/queues/a%20b", "{}", 400, "bad_name", Some("queue")),
+    ("GET", "/v1/cluster/events?after=x", "", 400, "bad_parameter", Some("after")),
+    ("POST", "/v1/cluster/transfer", "{\"to\": true}", 400, "bad_json", None),
+    ("POST", "/v1/cluster/transfer", "{\"to\": \"9\", \"shard\": 0}", 404, "unknown_node", None),
 ];
 
 #[tokio::test]
@@ -315,20 +126,14 @@ async fn every_bad_request_is_told_what_is_wrong() {
     for (method, path, body, status, code, field) in CASES.iter().copied() {
         let bench = Bench::new();
         let heard = bench.send(method, path, &[], body).await;
-        let case = format!(
-            "{method} {path} {body}: {}",
-            String::from_utf8_lossy(&heard.body)
-        );
+        let case = format!("{method} {path} {body}: {}", String::from_utf8_lossy(&heard.body));
         assert_eq!(heard.status.as_u16(), status, "{case}");
         if status < 400 {
             continue;
         }
         assert_eq!(heard.code(), code, "{case}");
         assert_eq!(heard.json()["field"].as_str(), field, "{case}");
-        assert!(
-            !heard.json()["detail"].as_str().unwrap().is_empty(),
-            "{case}"
-        );
+        assert!(!heard.json()["detail"].as_str().unwrap().is_empty(), "{case}");
     }
 }
 
@@ -346,9 +151,7 @@ async fn bad_headers_are_named() {
         ("origin", "http://evil.example", 403, "foreign_origin"),
     ];
     for (name, value, status, code) in table {
-        let heard = bench
-            .send("POST", "/v1/tasks", &[(name, value)], "{}")
-            .await;
+        let heard = bench.send("POST", "/v1/tasks", &[(name, value)], "{}").await;
         assert_eq!(
             (heard.status.as_u16(), heard.code().as_str()),
             (status, code),
@@ -356,70 +159,28 @@ async fn bad_headers_are_named() {
         );
     }
     let allowed = bench
-        .send(
-            "POST",
-            "/v1/tasks",
-            &[("content-type", "application/json; charset=utf-8")],
-            "{}",
-        )
+        .send("POST", "/v1/tasks", &[("content-type", "application/json; charset=utf-8")], "{}")
         .await;
     assert_eq!(allowed.status, 201);
-    assert_eq!(
-        bench
-            .send("DELETE", "/v1/queues/q", &[], "")
-            .await
-            .header("allow"),
-        "GET, PUT"
-    );
+    assert_eq!(bench.send("DELETE", "/v1/queues/q", &[], "").await.header("allow"), "GET, PUT");
 }
 
 // X7
 #[tokio::test]
 async fn sizes_are_bounded() {
-    let limits = HttpLimits {
-        items_max: 3,
-        requests_max: 4,
-        ..HttpLimits::default()
-    };
+    let limits = HttpLimits { items_max: 3, requests_max: 4, ..HttpLimits::default() };
     let bench = Bench::with(limits);
     let payload = format!("{{\"payload\": \"{}\"}}", "x".repeat((1 << 20) - 2));
-    assert_eq!(
-        bench.post("/v1/tasks", &payload).await.status,
-        201,
-        "the bound itself fits"
-    );
+    assert_eq!(bench.post("/v1/tasks", &payload).await.status, 201, "the bound itself fits");
     let payload = format!("{{\"payload\": \"{}\"}}", "x".repeat((1 << 20) - 1));
     let heard = bench.post("/v1/tasks", &payload).await;
-    assert_eq!(
-        (heard.status.as_u16(), heard.code().as_str()),
-        (413, "too_large")
-    );
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (413, "too_large"));
     let huge = vec![b' '; (8 << 20) + 1];
-    assert_eq!(
-        bench.send("POST", "/v1/tasks", &[], huge).await.code(),
-        "too_large"
-    );
-    let by_word = bench
-        .send(
-            "POST",
-            "/v1/tasks",
-            &[("content-length", "99999999999")],
-            "",
-        )
-        .await;
+    assert_eq!(bench.send("POST", "/v1/tasks", &[], huge).await.code(), "too_large");
+    let by_word = bench.send("POST", "/v1/tasks", &[("content-length", "99999999999")], "").await;
     assert_eq!(by_word.status, 413);
-    assert_eq!(
-        bench
-            .post("/v1/tasks", "{\"tasks\": [{},{},{},{}]}")
-            .await
-            .code(),
-        "bad_count"
-    );
-    let deep = format!(
-        "{{\"payload\": {}{}}}",
-        "[".repeat(100_000),
-        "]".repeat(100_000)
-    );
+    assert_eq!(bench.post("/v1/tasks", "{\"tasks\": [{},{},{},{}]}").await.code(), "bad_count");
+    let deep = format!("{{\"payload\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(bench.post("/v1/tasks", &deep).await.code(), "json_too_deep");
     let long = format!("/v1/tasks?after={}", "x".repeat(9_000));
     assert_eq!(bench.get(&long).await.status, 414);
@@ -427,24 +188,11 @@ async fn sizes_are_bounded() {
 
 #[tokio::test]
 async fn a_full_door_says_come_back() {
-    let bench = Bench::with(HttpLimits {
-        requests_max: 0,
-        ..HttpLimits::default()
-    });
+    let bench = Bench::with(HttpLimits { requests_max: 0, ..HttpLimits::default() });
     let heard = bench.get("/v1/tasks").await;
-    assert_eq!(
-        (heard.status.as_u16(), heard.code().as_str()),
-        (429, "overloaded")
-    );
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (429, "overloaded"));
     assert_eq!(heard.header("retry-after"), "1");
-    assert_eq!(
-        bench.get("/healthz").await.status,
-        200,
-        "health answers even then"
-    );
-    let bench = Bench::with(HttpLimits {
-        bodies_bytes_max: 0,
-        ..HttpLimits::default()
-    });
+    assert_eq!(bench.get("/healthz").await.status, 200, "health answers even then");
+    let bench = Bench::with(HttpLimits { bodies_bytes_max: 0, ..HttpLimits::default() });
     assert_eq!(bench.post("/v1/tasks", "{}").await.status, 429);
 }

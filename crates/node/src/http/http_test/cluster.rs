@@ -27,13 +27,9 @@ async fn the_cluster_is_healthy_degraded_or_unavailable() {
     assert_eq!(seen["cluster"], u64::MAX.to_string());
     assert_eq!(seen["shards"][0]["leader"], "1");
     assert_eq!(seen["members"][0]["leads"], 1);
-    bench
-        .door()
-        .change_status(|status| status.peers[1].connected = false);
+    bench.door().change_status(|status| status.peers[1].connected = false);
     assert_eq!(bench.get("/v1/cluster").await.json()["status"], "degraded");
-    bench
-        .door()
-        .change_status(|status| status.shards[0].leader = None);
+    bench.door().change_status(|status| status.shards[0].leader = None);
     let seen = bench.get("/v1/cluster").await.json();
     assert_eq!(seen["status"], "unavailable");
     assert!(
@@ -47,14 +43,8 @@ async fn the_cluster_is_healthy_degraded_or_unavailable() {
 async fn a_node_tells_its_role_term_vote_and_peers() {
     let seen = Bench::new().get("/v1/nodes/self").await.json();
     let shard = &seen["shards"][0];
-    assert_eq!(
-        (&shard["role"], &shard["term"]),
-        (&json!("leader"), &json!(7))
-    );
-    assert_eq!(
-        (&shard["voted_for"], &shard["leader"]),
-        (&json!("1"), &json!("1"))
-    );
+    assert_eq!((&shard["role"], &shard["term"]), (&json!("leader"), &json!(7)));
+    assert_eq!((&shard["voted_for"], &shard["leader"]), (&json!("1"), &json!("1")));
     assert_eq!(shard["applied"], "0:7:12");
     assert_eq!(shard["hash"], "0000000000000abc");
     assert_eq!(seen["peers"][0]["heard_ms_ago"], 20);
@@ -65,29 +55,12 @@ async fn a_node_tells_its_role_term_vote_and_peers() {
 async fn readiness_gives_its_reason() {
     let bench = Bench::new();
     assert_eq!(bench.get("/readyz").await.status, 200);
-    bench
-        .door()
-        .change_status(|status| status.shards[0].repairing = true);
+    bench.door().change_status(|status| status.shards[0].repairing = true);
     let heard = bench.get("/readyz").await;
-    assert_eq!(
-        (heard.status.as_u16(), heard.code().as_str()),
-        (503, "not_ready")
-    );
-    assert!(
-        heard.json()["detail"]
-            .as_str()
-            .unwrap()
-            .contains("shard 0 is being fetched")
-    );
-    bench
-        .door()
-        .change_status(|status| status.shards[0].leader = None);
-    assert!(
-        bench.get("/readyz").await.json()["detail"]
-            .as_str()
-            .unwrap()
-            .contains("no leader")
-    );
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "not_ready"));
+    assert!(heard.json()["detail"].as_str().unwrap().contains("shard 0 is being fetched"));
+    bench.door().change_status(|status| status.shards[0].leader = None);
+    assert!(bench.get("/readyz").await.json()["detail"].as_str().unwrap().contains("no leader"));
     bench.door().change_status(|status| status.shards.clear());
     assert_eq!(bench.get("/readyz").await.status, 503);
     assert_eq!(bench.get("/healthz").await.status, 200);
@@ -111,23 +84,12 @@ async fn events_come_with_reasons_and_from_a_place_on() {
 #[tokio::test]
 async fn transfer_of_one_shard_or_all() {
     let bench = Bench::new();
-    let one = bench
-        .post("/v1/cluster/transfer", r#"{"shard": 0, "to": "2"}"#)
-        .await;
-    assert_eq!(
-        one.json()["shards"],
-        json!([{"shard": 0, "accepted": true}])
-    );
-    assert_eq!(
-        bench.post("/v1/cluster/transfer", "").await.json()["shards"][0]["accepted"],
-        true
-    );
+    let one = bench.post("/v1/cluster/transfer", r#"{"shard": 0, "to": "2"}"#).await;
+    assert_eq!(one.json()["shards"], json!([{"shard": 0, "accepted": true}]));
+    assert_eq!(bench.post("/v1/cluster/transfer", "").await.json()["shards"][0]["accepted"], true);
     let refused = bench.post("/v1/cluster/transfer", r#"{"to": 9}"#).await;
     assert_eq!(refused.status, 200, "all shards: each has its own outcome");
-    assert_eq!(
-        refused.json()["shards"][0]["problem"]["code"],
-        "unknown_node"
-    );
+    assert_eq!(refused.json()["shards"][0]["problem"]["code"], "unknown_node");
 }
 
 // TQ-23
@@ -137,11 +99,7 @@ async fn metrics_are_prometheus_text() {
     bench.get("/v1/nothing").await;
     let heard = bench.get("/metrics").await;
     let page = String::from_utf8(heard.body.to_vec()).unwrap();
-    assert!(
-        heard
-            .header("content-type")
-            .starts_with("text/plain; version=0.0.4")
-    );
+    assert!(heard.header("content-type").starts_with("text/plain; version=0.0.4"));
     for line in [
         "ikada_info{version=\"0.0.0-test\",node=\"1\"} 1",
         "ikada_tasks_ready{shard=\"0\"} 3",

@@ -143,24 +143,13 @@ fn status(members: &[Member]) -> NodeStatus {
 impl World {
     fn apply(&mut self, orders: &[Order]) -> Vec<Outcome> {
         self.index += 1;
-        let lsn = Lsn {
-            term: 7,
-            index: self.index,
-        };
+        let lsn = Lsn { term: 7, index: self.index };
         let mut batch = BatchBuilder::new();
         for order in orders {
             batch.push(order);
         }
         let applied = self.shard.apply(lsn, &batch.finish(1_000 + self.index));
-        applied
-            .replies
-            .into_iter()
-            .map(|reply| Outcome::Reply {
-                reply,
-                shard: 0,
-                lsn,
-            })
-            .collect()
+        applied.replies.into_iter().map(|reply| Outcome::Reply { reply, shard: 0, lsn }).collect()
     }
 
     fn claim(&mut self, call: ClaimCall) -> Answer {
@@ -172,17 +161,11 @@ impl World {
         };
         let order = Order {
             namespace: call.namespace,
-            request: Some(RequestKey {
-                id: call.request,
-                item: 0,
-            }),
+            request: Some(RequestKey { id: call.request, item: 0 }),
             command: Command::Claim(claim),
         };
         match self.apply(&[order]).pop() {
-            Some(Outcome::Reply {
-                reply: Reply::Claimed { tasks },
-                ..
-            }) => Answer::Claimed(tasks),
+            Some(Outcome::Reply { reply: Reply::Claimed { tasks }, .. }) => Answer::Claimed(tasks),
             other => panic!("{other:?}"),
         }
     }
@@ -191,9 +174,7 @@ impl World {
         let outcomes = renewal.claims.iter().map(|(id, fence)| {
             let task = self.shard.task(&renewal.namespace, id);
             match task.filter(|task| task.state == TaskState::Claimed && task.fence == *fence) {
-                Some(task) => RenewOutcome::Renewed {
-                    ttl_ms: u64::from(task.ttl_ms),
-                },
+                Some(task) => RenewOutcome::Renewed { ttl_ms: u64::from(task.ttl_ms) },
                 None => RenewOutcome::Refused(ikada_api::state::RefusalCode::StaleFence),
             }
         });
@@ -203,35 +184,19 @@ impl World {
     fn read(&self, query: &Query) -> Answer {
         let view = match query {
             Query::Task(namespace, id) => View::Task(self.shard.task(namespace, id)),
-            Query::Tasks {
-                filter,
-                after,
-                limit,
-            } => {
-                let list = self
-                    .shard
-                    .tasks(filter, after.map(|(_, place)| place), *limit);
-                View::Tasks {
-                    tasks: list.tasks,
-                    next: list.next.map(|place| (0, place)),
-                }
+            Query::Tasks { filter, after, limit } => {
+                let list = self.shard.tasks(filter, after.map(|(_, place)| place), *limit);
+                View::Tasks { tasks: list.tasks, next: list.next.map(|place| (0, place)) }
             }
             Query::Queue(namespace, name) => View::Queue(self.shard.queue(namespace, name)),
             Query::Queues(namespace) => View::Queues(self.shard.queues(Some(namespace)).collect()),
             Query::Request(namespace, id, item) => {
-                let key = RequestKey {
-                    id: id.clone(),
-                    item: *item,
-                };
+                let key = RequestKey { id: id.clone(), item: *item };
                 View::Request(self.shard.request(namespace, &key))
             }
             Query::Members => View::Members(self.shard.members().to_vec()),
         };
-        Answer::View {
-            view,
-            lsns: vec![(0, self.shard.applied())],
-            age_ms: 42,
-        }
+        Answer::View { view, lsns: vec![(0, self.shard.applied())], age_ms: 42 }
     }
 }
 
@@ -266,12 +231,7 @@ impl Door for FakeDoor {
 
     async fn events(&self, after_sequence: u64) -> Vec<RoleEvent> {
         let world = self.world.lock().unwrap();
-        world
-            .events
-            .iter()
-            .filter(|event| event.sequence > after_sequence)
-            .cloned()
-            .collect()
+        world.events.iter().filter(|event| event.sequence > after_sequence).cloned().collect()
     }
 
     fn info(&self) -> &NodeInfo {
@@ -283,10 +243,7 @@ impl Door for FakeDoor {
     }
 
     fn counters(&self) -> Counters {
-        Counters {
-            log_syncs: 17,
-            ..Counters::default()
-        }
+        Counters { log_syncs: 17, ..Counters::default() }
     }
 
     fn fresh_request_id(&self) -> RequestId {

@@ -33,9 +33,7 @@ impl Heard {
     }
 
     fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .map_or("", |value| value.to_str().unwrap())
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     /// The code of a problem document, checked to be one.
@@ -58,9 +56,7 @@ impl Bench {
 
     fn with(limits: HttpLimits) -> Bench {
         let (_, stopping) = tokio::sync::watch::channel(false);
-        Bench {
-            app: App::new(FakeDoor::new(), limits, stopping),
-        }
+        Bench { app: App::new(FakeDoor::new(), limits, stopping) }
     }
 
     fn door(&self) -> &FakeDoor {
@@ -81,11 +77,7 @@ impl Bench {
         let response = answer(&self.app, request.body(Full::new(body.into())).unwrap()).await;
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Heard {
-            status: parts.status,
-            headers: parts.headers,
-            body,
-        }
+        Heard { status: parts.status, headers: parts.headers, body }
     }
 
     async fn get(&self, path: &str) -> Heard {

@@ -13,49 +13,29 @@ use super::door::Script;
 #[tokio::test]
 async fn no_leader_is_503_with_retry_after() {
     let bench = Bench::new();
-    bench
-        .door()
-        .answer_next(Answer::Unavailable(Unavailable::NoLeader { shard: 2 }));
+    bench.door().answer_next(Answer::Unavailable(Unavailable::NoLeader { shard: 2 }));
     let heard = bench.get("/v1/tasks/a").await;
-    assert_eq!(
-        (heard.status.as_u16(), heard.code().as_str()),
-        (503, "no_leader")
-    );
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "no_leader"));
     assert_eq!(heard.header("retry-after"), "1");
     assert!(heard.json()["detail"].as_str().unwrap().contains("shard 2"));
     let outcome = Outcome::Unavailable(Unavailable::NoLeader { shard: 0 });
     bench.door().answer_next(Answer::Written(vec![outcome]));
     assert_eq!(bench.post("/v1/tasks", "{}").await.status, 503);
-    bench
-        .door()
-        .answer_next(Answer::Unavailable(Unavailable::Overloaded {
-            what: "calls",
-        }));
+    bench.door().answer_next(Answer::Unavailable(Unavailable::Overloaded { what: "calls" }));
     assert_eq!(bench.post("/v1/tasks", "{}").await.status, 429);
-    bench
-        .door()
-        .answer_next(Answer::Unavailable(Unavailable::Stopping));
+    bench.door().answer_next(Answer::Unavailable(Unavailable::Stopping));
     assert_eq!(bench.post("/v1/tasks", "{}").await.code(), "stopping");
 }
 
 #[tokio::test]
 async fn an_unknown_outcome_is_504_and_names_the_request() {
     let bench = Bench::new();
-    bench
-        .door()
-        .answer_next(Answer::Written(vec![Outcome::Unknown]));
-    let heard = bench
-        .send("POST", "/v1/tasks", &[("idempotency-key", "k9")], "{}")
-        .await;
-    assert_eq!(
-        (heard.status.as_u16(), heard.code().as_str()),
-        (504, "unknown")
-    );
+    bench.door().answer_next(Answer::Written(vec![Outcome::Unknown]));
+    let heard = bench.send("POST", "/v1/tasks", &[("idempotency-key", "k9")], "{}").await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (504, "unknown"));
     assert_eq!(heard.json()["request"], "k9");
     // Without a key the one drawn here is named, so that the caller can still ask.
-    bench
-        .door()
-        .answer_next(Answer::Written(vec![Outcome::Unknown]));
+    bench.door().answer_next(Answer::Written(vec![Outcome::Unknown]));
     let heard = bench.post("/v1/tasks", "{}").await;
     assert_eq!(heard.json()["request"], "fresh-0");
 }
@@ -66,11 +46,7 @@ async fn partly_decided_lists_speak_item_by_item() {
     let lsn = Lsn { term: 3, index: 9 };
     let reply = Reply::refused(RefusalCode::QueueFull);
     bench.door().answer_next(Answer::Written(vec![
-        Outcome::Reply {
-            reply,
-            shard: 1,
-            lsn,
-        },
+        Outcome::Reply { reply, shard: 1, lsn },
         Outcome::Unknown,
         Outcome::Unavailable(Unavailable::NoLeader { shard: 2 }),
     ]));
@@ -78,12 +54,7 @@ async fn partly_decided_lists_speak_item_by_item() {
     assert_eq!(heard.status, 200);
     assert_eq!(heard.header("ikada-lsn"), "1:3:9");
     let items = heard.json()["tasks"].clone();
-    let outcomes: Vec<_> = items
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| &item["outcome"])
-        .collect();
+    let outcomes: Vec<_> = items.as_array().unwrap().iter().map(|item| &item["outcome"]).collect();
     assert_eq!(outcomes, ["unavailable", "unknown", "unavailable"]);
     assert_eq!(items[0]["problem"]["code"], "queue_full");
     // One open item leaves the whole open when none was decided.
@@ -91,44 +62,21 @@ async fn partly_decided_lists_speak_item_by_item() {
         Outcome::Unknown,
         Outcome::Unavailable(Unavailable::NoLeader { shard: 2 }),
     ]));
-    assert_eq!(
-        bench
-            .post("/v1/tasks", r#"{"tasks": [{}, {}]}"#)
-            .await
-            .status,
-        504
-    );
+    assert_eq!(bench.post("/v1/tasks", r#"{"tasks": [{}, {}]}"#).await.status, 504);
 }
 
 #[tokio::test]
 async fn retries_and_renewals_tell_their_times() {
     let bench = Bench::new();
-    let reply = Reply::Failed {
-        next: FailNext::Scheduled { at_ms: 777 },
-    };
+    let reply = Reply::Failed { next: FailNext::Scheduled { at_ms: 777 } };
     let lsn = Lsn { term: 1, index: 1 };
-    bench
-        .door()
-        .answer_next(Answer::Written(vec![Outcome::Reply {
-            reply,
-            shard: 0,
-            lsn,
-        }]));
+    bench.door().answer_next(Answer::Written(vec![Outcome::Reply { reply, shard: 0, lsn }]));
     let fail = json!({"worker": "w", "tasks": [{"id": "a", "fence": "1", "error": "x"}]});
     let item = bench.post("/v1/tasks/fail", &fail.to_string()).await.json()["tasks"][0].clone();
-    assert_eq!(
-        (&item["outcome"], &item["retry_at_ms"]),
-        (&json!("retrying"), &json!(777))
-    );
-    bench
-        .door()
-        .answer_next(Answer::Renewed(vec![RenewOutcome::Unknown]));
+    assert_eq!((&item["outcome"], &item["retry_at_ms"]), (&json!("retrying"), &json!(777)));
+    bench.door().answer_next(Answer::Renewed(vec![RenewOutcome::Unknown]));
     let renew = json!({"worker": "w", "tasks": [{"id": "a", "fence": "1"}]});
-    let item = bench
-        .post("/v1/tasks/renew", &renew.to_string())
-        .await
-        .json()["tasks"][0]
-        .clone();
+    let item = bench.post("/v1/tasks/renew", &renew.to_string()).await.json()["tasks"][0].clone();
     assert_eq!(item["outcome"], "unknown");
 }
 
@@ -138,14 +86,8 @@ async fn a_redirect_keeps_path_and_query_and_names_the_advertised_address() {
     let bench = Bench::new();
     bench.door().answer_next(Answer::Redirect(2));
     let redirect = [("ikada-routing", "redirect")];
-    let heard = bench
-        .send(
-            "GET",
-            "/v1/tasks/raft?namespace=a&consistency=stale",
-            &redirect,
-            "",
-        )
-        .await;
+    let heard =
+        bench.send("GET", "/v1/tasks/raft?namespace=a&consistency=stale", &redirect, "").await;
     assert_eq!(heard.status, 307);
     let location = "http://10.0.0.2:7400/v1/tasks/raft?namespace=a&consistency=stale";
     assert_eq!(heard.header("location"), location);
@@ -153,10 +95,7 @@ async fn a_redirect_keeps_path_and_query_and_names_the_advertised_address() {
     // B4-54: a leader whose address nobody knows
     bench.door().answer_next(Answer::Redirect(77));
     let heard = bench.send("GET", "/v1/tasks/a", &redirect, "").await;
-    assert_eq!(
-        (heard.status.as_u16(), heard.code().as_str()),
-        (503, "leader_address_unknown")
-    );
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "leader_address_unknown"));
 }
 
 // B4-61
@@ -165,10 +104,7 @@ async fn reads_are_labelled() {
     let bench = Bench::new();
     bench.post("/v1/tasks", r#"{"id": "a"}"#).await;
     let fresh = bench.get("/v1/tasks/a").await;
-    assert_eq!(
-        (fresh.header("ikada-lsn"), fresh.header("ikada-age-ms")),
-        ("0:7:2", "")
-    );
+    assert_eq!((fresh.header("ikada-lsn"), fresh.header("ikada-age-ms")), ("0:7:2", ""));
     let stale = bench.get("/v1/tasks/a?consistency=stale").await;
     assert_eq!(stale.header("ikada-age-ms"), "42");
     assert_eq!(bench.get("/v1/tasks/a?min_lsn=0:7:2").await.status, 200);
@@ -179,9 +115,7 @@ async fn the_callers_time_is_passed_on() {
     let bench = Bench::new();
     bench.get("/v1/queues").await;
     assert_eq!(bench.door().last().0, Duration::from_secs(10));
-    bench
-        .send("GET", "/v1/queues", &[("ikada-timeout-ms", "1500")], "")
-        .await;
+    bench.send("GET", "/v1/queues", &[("ikada-timeout-ms", "1500")], "").await;
     assert_eq!(bench.door().last().0, Duration::from_millis(1500));
 }
 
@@ -190,14 +124,8 @@ async fn a_panic_in_a_handler_is_a_500_and_the_door_lives() {
     let bench = Bench::new();
     bench.door().script(Script::Panic);
     let heard = bench.get("/v1/queues").await;
-    assert_eq!(
-        (heard.status.as_u16(), heard.code().as_str()),
-        (500, "internal")
-    );
-    assert_eq!(
-        bench.app.requests.available_permits(),
-        bench.app.limits.requests_max
-    );
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (500, "internal"));
+    assert_eq!(bench.app.requests.available_permits(), bench.app.limits.requests_max);
     assert_eq!(bench.get("/healthz").await.status, 200);
     // An answer to another question is a defect, not a crash.
     bench.door().answer_next(Answer::Accepted);

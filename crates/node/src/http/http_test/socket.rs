@@ -31,12 +31,7 @@ impl Server {
         let task = tokio::spawn(async move {
             serve(served, listener, limits, async { drop(stopped.await) }).await;
         });
-        Server {
-            door,
-            address,
-            stop: Some(stop),
-            task,
-        }
+        Server { door, address, stop: Some(stop), task }
     }
 
     fn client(&self) -> Client {
@@ -59,10 +54,7 @@ impl Server {
 }
 
 fn task(id: &str) -> NewTask {
-    NewTask {
-        id: Some(id.to_owned()),
-        ..NewTask::default()
-    }
+    NewTask { id: Some(id.to_owned()), ..NewTask::default() }
 }
 
 #[tokio::test]
@@ -81,10 +73,7 @@ async fn the_client_works_a_task_through() {
     let claimed = client.claim(&claim).await.unwrap().tasks;
     assert_eq!(claimed[0].id, "a");
     assert_eq!(client.task("a").await.unwrap().worker.as_deref(), Some("w"));
-    assert_eq!(
-        client.task("b").await.unwrap_err().code(),
-        Some("task_not_found")
-    );
+    assert_eq!(client.task("b").await.unwrap_err().code(), Some("task_not_found"));
     assert_eq!(client.cluster().await.unwrap().members.len(), 3);
     assert_eq!(client.node().await.unwrap().node, Number(1));
     server.stop().await;
@@ -94,25 +83,13 @@ async fn the_client_works_a_task_through() {
 #[tokio::test]
 async fn the_client_resends_until_it_is_settled() {
     let server = Server::start(HttpLimits::default()).await;
-    server
-        .door
-        .answer_next(Answer::Written(vec![Outcome::Unknown]));
-    server
-        .door
-        .answer_next(Answer::Unavailable(Unavailable::Stopping));
+    server.door.answer_next(Answer::Written(vec![Outcome::Unknown]));
+    server.door.answer_next(Answer::Unavailable(Unavailable::Stopping));
     server.door.script(Script::Panic);
     let client = server.client();
     let answer = client.enqueue_as("k1", vec![task("a")]).await.unwrap();
     assert_eq!(answer.tasks[0].outcome, OutcomeKind::Created);
-    assert_eq!(
-        client
-            .queue("default")
-            .await
-            .unwrap()
-            .counts
-            .submitted_total,
-        1
-    );
+    assert_eq!(client.queue("default").await.unwrap().counts.submitted_total, 1);
     server.stop().await;
 }
 
@@ -120,14 +97,9 @@ async fn the_client_resends_until_it_is_settled() {
 async fn an_open_end_is_unknown_and_a_closed_door_is_unavailable() {
     let server = Server::start(HttpLimits::default()).await;
     for _ in 0..200 {
-        server
-            .door
-            .answer_next(Answer::Written(vec![Outcome::Unknown]));
+        server.door.answer_next(Answer::Written(vec![Outcome::Unknown]));
     }
-    let options = ClientOptions {
-        timeout: Duration::from_millis(300),
-        ..ClientOptions::default()
-    };
+    let options = ClientOptions { timeout: Duration::from_millis(300), ..ClientOptions::default() };
     let client = Client::with([&server.address], options).unwrap();
     match client.enqueue_as("k1", vec![task("a")]).await.unwrap_err() {
         Error::Unknown { request, .. } => assert_eq!(request, "k1"),
@@ -142,12 +114,7 @@ async fn an_open_end_is_unknown_and_a_closed_door_is_unavailable() {
 async fn the_client_finds_a_node_that_works() {
     let server = Server::start(HttpLimits::default()).await;
     // A port that nobody listens on: bound once, then free again.
-    let dead = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .to_string();
+    let dead = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
     let client = Client::new([&dead, &server.address]).unwrap();
     client.enqueue(vec![task("a")]).await.unwrap();
     server.stop().await;
@@ -156,20 +123,10 @@ async fn the_client_finds_a_node_that_works() {
 // X7
 #[tokio::test]
 async fn broken_clients_harm_nobody() {
-    let limits = HttpLimits {
-        head_timeout: Duration::from_millis(200),
-        ..HttpLimits::default()
-    };
+    let limits = HttpLimits { head_timeout: Duration::from_millis(200), ..HttpLimits::default() };
     let server = Server::start(limits).await;
-    assert_eq!(
-        server.raw(b"GET /v1/tas").await,
-        "",
-        "half a head is closed at its time"
-    );
-    let big = format!(
-        "GET /healthz HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n",
-        "y".repeat(20 << 10)
-    );
+    assert_eq!(server.raw(b"GET /v1/tas").await, "", "half a head is closed at its time");
+    let big = format!("GET /healthz HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "y".repeat(20 << 10));
     let answer = server.raw(big.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
     let answer = server.raw(b"\x16\x03\x01 nonsense\r\n\r\n").await;
@@ -182,16 +139,9 @@ async fn broken_clients_harm_nobody() {
 
 #[tokio::test]
 async fn one_connection_too_many_is_told_so() {
-    let server = Server::start(HttpLimits {
-        connections_max: 1,
-        ..HttpLimits::default()
-    })
-    .await;
+    let server = Server::start(HttpLimits { connections_max: 1, ..HttpLimits::default() }).await;
     let mut first = TcpStream::connect(&server.address).await.unwrap();
-    first
-        .write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
-        .await
-        .unwrap();
+    first.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     let mut byte = [0];
     first.read_exact(&mut byte).await.unwrap();
     assert!(server.raw(b"").await.starts_with("HTTP/1.1 503"));

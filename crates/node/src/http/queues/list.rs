@@ -15,9 +15,7 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
     let seen = read(app, context, Query::Queues(context.namespace.clone())).await?;
     match &seen.view {
         View::Queues(queues) => {
-            let page = QueuePage {
-                queues: queues.iter().map(show_queue).collect(),
-            };
+            let page = QueuePage { queues: queues.iter().map(show_queue).collect() };
             show_view(context, &seen, &page)
         }
         _ => Err(mismatch("list queues")),

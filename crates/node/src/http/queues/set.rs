@@ -43,17 +43,8 @@ pub(in crate::http) async fn pause<D: Door>(
 }
 
 fn key<D: Door>(app: &App<D>, context: &Context) -> (RequestId, RequestKey) {
-    let request = context
-        .key
-        .clone()
-        .unwrap_or_else(|| app.door.fresh_request_id());
-    (
-        request.clone(),
-        RequestKey {
-            id: request,
-            item: 0,
-        },
-    )
+    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
+    (request.clone(), RequestKey { id: request, item: 0 })
 }
 
 async fn store<D: Door>(
@@ -66,14 +57,7 @@ async fn store<D: Door>(
         return Err(mismatch("set queue"));
     };
     let (queue, name) = (set.queue.clone(), set.queue.to_string());
-    let written = write(
-        app,
-        context,
-        vec![order],
-        vec![name],
-        Some(request.as_str()),
-    )
-    .await?;
+    let written = write(app, context, vec![order], vec![name], Some(request.as_str())).await?;
     let (_, positions) = written.only()?;
     // Answered once every shard works by the new settings. If the caller's time is over first, 202 says that they are
     // stored and on their way.
@@ -83,20 +67,12 @@ async fn store<D: Door>(
         let query = Query::Queue(context.namespace.clone(), queue.clone());
         let read = Request::Read(query, Consistency::Linearizable);
         let answer = call(app, context, read, Routing::Forward).await?;
-        let Answer::View {
-            view: View::Queue(Some(queue)),
-            ..
-        } = answer
-        else {
+        let Answer::View { view: View::Queue(Some(queue)), .. } = answer else {
             return Err(mismatch("set queue"));
         };
         let late = Instant::now() >= until;
         if queue.settled || late {
-            let status = if queue.settled {
-                StatusCode::OK
-            } else {
-                StatusCode::ACCEPTED
-            };
+            let status = if queue.settled { StatusCode::OK } else { StatusCode::ACCEPTED };
             let mut response = json(status, &show_queue(&queue))?;
             add_positions(&mut response, &positions);
             return Ok(response);

@@ -30,20 +30,15 @@ where
             return Err(problems::bad_media_type());
         }
     }
-    let length = parts
-        .headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse().ok());
+    let length =
+        parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     // Refused by its own word, before a byte is read.
     let expected: usize = length.unwrap_or(bytes_max);
     if expected > bytes_max {
         return Err(problems::body_too_large(bytes_max));
     }
     let units = expected.div_ceil(BODY_UNIT_BYTES) as u32;
-    let permit = app
-        .bodies
-        .try_acquire_many(units)
-        .map_err(|_| problems::door_full("bodies"))?;
+    let permit = app.bodies.try_acquire_many(units).map_err(|_| problems::door_full("bodies"))?;
     let collected = Limited::new(Box::pin(body), bytes_max).collect();
     match tokio::time::timeout(app.limits.body_timeout, collected).await {
         Ok(Ok(whole)) => Ok((whole.to_bytes(), permit)),
@@ -102,15 +97,8 @@ mod tests {
     // X7
     #[test]
     fn deep_json_is_refused_before_it_is_read() {
-        let deep = format!(
-            "{{\"payload\": {}{}}}",
-            "[".repeat(100_000),
-            "]".repeat(100_000)
-        );
-        assert_eq!(
-            read_json::<NewTask>(deep.as_bytes()).unwrap_err().code,
-            "json_too_deep"
-        );
+        let deep = format!("{{\"payload\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(read_json::<NewTask>(deep.as_bytes()).unwrap_err().code, "json_too_deep");
     }
 
     #[test]

@@ -46,10 +46,7 @@ impl Context {
             .ok_or_else(|| bad_parameter("query", "the query has a broken escape"))?;
         for (position, (name, _)) in query.iter().enumerate() {
             if !route.query.iter().any(|known| known.name == name) {
-                return Err(bad_parameter(
-                    name,
-                    format!("unknown query parameter {name:?}"),
-                ));
+                return Err(bad_parameter(name, format!("unknown query parameter {name:?}")));
             }
             if query[..position].iter().any(|(earlier, _)| earlier == name) {
                 return Err(bad_parameter(name, "given twice"));
@@ -96,10 +93,7 @@ impl Context {
     ) -> Result<Option<T>, Problem> {
         match self.query(name) {
             None => Ok(None),
-            Some(text) => text
-                .parse()
-                .map(Some)
-                .map_err(|_| bad_parameter(name, rule)),
+            Some(text) => text.parse().map(Some).map_err(|_| bad_parameter(name, rule)),
         }
     }
 
@@ -131,10 +125,7 @@ impl Context {
                 self.timeout = Duration::from_millis(ms);
                 Ok(())
             }
-            _ => Err(bad_parameter(
-                TIMEOUT_HEADER,
-                format!("must be 1 to {max_ms}"),
-            )),
+            _ => Err(bad_parameter(TIMEOUT_HEADER, format!("must be 1 to {max_ms}"))),
         }
     }
 
@@ -143,19 +134,13 @@ impl Context {
             None | Some("linearizable") => Consistency::Linearizable,
             Some("stale") => Consistency::Stale,
             Some(_) => {
-                return Err(bad_parameter(
-                    "consistency",
-                    "must be linearizable or stale",
-                ));
+                return Err(bad_parameter("consistency", "must be linearizable or stale"));
             }
         };
         self.consistency = match self.query("min_lsn") {
             None => level,
             Some(_) if self.query("consistency").is_some() => {
-                return Err(bad_parameter(
-                    "min_lsn",
-                    "give min_lsn or consistency, not both",
-                ));
+                return Err(bad_parameter("min_lsn", "give min_lsn or consistency, not both"));
             }
             Some(text) => Consistency::AtLeast(
                 parse_positions(text)
@@ -175,8 +160,5 @@ fn header<'a>(parts: &'a Parts, name: &'static str) -> Result<Option<&'a str>, P
     if values.next().is_some() && name != "accept" {
         return Err(bad_parameter(name, "given twice"));
     }
-    value
-        .to_str()
-        .map(Some)
-        .map_err(|_| bad_parameter(name, "is not plain text"))
+    value.to_str().map(Some).map_err(|_| bad_parameter(name, "is not plain text"))
 }

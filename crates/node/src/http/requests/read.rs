@@ -26,11 +26,7 @@ pub(in crate::http) async fn read<D: Door>(
 ) -> Result<Seen, Stop> {
     let request = Request::Read(query, context.consistency.clone());
     match call(app, context, request, context.routing).await? {
-        Answer::View { view, lsns, age_ms } => Ok(Seen {
-            view,
-            positions: lsns,
-            age_ms,
-        }),
+        Answer::View { view, lsns, age_ms } => Ok(Seen { view, positions: lsns, age_ms }),
         _ => Err(mismatch("read")),
     }
 }

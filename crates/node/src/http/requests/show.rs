@@ -17,9 +17,7 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
     let name = &context.names[0];
     let id =
         parse_name("id", name, RequestId::parse).map_err(|error| problems::bad_field(&error))?;
-    let item: u32 = context
-        .query_as("item", "must be a number from 0")?
-        .unwrap_or(0);
+    let item: u32 = context.query_as("item", "must be a number from 0")?.unwrap_or(0);
     let query = Query::Request(context.namespace.clone(), id, item);
     let seen = read(app, context, query).await?;
     let View::Request(recorded) = &seen.view else {
@@ -36,19 +34,14 @@ fn describe(name: &str, item: u32, recorded: Option<&RecordedRequest>) -> Reques
         Some(Outcome::Enqueued { created: false }) => (Some(OutcomeKind::Existing), None),
         Some(Outcome::Cancelled) => (Some(OutcomeKind::Cancelled), None),
         Some(Outcome::QueueSet { .. }) => (Some(OutcomeKind::Stored), None),
-        Some(Outcome::Refused { code }) => (
-            Some(OutcomeKind::Refused),
-            Some(Box::new(problems::refusal(*code))),
-        ),
+        Some(Outcome::Refused { code }) => {
+            (Some(OutcomeKind::Refused), Some(Box::new(problems::refusal(*code))))
+        }
     };
     RequestInfo {
         request: name.to_owned(),
         item,
-        status: if recorded.is_some() {
-            RequestStatus::Committed
-        } else {
-            RequestStatus::NotYet
-        },
+        status: if recorded.is_some() { RequestStatus::Committed } else { RequestStatus::NotYet },
         outcome,
         applied_ms: recorded.map(|recorded| recorded.time_ms),
         problem,

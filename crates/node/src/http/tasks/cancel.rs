@@ -16,14 +16,8 @@ pub(in crate::http) async fn cancel<D: Door>(
     context: &Context,
 ) -> Result<Reply, Stop> {
     let id = context.names[0].clone();
-    let request = context
-        .key
-        .clone()
-        .unwrap_or_else(|| app.door.fresh_request_id());
-    let key = RequestKey {
-        id: request.clone(),
-        item: 0,
-    };
+    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
+    let key = RequestKey { id: request.clone(), item: 0 };
     let order =
         cancel_order(&context.namespace, key, &id).map_err(|error| problems::bad_field(&error))?;
     let written = write(app, context, vec![order], vec![id], Some(request.as_str())).await?;

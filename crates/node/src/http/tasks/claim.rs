@@ -33,18 +33,12 @@ pub(in crate::http) async fn claim<D: Door>(
         queues,
         count_max: request.count_max,
         wait_ms: request.wait_ms.min(wait_ms_max),
-        request: context
-            .key
-            .clone()
-            .unwrap_or_else(|| app.door.fresh_request_id()),
+        request: context.key.clone().unwrap_or_else(|| app.door.fresh_request_id()),
     };
     match call(app, context, Request::Claim(claim), context.routing).await? {
-        Answer::Claimed(grants) => json(
-            StatusCode::OK,
-            &ClaimAnswer {
-                tasks: grants.iter().map(show_grant).collect(),
-            },
-        ),
+        Answer::Claimed(grants) => {
+            json(StatusCode::OK, &ClaimAnswer { tasks: grants.iter().map(show_grant).collect() })
+        }
         _ => Err(mismatch("claim")),
     }
 }

@@ -36,22 +36,12 @@ pub(in crate::http) async fn enqueue<D: Door>(
         read_json::<EnqueueBatch>(body)?.tasks
     };
     check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let request = context
-        .key
-        .clone()
-        .unwrap_or_else(|| app.door.fresh_request_id());
+    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
     let (mut orders, mut ids) = (Vec::new(), Vec::new());
     for (position, task) in tasks.iter().enumerate() {
-        let key = RequestKey {
-            id: request.clone(),
-            item: position as u32,
-        };
+        let key = RequestKey { id: request.clone(), item: position as u32 };
         let order = enqueue_order(&context.namespace, key, task).map_err(|error| {
-            let error = if single {
-                error
-            } else {
-                error.inside(&format!("tasks[{position}]"))
-            };
+            let error = if single { error } else { error.inside(&format!("tasks[{position}]")) };
             problems::bad_field(&error)
         })?;
         if let Command::Enqueue(enqueue) = &order.command {
@@ -63,22 +53,11 @@ pub(in crate::http) async fn enqueue<D: Door>(
     let (status, items, positions) = if single {
         let (item, positions) = written.only()?;
         let created = item.outcome == OutcomeKind::Created;
-        (
-            if created {
-                StatusCode::CREATED
-            } else {
-                StatusCode::OK
-            },
-            vec![item],
-            positions,
-        )
+        (if created { StatusCode::CREATED } else { StatusCode::OK }, vec![item], positions)
     } else {
         (StatusCode::OK, written.items, written.positions)
     };
-    let document = EnqueueAnswer {
-        request: request.to_string(),
-        tasks: items,
-    };
+    let document = EnqueueAnswer { request: request.to_string(), tasks: items };
     let mut response = json(status, &document)?;
     add_positions(&mut response, &positions);
     Ok(response)

@@ -14,18 +14,12 @@ use crate::http::request::Context;
 use crate::http::requests::{read, show_view};
 
 pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
-    let queue = context
-        .query("queue")
-        .map(|queue| parse_name("queue", queue, QueueName::parse));
-    let queue = queue
-        .transpose()
-        .map_err(|error| problems::bad_field(&error))?;
+    let queue = context.query("queue").map(|queue| parse_name("queue", queue, QueueName::parse));
+    let queue = queue.transpose().map_err(|error| problems::bad_field(&error))?;
     let rule = "must be one of scheduled, ready, claimed, done, dead, cancelled";
     let state: Option<TaskStateName> = context.query_as("state", rule)?;
     let rule = format!("must be 1 to {}", app.limits.page_max);
-    let limit: usize = context
-        .query_as("limit", &rule)?
-        .unwrap_or(app.limits.page_default);
+    let limit: usize = context.query_as("limit", &rule)?.unwrap_or(app.limits.page_default);
     if !(1..=app.limits.page_max).contains(&limit) {
         return Err(problems::bad_parameter("limit", rule).into());
     }
@@ -35,16 +29,7 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
         queue,
         state: state.map(task_state),
     };
-    let seen = read(
-        app,
-        context,
-        Query::Tasks {
-            filter,
-            after,
-            limit,
-        },
-    )
-    .await?;
+    let seen = read(app, context, Query::Tasks { filter, after, limit }).await?;
     let View::Tasks { tasks, next } = &seen.view else {
         return Err(mismatch("list tasks"));
     };

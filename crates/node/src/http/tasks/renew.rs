@@ -29,11 +29,7 @@ pub(in crate::http) async fn renew<D: Door>(
             .map_err(|error| problems::bad_field(&error.inside(&format!("tasks[{position}]"))))?;
         claims.push((id, Fence(item.fence.0)));
     }
-    let renewal = Renewal {
-        namespace: context.namespace.clone(),
-        worker,
-        claims,
-    };
+    let renewal = Renewal { namespace: context.namespace.clone(), worker, claims };
     let answer = call(app, context, Request::Renew(renewal), context.routing).await?;
     let Answer::Renewed(outcomes) = answer else {
         return Err(mismatch("renew"));
@@ -42,9 +38,7 @@ pub(in crate::http) async fn renew<D: Door>(
         return Err(mismatch("renew"));
     }
     let items = request.tasks.into_iter().zip(outcomes);
-    let tasks = items
-        .map(|(item, outcome)| show_renewal(item.id, &outcome))
-        .collect();
+    let tasks = items.map(|(item, outcome)| show_renewal(item.id, &outcome)).collect();
     json(StatusCode::OK, &OutcomeList { tasks })
 }
 
@@ -58,12 +52,5 @@ fn show_renewal(id: String, outcome: &RenewOutcome) -> ItemOutcome {
         RenewOutcome::Unknown => (OutcomeKind::Unknown, None, Some(problems::unknown(None))),
     };
     let problem = problem.map(Box::new);
-    ItemOutcome {
-        id,
-        outcome,
-        lsn: None,
-        ttl_ms,
-        retry_at_ms: None,
-        problem,
-    }
+    ItemOutcome { id, outcome, lsn: None, ttl_ms, retry_at_ms: None, problem }
 }

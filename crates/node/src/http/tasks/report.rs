@@ -20,9 +20,8 @@ pub(in crate::http) async fn complete<D: Door>(
     let request: CompleteRequest = read_json(body)?;
     check_count("tasks", request.tasks.len(), app.limits.items_max)?;
     let worker = read_worker(&request.worker)?;
-    let orders = gather(request.tasks.iter(), |item| {
-        complete_order(&context.namespace, &worker, item)
-    })?;
+    let orders =
+        gather(request.tasks.iter(), |item| complete_order(&context.namespace, &worker, item))?;
     let ids = request.tasks.into_iter().map(|item| item.id).collect();
     report(app, context, orders, ids).await
 }
@@ -54,9 +53,7 @@ fn gather<'a, T: 'a>(
     let ordered = items.enumerate().map(|(position, item)| {
         order(item).map_err(|error| error.inside(&format!("tasks[{position}]")))
     });
-    ordered
-        .collect::<Result<_, _>>()
-        .map_err(|error| problems::bad_field(&error).into())
+    ordered.collect::<Result<_, _>>().map_err(|error| problems::bad_field(&error).into())
 }
 
 async fn report<D: Door>(
@@ -67,12 +64,7 @@ async fn report<D: Door>(
 ) -> Result<Reply, Stop> {
     // No key to ask about: the order itself may be repeated at any time.
     let written = write(app, context, orders, ids, None).await?;
-    let mut response = json(
-        StatusCode::OK,
-        &OutcomeList {
-            tasks: written.items,
-        },
-    )?;
+    let mut response = json(StatusCode::OK, &OutcomeList { tasks: written.items })?;
     add_positions(&mut response, &written.positions);
     Ok(response)
 }

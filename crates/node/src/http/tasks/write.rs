@@ -35,9 +35,7 @@ pub(in crate::http) async fn write<D: Door>(
     if outcomes.len() != asked {
         return Err(mismatch("write"));
     }
-    let decided = outcomes
-        .iter()
-        .any(|outcome| matches!(outcome, Outcome::Reply { .. }));
+    let decided = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Reply { .. }));
     if !decided {
         return Err(undecided(&outcomes, request));
     }
@@ -58,9 +56,7 @@ fn undecided(outcomes: &[Outcome], request: Option<&str>) -> Stop {
         Outcome::Unavailable(reason) => Some(reason),
         _ => None,
     });
-    let open = outcomes
-        .iter()
-        .any(|outcome| matches!(outcome, Outcome::Unknown));
+    let open = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown));
     match unavailable {
         Some(reason) if !open => problems::unavailable(reason).into(),
         _ => problems::unknown(request).into(),
@@ -102,15 +98,11 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         StateReply::Enqueued { created: true, .. } => (OutcomeKind::Created, None, None),
         StateReply::Enqueued { created: false, .. } => (OutcomeKind::Existing, None, None),
         StateReply::Completed => (OutcomeKind::Completed, None, None),
-        StateReply::Failed {
-            next: FailNext::Ready,
-        } => (OutcomeKind::Retrying, None, None),
-        StateReply::Failed {
-            next: FailNext::Scheduled { at_ms },
-        } => (OutcomeKind::Retrying, Some(*at_ms), None),
-        StateReply::Failed {
-            next: FailNext::Dead,
-        } => (OutcomeKind::Dead, None, None),
+        StateReply::Failed { next: FailNext::Ready } => (OutcomeKind::Retrying, None, None),
+        StateReply::Failed { next: FailNext::Scheduled { at_ms } } => {
+            (OutcomeKind::Retrying, Some(*at_ms), None)
+        }
+        StateReply::Failed { next: FailNext::Dead } => (OutcomeKind::Dead, None, None),
         StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
         StateReply::QueueSet { .. } => (OutcomeKind::Stored, None, None),
         // No route sends these orders; should one come back, it is a defect and says so.
@@ -129,11 +121,7 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
 pub(in crate::http) fn show_refusal(
     code: RefusalCode,
 ) -> (OutcomeKind, Option<u64>, Option<ikada_api::Problem>) {
-    let kind = if code.is_transient() {
-        OutcomeKind::Unavailable
-    } else {
-        OutcomeKind::Refused
-    };
+    let kind = if code.is_transient() { OutcomeKind::Unavailable } else { OutcomeKind::Refused };
     (kind, None, Some(problems::refusal(code)))
 }
 
