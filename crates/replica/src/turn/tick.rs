@@ -3,6 +3,7 @@
 use ikada_consensus::NodeId;
 use ikada_state::{Command, Expire, Order};
 
+use crate::clock::CLOCK_ALARM_MS;
 use crate::leg::{Leg, Owner};
 use crate::output::Now;
 use crate::peer::Ask;
@@ -11,6 +12,8 @@ use crate::seat::Asker;
 
 /// How often a node under repair asks for an entry.
 const NUDGE_MS: u64 = 1_000;
+/// How often the wall clock is compared with the other voters'.
+const CLOCK_WATCH_MS: u64 = 30_000;
 
 impl Replica {
     pub(crate) fn tick(&mut self, now: Now) {
@@ -23,6 +26,7 @@ impl Replica {
         self.deliver_outboxes(now);
         self.tend_transfers(now);
         self.nudge_repairs(now);
+        self.watch_clock(now);
         if self.stopping_since_ms.is_some() {
             self.hand_over();
         }
@@ -87,6 +91,17 @@ impl Replica {
                 Leg::new(shard, Owner::Nobody, Ask::Write(Vec::new()), now.mono_ms + NUDGE_MS);
             self.open_leg(leg, now);
         }
+    }
+
+    /// Says now and then that our clock is far off; time in the log is safe either way (F-18).
+    fn watch_clock(&mut self, now: Now) {
+        if self.clock_watched_ms + CLOCK_WATCH_MS > now.mono_ms {
+            return;
+        }
+        self.clock_watched_ms = now.mono_ms;
+        let (median_ms, _) = self.median_wall_ms(0, now);
+        let offset_ms = now.wall_ms as i64 - median_ms as i64;
+        self.outputs.clock_alarm = (offset_ms.abs() > CLOCK_ALARM_MS).then_some(offset_ms);
     }
 
     /// A connection broke. If the peer's process is gone its leadership is forgotten at once.
