@@ -89,7 +89,7 @@ pub enum RunError {
     /// The log is gone although the node has worked before.
     #[error(
         "the write-ahead log of node {node} is gone (folder `wal` in the data folder): with it went its votes, so it may \
-         not come back under this id; start it with an empty data folder and a new --node-id"
+         not come back: restore the whole data folder from a copy taken while it was stopped"
     )]
     LogGone {
         /// This node.

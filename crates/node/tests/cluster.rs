@@ -176,7 +176,7 @@ async fn a_wiped_node_is_refused_under_its_old_id() {
     std::fs::remove_dir_all(folder.path().join("n3")).expect("wiped");
     let config = resolve(vec![raw(folder.path(), 3, &ports)]).expect("valid");
     let error = run(config, std::future::pending(), |_| ()).await.expect_err("refused").to_string();
-    assert!(error.contains("wiped") && error.contains("new --node-id"), "{error}");
+    assert!(error.contains("wiped") && error.contains("may not come back"), "{error}");
     assert!(write(&servers[0].handle, "after").await, "two of three go on");
     // A node that lost its log but not its papers would have forgotten its votes.
     stop(servers.remove(1)).await;

@@ -67,6 +67,8 @@ pub struct Outputs {
     pub snapshots: Vec<SnapshotWork>,
     /// Log prefixes that a durable snapshot covers.
     pub purges: Vec<(ShardId, Start)>,
+    /// Our wall clock is this far from the voters' median: the operator should know.
+    pub clock_alarm: Option<i64>,
     /// This process must stop now and say why.
     pub halt: Option<Halt>,
     /// Graceful stop: no shard is led here any more (or none could be handed over in time).
@@ -225,7 +227,7 @@ pub enum Halt {
     },
     /// A peer says that this node's id belongs to another disk.
     #[error(
-        "node {node} was wiped or replaced: the cluster knows it with another disk; remove it and join again under a new id"
+        "node {node} was wiped or replaced: the cluster knows it with another disk, and its votes went with that one"
     )]
     Wiped {
         /// Our id.

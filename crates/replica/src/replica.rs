@@ -53,6 +53,7 @@ pub struct Replica {
     pub(crate) stopping_since_ms: Option<u64>,
     pub(crate) applied_orders: u64,
     pub(crate) proposed_entries: u64,
+    pub(crate) clock_watched_ms: u64,
     /// The wall clock of this turn, for frame headers.
     pub(crate) wall_ms: u64,
 }
@@ -93,6 +94,7 @@ impl Replica {
             stopping_since_ms: None,
             applied_orders: 0,
             proposed_entries: 0,
+            clock_watched_ms: now.mono_ms,
             wall_ms: now.wall_ms,
         })
     }

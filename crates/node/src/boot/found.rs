@@ -1,5 +1,6 @@
 //! Founding a cluster over the network: asks around until every expected node has promised one plan.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use ikada_replica::founding::{
 };
 use ikada_store::RealDisk;
 use tokio::sync::mpsc;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::papers::{Papers, PapersError};
 use crate::config::{Config, FOUNDING_ASK_MS};
@@ -49,6 +50,7 @@ pub async fn found(
     let asker = FoundingAsker::new(answers);
     let mut pulse = tokio::time::interval(Duration::from_millis(FOUNDING_ASK_MS));
     let mut told = 0;
+    let mut refused = BTreeMap::new();
     loop {
         let outputs = tokio::select! {
             _ = pulse.tick() => lock(&founding).tick(),
@@ -71,6 +73,11 @@ pub async fn found(
                     papers.store(disk)?;
                     return Ok(plan);
                 }
+            }
+        }
+        for (node, why) in lock(&founding).refusals() {
+            if refused.insert(*node, why.clone()).as_ref() != Some(why) {
+                warn!(node, %why, "another node refuses to found this cluster");
             }
         }
         let known = lock(&founding).known().count();

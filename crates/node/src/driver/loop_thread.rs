@@ -9,7 +9,7 @@ use ikada_replica::call::{Answer, Call};
 use ikada_replica::{Halt, Input, Now, Outputs, Replica, SnapshotWork, reason_text};
 use ikada_store::{Log, RealDisk, Snapshots};
 use tokio::sync::{oneshot, watch};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::log_thread::{self, LogWork};
 use super::message::{DriverMessage, DriverSender};
@@ -204,7 +204,15 @@ impl Loop {
             }
         }
         for work in outputs.snapshots {
-            let _ = self.snapshots.send(work);
+            if self.snapshots.send(work).is_err() {
+                return false;
+            }
+        }
+        if let Some(offset_ms) = outputs.clock_alarm {
+            warn!(
+                offset_ms,
+                "this node's clock is far from the other voters'; check its time service"
+            );
         }
         for change in &outputs.roles {
             info!(

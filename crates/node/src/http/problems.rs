@@ -66,7 +66,7 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
 /// A refusal of an administrative order.
 pub(super) fn admin_refusal(code: &str, detail: &str) -> Problem {
     let status = match code {
-        "unknown_shard" | "unknown_node" => 404,
+        "shard_not_found" | "node_not_found" => 404,
         _ => 409,
     };
     Problem::new(status, code.to_owned(), "refused", detail)

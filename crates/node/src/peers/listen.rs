@@ -131,7 +131,7 @@ impl Port {
         match links.members.get(&hello.node) {
             None => Err(format!("node {} is not a member", hello.node)),
             Some(incarnation) if *incarnation != hello.incarnation => Err(format!(
-                "node {} is known with another disk: it was wiped or replaced and needs a new id",
+                "node {} is known with another disk: it was wiped or replaced",
                 hello.node
             )),
             Some(_) => Ok(links),

@@ -26,7 +26,7 @@ pub enum FoundingError {
     /// The cluster knows our id with another disk (F-17).
     #[error(
         "node {node} was wiped: cluster {cluster:016x} knows this id with another disk; \
-         start it under a new --node-id and remove the old one from the cluster"
+         its votes are gone with it, so it may not come back: restore its data folder, or found a new cluster"
     )]
     Wiped {
         /// Our id.

@@ -118,7 +118,7 @@ const CASES: &[Case] = &[
     ("PUT", "/v1/queues/a%20b", "{}", 400, "bad_name", Some("queue")),
     ("GET", "/v1/cluster/events?after=x", "", 400, "bad_parameter", Some("after")),
     ("POST", "/v1/cluster/transfer", "{\"to\": true}", 400, "bad_json", None),
-    ("POST", "/v1/cluster/transfer", "{\"to\": \"9\", \"shard\": 0}", 404, "unknown_node", None),
+    ("POST", "/v1/cluster/transfer", "{\"to\": \"9\", \"shard\": 0}", 404, "node_not_found", None),
 ];
 
 #[tokio::test]

@@ -89,7 +89,7 @@ async fn transfer_of_one_shard_or_all() {
     assert_eq!(bench.post("/v1/cluster/transfer", "").await.json()["shards"][0]["accepted"], true);
     let refused = bench.post("/v1/cluster/transfer", r#"{"to": 9}"#).await;
     assert_eq!(refused.status, 200, "all shards: each has its own outcome");
-    assert_eq!(refused.json()["shards"][0]["problem"]["code"], "unknown_node");
+    assert_eq!(refused.json()["shards"][0]["problem"]["code"], "node_not_found");
 }
 
 // TQ-23

@@ -218,7 +218,7 @@ impl Door for FakeDoor {
             Request::Renew(renewal) => world.renew(&renewal),
             Request::Read(query, _) => world.read(&query),
             Request::Transfer { to: Some(9), .. } => Answer::Refused {
-                code: "unknown_node".into(),
+                code: "node_not_found".into(),
                 detail: "node 9 is not a voter".into(),
             },
             Request::Transfer { .. } | Request::Change { .. } => Answer::Accepted,
