@@ -17,7 +17,7 @@ mod url;
 mod work;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -64,6 +64,8 @@ struct Inner {
     current: AtomicUsize,
     options: ClientOptions,
     http: HyperClient,
+    /// Requests sent so far, resends included.
+    tries: Arc<AtomicU64>,
 }
 
 impl Client {
@@ -96,7 +98,8 @@ impl Client {
             .pool_timer(hyper_util::rt::TokioTimer::new())
             .build(connector);
         let current = AtomicUsize::new(0);
-        Ok(Client { inner: Arc::new(Inner { urls, current, options, http }) })
+        let tries = Arc::default();
+        Ok(Client { inner: Arc::new(Inner { urls, current, options, http, tries }) })
     }
 
     /// The same connections with another time limit per operation.
@@ -106,8 +109,15 @@ impl Client {
             current: AtomicUsize::new(self.inner.current.load(Ordering::Relaxed)),
             options: ClientOptions { timeout, ..self.inner.options.clone() },
             http: self.inner.http.clone(),
+            tries: self.inner.tries.clone(),
         };
         Client { inner: Arc::new(inner) }
+    }
+
+    /// How many requests this client and its clones have tried to send, resends included: beyond the number of calls,
+    /// it is what a failing node cost.
+    pub fn tries(&self) -> u64 {
+        self.inner.tries.load(Ordering::Relaxed)
     }
 
     /// The nodes this client knows.

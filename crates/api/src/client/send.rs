@@ -82,6 +82,7 @@ impl Client {
         let mut failures = 0usize;
         loop {
             let node = self.inner.current.load(Ordering::Relaxed) % self.inner.urls.len();
+            self.inner.tries.fetch_add(1, Ordering::Relaxed);
             let (outcome, answer) = self.try_once(ask, node, deadline).await;
             let (after, detail) = match (decide(outcome), answer) {
                 (Next::Accept, Some(answer)) => return Ok(answer),
