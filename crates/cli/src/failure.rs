@@ -36,25 +36,17 @@ pub(crate) enum Failure {
 impl Failure {
     /// A failure without advice.
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
-        Failure::Failed {
-            message: message.into(),
-            next: None,
-        }
+        Failure::Failed { message: message.into(), next: None }
     }
 
     /// A failure with advice.
     pub(crate) fn failed_next(message: impl Into<String>, next: impl Into<String>) -> Failure {
-        Failure::Failed {
-            message: message.into(),
-            next: Some(next.into()),
-        }
+        Failure::Failed { message: message.into(), next: Some(next.into()) }
     }
 
     /// Wrong usage.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
-        Failure::Usage {
-            message: message.into(),
-        }
+        Failure::Usage { message: message.into() }
     }
 
     /// What to do next.

@@ -4,9 +4,11 @@
 //! 2 wrong usage, 3 unavailable (try again), 4 refused (trying again does not help).
 
 mod args;
+mod bench;
 mod commands;
 mod demo;
 mod failure;
+mod local;
 mod render;
 
 use std::process::ExitCode;
@@ -16,6 +18,10 @@ use clap::Parser;
 use args::{Cli, Command};
 use failure::Failure;
 use render::Screen;
+
+/// Applying commands allocates much and small; this allocator does that faster than the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -47,6 +53,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         match cli.command {
             Command::Server(server) => commands::server(server).await,
             Command::Demo(demo) => demo::run(&demo).await,
+            Command::Bench(command) => bench::run(&command, &mut screen).await,
             Command::Cluster(command) => commands::cluster(&cli.shared, command, &mut screen).await,
             Command::Task(command) => commands::task(&cli.shared, command, &mut screen).await,
             Command::Queue(command) => commands::queue(&cli.shared, command, &mut screen).await,

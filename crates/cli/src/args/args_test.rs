@@ -15,18 +15,11 @@ fn the_definition_is_sound_and_every_command_shows_examples() {
     cli.clone().debug_assert();
     let mut waiting = vec![cli];
     while let Some(command) = waiting.pop() {
-        let groups: Vec<clap::Command> = command
-            .get_subcommands()
-            .filter(|sub| sub.get_name() != "help")
-            .cloned()
-            .collect();
+        let groups: Vec<clap::Command> =
+            command.get_subcommands().filter(|sub| sub.get_name() != "help").cloned().collect();
         let is_group = command.has_subcommands() && command.get_name() != "ikada";
         let help = command.clone().render_long_help().to_string();
-        assert!(
-            is_group || help.contains("Examples:"),
-            "{} has no examples",
-            command.get_name()
-        );
+        assert!(is_group || help.contains("Examples:"), "{} has no examples", command.get_name());
         waiting.extend(groups);
     }
 }
@@ -34,23 +27,13 @@ fn the_definition_is_sound_and_every_command_shows_examples() {
 #[test]
 fn server_flags_become_settings() {
     let line = "ikada server --data d --expect 3 --peer a:1 --peer b:2 --shards 8 --node-id 7 --priority -1";
-    let Command::Server(server) = parse(line).unwrap().command else {
-        panic!()
-    };
+    let Command::Server(server) = parse(line).unwrap().command else { panic!() };
     let raw = server.raw();
-    assert_eq!(
-        (raw.expect, raw.shards, raw.node_id),
-        (Some(3), Some(8), Some(7))
-    );
+    assert_eq!((raw.expect, raw.shards, raw.node_id), (Some(3), Some(8), Some(7)));
     assert_eq!(raw.peer, Some(vec!["a:1".to_owned(), "b:2".to_owned()]));
-    assert_eq!(
-        (raw.priority, raw.insecure_listen_anywhere),
-        (Some(-1), None)
-    );
+    assert_eq!((raw.priority, raw.insecure_listen_anywhere), (Some(-1), None));
     // What is not said stays open, for the environment and the file to say.
-    let Command::Server(server) = parse("ikada server").unwrap().command else {
-        panic!()
-    };
+    let Command::Server(server) = parse("ikada server").unwrap().command else { panic!() };
     assert_eq!(server.raw(), ikada_node::config::RawConfig::default());
 }
 
@@ -91,9 +74,8 @@ fn a_bad_url_is_wrong_usage() {
 
 #[test]
 fn setting_nothing_is_noticed() {
-    let Command::Queue(QueueCommand::Set(set)) = parse("ikada queue set q --expected-version 3")
-        .unwrap()
-        .command
+    let Command::Queue(QueueCommand::Set(set)) =
+        parse("ikada queue set q --expected-version 3").unwrap().command
     else {
         panic!()
     };

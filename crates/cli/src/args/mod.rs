@@ -1,5 +1,6 @@
 //! The command line as typed. Nothing here decides; commands turn it into calls.
 
+mod bench;
 mod cluster;
 mod demo;
 mod queue;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use ikada_api::Client;
 use ikada_api::client::ClientOptions;
 
+pub(crate) use bench::{BenchCommand, FailoverArgs, StartupArgs};
 pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use queue::QueueCommand;
@@ -89,6 +91,9 @@ pub(crate) enum Command {
     Server(ServerArgs),
     /// Show it work: three nodes, thousands of tasks, a killed leader, nothing lost.
     Demo(DemoArgs),
+    /// Measure a cluster on this machine: cold starts, killed leaders.
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Look at the cluster, or move leadership.
     #[command(subcommand)]
     Cluster(ClusterCommand),

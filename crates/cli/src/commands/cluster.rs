@@ -52,20 +52,11 @@ async fn move_leaders(
     args: &TransferArgs,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    let wish = TransferRequest {
-        shard: args.shard,
-        to: args.to.map(Number),
-    };
+    let wish = TransferRequest { shard: args.shard, to: args.to.map(Number) };
     let result = client.transfer(&wish).await?;
     screen.show(&result)?;
-    match result
-        .shards
-        .iter()
-        .find_map(|shard| shard.problem.as_ref())
-    {
-        Some(problem) => Err(Failure::Refused {
-            message: problem.to_string(),
-        }),
+    match result.shards.iter().find_map(|shard| shard.problem.as_ref()) {
+        Some(problem) => Err(Failure::Refused { message: problem.to_string() }),
         None => Ok(()),
     }
 }

@@ -16,9 +16,8 @@ const FILE_DEFAULT: &str = "ikada.toml";
 
 pub(crate) async fn server(args: ServerArgs) -> Result<(), Failure> {
     start_logging();
-    let config = resolve(sources(&args)?).map_err(|problems| Failure::Usage {
-        message: problems.to_string(),
-    })?;
+    let config = resolve(sources(&args)?)
+        .map_err(|problems| Failure::Usage { message: problems.to_string() })?;
     let stop = stop_signal(args.until_stdin_closes)?;
     let run = ikada_node::run(config, stop, |started| {
         let info = started.handle.info();
@@ -29,8 +28,7 @@ pub(crate) async fn server(args: ServerArgs) -> Result<(), Failure> {
             info.peer_addr
         );
     });
-    run.await
-        .map_err(|error| Failure::failed(error.to_string()))
+    run.await.map_err(|error| Failure::failed(error.to_string()))
 }
 
 /// Log lines go to standard error; `IKADA_LOG` chooses which.
@@ -65,10 +63,7 @@ fn sources(args: &ServerArgs) -> Result<Vec<RawConfig>, Failure> {
     if problems.is_empty() {
         return Ok(sources);
     }
-    Err(Failure::usage(format!(
-        "the settings cannot be read:\n  - {}",
-        problems.join("\n  - ")
-    )))
+    Err(Failure::usage(format!("the settings cannot be read:\n  - {}", problems.join("\n  - "))))
 }
 
 /// The settings file; one that was named must exist.
@@ -79,9 +74,7 @@ fn read_file(named: Option<&Path>) -> Result<Option<RawConfig>, String> {
     }
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-    RawConfig::from_toml(&text)
-        .map(Some)
-        .map_err(|error| format!("{shown}: {error}"))
+    RawConfig::from_toml(&text).map(Some).map_err(|error| format!("{shown}: {error}"))
 }
 
 /// Done when the process is asked to stop.

@@ -35,11 +35,7 @@ pub(crate) async fn task(
 }
 
 fn freshness(stale: bool) -> Consistency {
-    if stale {
-        Consistency::Stale
-    } else {
-        Consistency::Linearizable
-    }
+    if stale { Consistency::Stale } else { Consistency::Linearizable }
 }
 
 async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Result<(), Failure> {
@@ -60,9 +56,7 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
     let answer = client.enqueue_as(&key, vec![task]).await?;
     screen.show(&answer)?;
     match answer.tasks.into_iter().find_map(|item| item.problem) {
-        Some(problem) => Err(Failure::Refused {
-            message: problem.to_string(),
-        }),
+        Some(problem) => Err(Failure::Refused { message: problem.to_string() }),
         None => Ok(()),
     }
 }
@@ -99,10 +93,7 @@ async fn list(client: &Client, args: ListArgs, screen: &mut Screen) -> Result<()
         limit: None,
         consistency: freshness(args.stale),
     };
-    let mut all = TaskPage {
-        tasks: Vec::new(),
-        next: None,
-    };
+    let mut all = TaskPage { tasks: Vec::new(), next: None };
     let wanted = args.limit as usize;
     loop {
         query.limit = Some(PAGE.min((wanted - all.tasks.len()) as u32));

@@ -1,10 +1,8 @@
 //! `ikada demo`: three node processes, thousands of tasks, a leader killed in the middle, and a strict count at the end.
 //!
-//! It uses the public API only, so that it shows what any client can rely on. It ends only processes that it started:
-//! by handle when it stops, and by their closed standard input should it be killed itself.
+//! It uses the public API only, so that it shows what any client can rely on.
 
 mod check;
-mod nodes;
 mod report;
 mod strike;
 mod work;
@@ -15,12 +13,11 @@ use ikada_api::Client;
 use ikada_api::client::ClientOptions;
 use ikada_api::v1::{BackoffBody, QueueSettingsBody};
 use indicatif::{ProgressBar, ProgressStyle};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;
-use nodes::Nodes;
+use crate::local::{Nodes, Shape, compare_copies, until_interrupted};
 use report::Report;
 use work::Crew;
 
@@ -33,61 +30,38 @@ const STALL_PATIENCE: Duration = Duration::from_secs(60);
 /// How often progress is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// The demo's cluster.
+const SHAPE: Shape = Shape { name: "demo", nodes: 3, shards: 4 };
+
 /// Runs the demo.
 pub(crate) async fn run(args: &DemoArgs) -> Result<(), Failure> {
-    let mut terminate = signal(SignalKind::terminate())
-        .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
-    // Leaving the scope of `perform` stops the nodes and removes the folder.
-    tokio::select! {
-        outcome = perform(args) => outcome,
-        _ = tokio::signal::ctrl_c() => Err(Failure::failed("interrupted; the demo's nodes are stopped")),
-        _ = terminate.recv() => Err(Failure::failed("told to stop; the demo's nodes are stopped")),
-    }
+    until_interrupted(perform(args)).await
 }
 
 async fn perform(args: &DemoArgs) -> Result<(), Failure> {
-    let folder = tempfile::Builder::new()
-        .prefix("ikada-demo-")
-        .tempdir()
-        .map_err(|error| Failure::failed(format!("temporary folder: {error}")))?;
-    eprintln!("starting three nodes in {}", folder.path().display());
+    let mut nodes = Nodes::prepare(SHAPE)?;
+    eprintln!("starting three nodes in {}", nodes.folder().display());
     let began = Instant::now();
-    let mut nodes = Nodes::start(folder.path())?;
+    nodes.start_missing()?;
     let client = Client::with(
         nodes.urls(),
-        ClientOptions {
-            timeout: Duration::from_secs(20),
-            ..ClientOptions::default()
-        },
+        ClientOptions { timeout: Duration::from_secs(20), ..ClientOptions::default() },
     )?;
-    nodes.wait_for_leaders(START_PATIENCE).await?;
+    nodes.settle(START_PATIENCE).await?;
     let started = began.elapsed();
-    eprintln!(
-        "three nodes have agreed on leaders after {} ms",
-        started.as_millis()
-    );
+    eprintln!("three nodes have agreed on leaders after {} ms", started.as_millis());
     prepare(&client, args.tasks).await?;
     let began = Instant::now();
     let crew = Crew::start(&nodes.urls())?;
     let submit = tokio::spawn(work::submit(client.clone(), args.tasks));
     let strike = progress(args.tasks, &mut nodes, &crew, &submit).await?;
-    submit
-        .await
-        .map_err(|error| Failure::failed(format!("submitting tasks: {error}")))??;
+    submit.await.map_err(|error| Failure::failed(format!("submitting tasks: {error}")))??;
     let worked = began.elapsed();
     let tally = crew.stop().await;
     nodes.check_alive()?;
     let counted = check::count(&client, args.tasks).await?;
-    let copies = check::compare_copies(&nodes.urls()).await?;
-    let report = Report {
-        tasks: args.tasks,
-        started,
-        worked,
-        strike,
-        tally,
-        counted,
-        copies,
-    };
+    let copies = compare_copies(&nodes.urls()).await?;
+    let report = Report { tasks: args.tasks, started, worked, strike, tally, counted, copies };
     report.print(&nodes.urls());
     if args.keep {
         eprintln!(
@@ -109,10 +83,7 @@ async fn prepare(client: &Client, tasks: u32) -> Result<(), Failure> {
         retention_count: Some(tasks),
         ttl_ms: Some(3_000),
         max_attempts: Some(50),
-        backoff: Some(BackoffBody {
-            base_ms: 50,
-            cap_ms: 1_000,
-        }),
+        backoff: Some(BackoffBody { base_ms: 50, cap_ms: 1_000 }),
         ..QueueSettingsBody::default()
     };
     client.set_queue(QUEUE, &settings).await?;
@@ -144,20 +115,17 @@ async fn progress(
         }
         if moved.elapsed() > STALL_PATIENCE {
             let detail = format!("{done} of {tasks} tasks are done, and nothing moves");
-            return Err(Failure::failed_next(detail, nodes.where_logs_are()));
+            return Err(Failure::failed_next(detail, nodes.keep_logs()));
         }
         if struck.is_none() && done >= u64::from(tasks) / 3 {
             let target = strike::choose(nodes).await?;
             nodes.kill(target.node)?;
             (killed, moved) = (Some(Instant::now()), Instant::now());
             bar.set_message(format!("kill -9 of node {}", target.node));
-            struck = Some(tokio::spawn(strike::watch(
-                nodes.survivors(target.node),
-                target,
-            )));
+            struck = Some(tokio::spawn(strike::watch(nodes.urls_running(), target)));
         }
         if killed.is_some_and(|at: Instant| at.elapsed() > Duration::from_secs(1)) {
-            nodes.restart_dead()?;
+            nodes.start_missing()?;
         }
         if done >= u64::from(tasks) && submit.is_finished() {
             break;
@@ -165,11 +133,9 @@ async fn progress(
         tokio::time::sleep(LOOK_EVERY).await;
     }
     bar.finish_and_clear();
-    nodes.restart_dead()?;
+    nodes.start_missing()?;
     let Some(struck) = struck else {
-        return Err(Failure::failed(
-            "no leader was killed: the tasks were done too soon",
-        ));
+        return Err(Failure::failed("no leader was killed: the tasks were done too soon"));
     };
     let strike = struck
         .await

@@ -21,15 +21,10 @@ pub(super) struct Report {
 impl Report {
     /// Prints it: data, so it goes to standard output.
     pub(super) fn print(&self, urls: &[String]) {
-        let Report {
-            strike, counted, ..
-        } = self;
+        let Report { strike, counted, .. } = self;
         let good = self.verdict().is_ok();
         let rate = f64::from(self.tasks) / self.worked.as_secs_f64().max(0.001);
-        println!(
-            "cold start        3 nodes ready after {} ms",
-            self.started.as_millis()
-        );
+        println!("cold start        3 nodes ready after {} ms", self.started.as_millis());
         println!(
             "work              {} tasks in {:.1} s ({rate:.0}/s)",
             self.tasks,
@@ -40,10 +35,7 @@ impl Report {
             strike.node, strike.led
         );
         println!("new leaders       after {} ms", strike.replaced.as_millis());
-        println!(
-            "longest silence   {} ms without a finished task",
-            strike.gap.as_millis()
-        );
+        println!("longest silence   {} ms without a finished task", strike.gap.as_millis());
         println!(
             "attempts          {} begun, {} retried, {} lost their claim",
             self.tally.begun, counted.retries, self.tally.lost
@@ -56,21 +48,10 @@ impl Report {
         println!("done twice        {}", counted.twice);
         println!(
             "copies            {}",
-            if self.copies {
-                "equal on all three nodes"
-            } else {
-                "NOT EQUAL"
-            }
+            if self.copies { "equal on all three nodes" } else { "NOT EQUAL" }
         );
         println!("API               {}/v1/cluster", urls[0]);
-        println!(
-            "{}",
-            if good {
-                "SUCCESS: nothing lost, nothing done twice"
-            } else {
-                "FAILURE"
-            }
-        );
+        println!("{}", if good { "SUCCESS: nothing lost, nothing done twice" } else { "FAILURE" });
     }
 
     /// Whether every promise was kept.
@@ -78,26 +59,11 @@ impl Report {
         let counted = &self.counted;
         let expected = u64::from(self.tasks);
         let checks = [
-            (
-                counted.lost == 0,
-                format!("{} tasks are lost", counted.lost),
-            ),
-            (
-                counted.unfinished == 0,
-                format!("{} tasks are not done", counted.unfinished),
-            ),
-            (
-                counted.wrong == 0,
-                format!("{} results are wrong", counted.wrong),
-            ),
-            (
-                counted.twice == 0,
-                format!("{} tasks were done twice", counted.twice),
-            ),
-            (
-                counted.right == self.tasks,
-                format!("{} results are right", counted.right),
-            ),
+            (counted.lost == 0, format!("{} tasks are lost", counted.lost)),
+            (counted.unfinished == 0, format!("{} tasks are not done", counted.unfinished)),
+            (counted.wrong == 0, format!("{} results are wrong", counted.wrong)),
+            (counted.twice == 0, format!("{} tasks were done twice", counted.twice)),
+            (counted.right == self.tasks, format!("{} results are right", counted.right)),
             (
                 counted.done_total == expected,
                 format!("the queue counts {} done", counted.done_total),
@@ -108,16 +74,9 @@ impl Report {
             ),
             (self.copies, "the nodes' copies differ".to_owned()),
         ];
-        let broken: Vec<String> = checks
-            .into_iter()
-            .filter(|(kept, _)| !kept)
-            .map(|(_, words)| words)
-            .collect();
-        if broken.is_empty() {
-            Ok(())
-        } else {
-            Err(broken)
-        }
+        let broken: Vec<String> =
+            checks.into_iter().filter(|(kept, _)| !kept).map(|(_, words)| words).collect();
+        if broken.is_empty() { Ok(()) } else { Err(broken) }
     }
 }
 
@@ -126,12 +85,7 @@ mod tests {
     use super::*;
 
     fn report(counted: Counted, copies: bool) -> Report {
-        let strike = Strike {
-            node: 1,
-            led: 2,
-            replaced: Duration::ZERO,
-            gap: Duration::ZERO,
-        };
+        let strike = Strike { node: 1, led: 2, replaced: Duration::ZERO, gap: Duration::ZERO };
         Report {
             tasks: 10,
             started: Duration::ZERO,
@@ -144,12 +98,7 @@ mod tests {
     }
 
     fn good() -> Counted {
-        Counted {
-            right: 10,
-            done_total: 10,
-            submitted_total: 10,
-            ..Counted::default()
-        }
+        Counted { right: 10, done_total: 10, submitted_total: 10, ..Counted::default() }
     }
 
     #[test]
@@ -157,30 +106,12 @@ mod tests {
         assert!(report(good(), true).verdict().is_ok());
         assert!(report(good(), false).verdict().is_err());
         for bad in [
-            Counted {
-                lost: 1,
-                right: 9,
-                ..good()
-            },
+            Counted { lost: 1, right: 9, ..good() },
             Counted { twice: 1, ..good() },
-            Counted {
-                wrong: 1,
-                right: 9,
-                ..good()
-            },
-            Counted {
-                unfinished: 1,
-                right: 9,
-                ..good()
-            },
-            Counted {
-                done_total: 11,
-                ..good()
-            },
-            Counted {
-                submitted_total: 11,
-                ..good()
-            },
+            Counted { wrong: 1, right: 9, ..good() },
+            Counted { unfinished: 1, right: 9, ..good() },
+            Counted { done_total: 11, ..good() },
+            Counted { submitted_total: 11, ..good() },
         ] {
             assert!(report(bad, true).verdict().is_err());
         }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use ikada_api::Client;
 
-use super::nodes::Nodes;
 use crate::failure::Failure;
+use crate::local::Nodes;
 
 /// An election that takes longer than this has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,23 +32,11 @@ pub(super) struct Strike {
 }
 
 /// Chooses the node that leads the most shards.
-pub(super) async fn choose(nodes: &Nodes) -> Result<Target, Failure> {
-    let seen = Client::new(nodes.urls())?.cluster().await?;
-    let led_by = |node: u64| -> Vec<u16> {
-        let led = seen
-            .shards
-            .iter()
-            .filter(|shard| shard.leader.is_some_and(|leader| leader.0 == node));
-        led.map(|shard| shard.shard).collect()
-    };
-    let targets = seen.members.iter().map(|member| Target {
-        node: member.node.0,
-        shards: led_by(member.node.0),
-    });
-    let target = targets.max_by_key(|target| target.shards.len());
-    target
-        .filter(|target| !target.shards.is_empty())
-        .ok_or_else(|| Failure::failed("no node leads anything"))
+pub(super) async fn choose(nodes: &mut Nodes) -> Result<Target, Failure> {
+    let agreed = nodes.settle(PATIENCE).await?;
+    let node = agreed.busiest().ok_or_else(|| Failure::failed("no node leads anything"))?;
+    let shards = agreed.led_by(node).into_iter().map(|led| led.shard).collect();
+    Ok(Target { node, shards })
 }
 
 /// Watches the survivors until all the killed node's shards have new leaders.
@@ -73,10 +61,7 @@ pub(super) async fn watch(survivors: Vec<String>, target: Target) -> Result<Stri
             });
         }
         if elapsed > PATIENCE {
-            return Err(Failure::failed(format!(
-                "no new leader within {} s",
-                PATIENCE.as_secs()
-            )));
+            return Err(Failure::failed(format!("no new leader within {} s", PATIENCE.as_secs())));
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -40,9 +40,7 @@ pub(super) async fn submit(client: Client, tasks: u32) -> Result<(), Failure> {
     let mut first = 0;
     while first < tasks {
         let batch: Vec<NewTask> = (first..tasks.min(first + BATCH)).map(new_task).collect();
-        let answer = client
-            .enqueue_as(&format!("demo-batch-{first}"), batch)
-            .await?;
+        let answer = client.enqueue_as(&format!("demo-batch-{first}"), batch).await?;
         if let Some(item) = answer.tasks.iter().find(|item| item.problem.is_some()) {
             return Err(Failure::failed(format!(
                 "task {} was not taken: {:?}",
@@ -66,9 +64,7 @@ fn new_task(number: u32) -> NewTask {
 fn handle(task: &ClaimedTask) -> Result<Vec<u8>, String> {
     let bytes = task.payload_bytes().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&bytes);
-    let number: u32 = text
-        .parse()
-        .map_err(|_| format!("payload {text:?} is not a number"))?;
+    let number: u32 = text.parse().map_err(|_| format!("payload {text:?} is not a number"))?;
     std::thread::sleep(TASK_TIME);
     Ok(expected(number).into_bytes())
 }
@@ -111,10 +107,7 @@ impl Crew {
 
     /// Completions that count, so far.
     pub(super) fn completed(&self) -> u64 {
-        self.workers
-            .iter()
-            .map(|worker| worker.tally().completed)
-            .sum()
+        self.workers.iter().map(|worker| worker.tally().completed).sum()
     }
 
     /// Lets them finish and leave.

@@ -50,10 +50,7 @@ impl Document for TaskPage {
             ]
         });
         let headings = &["id", "queue", "state", "priority", "attempts", "worker"];
-        vec![Grid {
-            headings,
-            rows: rows.collect(),
-        }]
+        vec![Grid { headings, rows: rows.collect() }]
     }
 
     fn names(&self) -> Vec<String> {
@@ -79,29 +76,18 @@ impl Document for Task {
             ("queue", self.queue.clone()),
             ("state", self.state.as_str().to_owned()),
             ("priority", self.priority.to_string()),
-            (
-                "attempts",
-                format!("{}/{}", self.attempts_begun, self.max_attempts),
-            ),
+            ("attempts", format!("{}/{}", self.attempts_begun, self.max_attempts)),
             ("claim lifetime", format!("{} ms", self.ttl_ms)),
             ("worker", or_dash(self.worker.as_ref())),
             ("dead because", or_dash(self.dead_reason.as_ref())),
             ("payload", raw(&self.payload, &self.payload_base64)),
             ("result", raw(&self.result, &self.result_base64)),
         ];
-        let rows = facts
-            .into_iter()
-            .map(|(name, value)| vec![name.to_owned(), value])
-            .collect();
-        let mut grids = vec![Grid {
-            headings: &["field", "value"],
-            rows,
-        }];
+        let rows = facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+        let mut grids = vec![Grid { headings: &["field", "value"], rows }];
         if !self.attempts.is_empty() {
             let rows = self.attempts.iter().map(|attempt| {
-                let ended = attempt
-                    .ended_ms
-                    .map(|end| end.saturating_sub(attempt.started_ms));
+                let ended = attempt.ended_ms.map(|end| end.saturating_sub(attempt.started_ms));
                 vec![
                     attempt.fence.to_string(),
                     attempt.worker.clone(),
@@ -111,10 +97,7 @@ impl Document for Task {
                 ]
             });
             let headings = &["fence", "worker", "outcome", "took", "error"];
-            grids.push(Grid {
-                headings,
-                rows: rows.collect(),
-            });
+            grids.push(Grid { headings, rows: rows.collect() });
         }
         grids
     }
@@ -126,11 +109,7 @@ impl Document for Task {
 
 fn outcome_row(item: &ItemOutcome) -> Vec<String> {
     let word = serde_json::to_value(item.outcome).ok();
-    let word = word
-        .as_ref()
-        .and_then(|value| value.as_str())
-        .unwrap_or("?")
-        .to_owned();
+    let word = word.as_ref().and_then(|value| value.as_str()).unwrap_or("?").to_owned();
     let problem = item.problem.as_ref().map(|problem| problem.to_string());
     vec![item.id.clone(), word, or_dash(problem)]
 }
@@ -142,10 +121,7 @@ impl Document for EnqueueAnswer {
 
     fn grids(&self) -> Vec<Grid> {
         let rows = self.tasks.iter().map(outcome_row).collect();
-        vec![Grid {
-            headings: &["id", "outcome", "problem"],
-            rows,
-        }]
+        vec![Grid { headings: &["id", "outcome", "problem"], rows }]
     }
 
     fn names(&self) -> Vec<String> {
@@ -159,10 +135,7 @@ impl Document for ItemOutcome {
     }
 
     fn grids(&self) -> Vec<Grid> {
-        vec![Grid {
-            headings: &["id", "outcome", "problem"],
-            rows: vec![outcome_row(self)],
-        }]
+        vec![Grid { headings: &["id", "outcome", "problem"], rows: vec![outcome_row(self)] }]
     }
 
     fn names(&self) -> Vec<String> {
@@ -174,11 +147,7 @@ fn queue_row(queue: &QueueInfo) -> Vec<String> {
     let counts = queue.counts;
     vec![
         queue.name.clone(),
-        if queue.settings.paused {
-            "paused".to_owned()
-        } else {
-            "running".to_owned()
-        },
+        if queue.settings.paused { "paused".to_owned() } else { "running".to_owned() },
         counts.scheduled.to_string(),
         counts.ready.to_string(),
         counts.claimed.to_string(),
@@ -188,16 +157,8 @@ fn queue_row(queue: &QueueInfo) -> Vec<String> {
     ]
 }
 
-const QUEUE_HEADINGS: &[&str] = &[
-    "name",
-    "state",
-    "scheduled",
-    "ready",
-    "claimed",
-    "done",
-    "dead",
-    "cancelled",
-];
+const QUEUE_HEADINGS: &[&str] =
+    &["name", "state", "scheduled", "ready", "claimed", "done", "dead", "cancelled"];
 
 impl Document for QueuePage {
     fn json(&self) -> Result<String, serde_json::Error> {
@@ -206,10 +167,7 @@ impl Document for QueuePage {
 
     fn grids(&self) -> Vec<Grid> {
         let rows = self.queues.iter().map(queue_row).collect();
-        vec![Grid {
-            headings: QUEUE_HEADINGS,
-            rows,
-        }]
+        vec![Grid { headings: QUEUE_HEADINGS, rows }]
     }
 
     fn names(&self) -> Vec<String> {
@@ -228,35 +186,17 @@ impl Document for QueueInfo {
             ("version", settings.version.to_string()),
             ("max attempts", settings.max_attempts.to_string()),
             ("claim lifetime", format!("{} ms", settings.ttl_ms)),
-            (
-                "backoff",
-                format!(
-                    "{} to {} ms",
-                    settings.backoff.base_ms, settings.backoff.cap_ms
-                ),
-            ),
+            ("backoff", format!("{} to {} ms", settings.backoff.base_ms, settings.backoff.cap_ms)),
             (
                 "retention",
-                format!(
-                    "{} tasks, {} ms",
-                    settings.retention_count, settings.retention_ms
-                ),
+                format!("{} tasks, {} ms", settings.retention_count, settings.retention_ms),
             ),
             ("pending max", settings.pending_max.to_string()),
         ];
-        let rows = facts
-            .into_iter()
-            .map(|(name, value)| vec![name.to_owned(), value])
-            .collect();
+        let rows = facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
         vec![
-            Grid {
-                headings: QUEUE_HEADINGS,
-                rows: vec![queue_row(self)],
-            },
-            Grid {
-                headings: &["setting", "value"],
-                rows,
-            },
+            Grid { headings: QUEUE_HEADINGS, rows: vec![queue_row(self)] },
+            Grid { headings: &["setting", "value"], rows },
         ]
     }
 
@@ -275,11 +215,7 @@ impl Document for ClusterView {
             vec![
                 member.node.to_string(),
                 member.client_addr.clone(),
-                if member.connected {
-                    "up".to_owned()
-                } else {
-                    "down".to_owned()
-                },
+                if member.connected { "up".to_owned() } else { "down".to_owned() },
                 member.leads.to_string(),
             ]
         });
@@ -295,14 +231,8 @@ impl Document for ClusterView {
         });
         let status = vec![vec![self.cluster.to_string(), self.status.clone()]];
         vec![
-            Grid {
-                headings: &["cluster", "status"],
-                rows: status,
-            },
-            Grid {
-                headings: &["node", "address", "link", "leads"],
-                rows: members.collect(),
-            },
+            Grid { headings: &["cluster", "status"], rows: status },
+            Grid { headings: &["node", "address", "link", "leads"], rows: members.collect() },
             Grid {
                 headings: &["shard", "leader", "term", "commit", "ready", "claimed"],
                 rows: shards.collect(),
@@ -334,19 +264,12 @@ impl Document for Vec<EventView> {
                 event.reason.clone(),
             ]
         });
-        let headings = &[
-            "sequence", "time ms", "shard", "term", "role", "leader", "reason",
-        ];
-        vec![Grid {
-            headings,
-            rows: rows.collect(),
-        }]
+        let headings = &["sequence", "time ms", "shard", "term", "role", "leader", "reason"];
+        vec![Grid { headings, rows: rows.collect() }]
     }
 
     fn names(&self) -> Vec<String> {
-        self.iter()
-            .map(|event| event.sequence.to_string())
-            .collect()
+        self.iter().map(|event| event.sequence.to_string()).collect()
     }
 }
 
@@ -361,10 +284,7 @@ impl Document for TransferResult {
             let problem = shard.problem.as_ref().map(|problem| problem.to_string());
             vec![shard.shard.to_string(), word.to_owned(), or_dash(problem)]
         });
-        vec![Grid {
-            headings: &["shard", "transfer", "problem"],
-            rows: rows.collect(),
-        }]
+        vec![Grid { headings: &["shard", "transfer", "problem"], rows: rows.collect() }]
     }
 
     fn names(&self) -> Vec<String> {

@@ -7,10 +7,6 @@ pub(super) struct Quiet;
 
 impl Renderer for Quiet {
     fn render(&self, document: &dyn Document) -> Result<String, Failure> {
-        Ok(document
-            .names()
-            .into_iter()
-            .map(|name| name + "\n")
-            .collect())
+        Ok(document.names().into_iter().map(|name| name + "\n").collect())
     }
 }

@@ -18,14 +18,8 @@ fn item() -> ItemOutcome {
 #[test]
 fn a_document_has_three_forms() {
     let table = table::Table.render(&item()).unwrap();
-    assert!(
-        table.contains("OUTCOME") && table.contains("cancelled"),
-        "{table}"
-    );
-    assert!(
-        !table.contains('\u{1b}'),
-        "terminal codes do not pass: {table:?}"
-    );
+    assert!(table.contains("OUTCOME") && table.contains("cancelled"), "{table}");
+    assert!(!table.contains('\u{1b}'), "terminal codes do not pass: {table:?}");
     let json = json::Json.render(&item()).unwrap();
     let read: ItemOutcome = serde_json::from_str(&json).unwrap();
     assert_eq!(read, item());

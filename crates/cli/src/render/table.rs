@@ -13,17 +13,8 @@ impl Renderer for Table {
 }
 
 fn draw(grid: &Grid) -> String {
-    let mut rows = vec![
-        grid.headings
-            .iter()
-            .map(|heading| heading.to_uppercase())
-            .collect(),
-    ];
-    rows.extend(
-        grid.rows
-            .iter()
-            .map(|row| row.iter().map(|cell| plain(cell)).collect()),
-    );
+    let mut rows = vec![grid.headings.iter().map(|heading| heading.to_uppercase()).collect()];
+    rows.extend(grid.rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()));
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row: &Vec<String>| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -31,10 +22,7 @@ fn draw(grid: &Grid) -> String {
     let widths: Vec<usize> = (0..grid.headings.len()).map(width).collect();
     let mut text = String::new();
     for row in &rows {
-        let padded = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
@@ -43,13 +31,5 @@ fn draw(grid: &Grid) -> String {
 
 /// A cell without control characters: a task's text must not steer the terminal.
 fn plain(cell: &str) -> String {
-    cell.chars()
-        .map(|letter| {
-            if letter.is_control() {
-                '\u{fffd}'
-            } else {
-                letter
-            }
-        })
-        .collect()
+    cell.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }

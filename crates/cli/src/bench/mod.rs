@@ -1,0 +1,40 @@
+//! `ikada bench`: measures a cluster of its own on this machine, with the promises checked along the way.
+//!
+//! Uses the public API only. A figure is never given for a run that broke a promise without saying so: the exit code
+//! is then 1.
+
+mod failover;
+mod load;
+mod startup;
+mod summary;
+mod verify;
+
+use crate::args::BenchCommand;
+use crate::failure::Failure;
+use crate::local::until_interrupted;
+use crate::render::Screen;
+
+/// Runs one of the benches.
+pub(crate) async fn run(command: &BenchCommand, screen: &mut Screen) -> Result<(), Failure> {
+    match command {
+        BenchCommand::Startup(args) => {
+            let report = until_interrupted(startup::measure(args)).await?;
+            screen.show(&report)?;
+            report.verdict()
+        }
+        BenchCommand::Failover(args) => {
+            let report = until_interrupted(failover::measure(args)).await?;
+            screen.show(&report)?;
+            report.verdict()
+        }
+    }
+}
+
+/// A progress bar on standard error; nothing where that is no terminal.
+fn progress_bar(length: u64, what: &str) -> indicatif::ProgressBar {
+    let bar = indicatif::ProgressBar::new(length);
+    let template = format!("{{bar:40}} {{pos}}/{{len}} {what} {{msg}}");
+    let style = indicatif::ProgressStyle::with_template(&template);
+    bar.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
+    bar
+}

@@ -1,0 +1,92 @@
+//! A cluster on this machine: node processes started from this very binary, in a temporary folder, on free loopback
+//! ports.
+//!
+//! Promise: it ends only processes that it started, by handle when it goes out of scope, and by their closed standard
+//! input should this process itself be killed. The folder goes with it, unless a failure makes the logs worth reading.
+
+mod compare;
+mod interrupt;
+mod launch;
+mod settle;
+mod stop;
+
+use std::path::PathBuf;
+use std::process::Child;
+
+use tempfile::TempDir;
+
+pub(crate) use compare::compare_copies;
+pub(crate) use interrupt::until_interrupted;
+pub(crate) use settle::LedShard;
+
+use crate::failure::Failure;
+
+/// What the cluster looks like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// Prefix of folder and node names.
+    pub(crate) name: &'static str,
+    /// How many nodes.
+    pub(crate) nodes: u16,
+    /// How many shards.
+    pub(crate) shards: u16,
+}
+
+struct Node {
+    id: u64,
+    client: String,
+    peer: String,
+    folder: PathBuf,
+    /// Absent while it is not running.
+    child: Option<Child>,
+}
+
+/// The nodes of one cluster. Dropped, they end at once and their folder is removed.
+pub(crate) struct Nodes {
+    shape: Shape,
+    nodes: Vec<Node>,
+    folder: TempDir,
+}
+
+impl Nodes {
+    /// Makes the folder and chooses the ports. Nothing runs yet.
+    pub(crate) fn prepare(shape: Shape) -> Result<Nodes, Failure> {
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("ikada-{}-", shape.name))
+            .tempdir()
+            .map_err(|error| Failure::failed(format!("temporary folder: {error}")))?;
+        let ports = launch::free_ports(usize::from(shape.nodes) * 2)?;
+        let address = |port: &u16| format!("127.0.0.1:{port}");
+        let pairs = ports.chunks_exact(2).zip(1..);
+        let nodes = pairs.map(|(ports, id)| Node {
+            id,
+            client: address(&ports[0]),
+            peer: address(&ports[1]),
+            folder: folder.path().join(format!("node-{id}")),
+            child: None,
+        });
+        Ok(Nodes { shape, nodes: nodes.collect(), folder })
+    }
+
+    /// The folder of all nodes.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// The nodes' URLs, in id order.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| format!("http://{}", node.client)).collect()
+    }
+
+    /// The URLs of those that run.
+    pub(crate) fn urls_running(&self) -> Vec<String> {
+        let running = self.nodes.iter().filter(|node| node.child.is_some());
+        running.map(|node| format!("http://{}", node.client)).collect()
+    }
+
+    /// Keeps the folder beyond the end, and says where it is.
+    pub(crate) fn keep_logs(&mut self) -> String {
+        self.folder.disable_cleanup(true);
+        format!("the nodes' logs and data are kept in {}", self.folder.path().display())
+    }
+}
