@@ -73,11 +73,12 @@ impl Replica {
             consensus.open(shard, recovered, now.mono_ms)?;
             seats.push(Seat::new(shard, state));
         }
+        let legs = Legs::starting(config.consensus.seed);
         Ok(Replica {
             config,
             consensus,
             seats,
-            legs: Legs::default(),
+            legs,
             calls: BTreeMap::new(),
             reads_gathered: BTreeMap::new(),
             reads_waiting: Vec::new(),

@@ -74,6 +74,13 @@ pub(crate) struct Legs {
 }
 
 impl Legs {
+    /// Begins at a place of this process's own (`seed` is drawn per process): an answer to a leg of an earlier process
+    /// of this node, still on its way when the node restarted, must not meet one of ours.
+    pub fn starting(seed: u64) -> Self {
+        let generation = fastrand::Rng::with_seed(seed ^ 0x006c_6567).u32(..);
+        Legs { slab: Slab::new(), generation }
+    }
+
     pub fn insert(&mut self, mut leg: Leg) -> u64 {
         self.generation = self.generation.wrapping_add(1);
         leg.generation = self.generation;
