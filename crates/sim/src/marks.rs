@@ -114,6 +114,13 @@ impl Marks {
         self.counts[mark as usize] += 1;
     }
 
+    /// Counts one more if the state was seen.
+    pub fn hit_if(&mut self, seen: bool, mark: Mark) {
+        if seen {
+            self.hit(mark);
+        }
+    }
+
     /// How often a mark was hit.
     pub fn count(&self, mark: Mark) -> u64 {
         self.counts[mark as usize]

@@ -115,6 +115,17 @@ impl ConfigSafety {
         Ok(())
     }
 
+    /// A node answers a question about votes; `wiped` tells whether the asker lost its disk before it asked.
+    pub fn answered(node: NodeId, asker: NodeId, wiped: bool) -> Verdict {
+        if !wiped {
+            return Ok(());
+        }
+        violation(
+            NAME,
+            format!("node {node} answers a vote request of node {asker}, whose disk was wiped"),
+        )
+    }
+
     /// Every node that some configuration of a shard names.
     pub fn newest(&self, shard: ShardId) -> Option<&Conf> {
         self.confs.get(&shard)?.values().next_back()
@@ -199,6 +210,8 @@ mod tests {
     #[test]
     fn a_wiped_node_that_takes_part_is_noticed() {
         let view = ShardView::sample(1);
+        assert!(ConfigSafety::answered(2, 1, false).is_ok());
+        assert!(ConfigSafety::answered(2, 1, true).is_err());
         assert!(ConfigSafety::wiped(&view, 1).is_ok());
         assert!(ConfigSafety::wiped(&ShardView { commit: 5, ..view }, 1).is_err());
         assert!(

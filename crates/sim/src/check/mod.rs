@@ -32,6 +32,7 @@ pub mod one_leader;
 pub mod persist_before_speak;
 pub mod quorum_evidence;
 pub mod same_result;
+pub mod settings_version;
 pub mod state_machine_safety;
 pub mod terminal_once;
 pub mod token_order;

@@ -69,7 +69,7 @@ impl NoSilentLoss {
             self.owed.remove(&(view.node, view.shard));
             return Ok(true);
         }
-        if matches!(view.role, Role::Leader | Role::Candidate) {
+        if view.role != Role::Follower {
             let text = format!(
                 "shard {}: node {} is {:?} with its log up to {}, but had synced up to {}",
                 view.shard, view.node, view.role, view.last_index, owed.index

@@ -9,6 +9,9 @@ use super::{Verdict, violation};
 
 const NAME: &str = "Q9 same_result";
 
+/// Term, orders and replies of a committed entry.
+pub type Entry<'a> = (u64, &'a [Option<Order>], &'a [Reply]);
+
 /// First replies as clients saw them.
 #[derive(Debug, Default)]
 pub struct SameResult {
@@ -45,7 +48,7 @@ impl SameResult {
         lsn: Lsn,
         order: &Order,
         reply: &Reply,
-        there: Option<(u64, &[Option<Order>], &[Reply])>,
+        there: Option<Entry<'_>>,
     ) -> Verdict {
         let Some((term, orders, replies)) = there else {
             return violation(
@@ -60,7 +63,8 @@ impl SameResult {
         violation(
             NAME,
             format!(
-                "shard {shard}: the answer {reply:?} at {lsn} is not what was committed there in term {term}"
+                "shard {shard}: the answer {reply:?} to {order:?} at {lsn} is not what was committed there in term \
+                 {term}: {orders:?} gave {replies:?}"
             ),
         )
     }

@@ -40,6 +40,7 @@ pub struct Calls {
 
 /// How a call ended for its client.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // one at a time, moved once
 pub enum CallEnd {
     /// The node said this.
     Answered(Answer),

@@ -121,6 +121,7 @@ impl Machine {
             paused_until_us: 0,
             slow_until_us: 0,
             fragile: false,
+            wiped_us: 0,
             wiped_at: Default::default(),
         }
     }

@@ -141,12 +141,9 @@ impl World {
             self.schedule.after(1_000_000, Event::Start(node));
             return Ok(());
         }
-        if machine.health == Health::Damaged {
-            return self.bury(node, text);
-        }
         violation(
             "start",
-            format!("node {node} has an undamaged disk and cannot start: {text}"),
+            format!("node {node} ({:?}) cannot start: {text}", machine.health),
         )
     }
 
@@ -278,11 +275,11 @@ pub(super) fn mirror_of(recovered: &Recovered) -> ShardMirror {
 
 fn is_transient(error: &BootError) -> bool {
     use ikada_store::{Fault, OpenError, SnapshotError};
-    match error {
-        BootError::Open(OpenError::Io { .. } | OpenError::Fault(_)) => true,
-        BootError::Log(Fault::Io { .. } | Fault::DiskFull { .. } | Fault::Closed) => true,
-        BootError::Snapshot(SnapshotError::Io { .. }) => true,
-        BootError::Identity(ikada_store::IdentityError::Io(_)) => true,
-        _ => false,
-    }
+    matches!(
+        error,
+        BootError::Open(OpenError::Io { .. } | OpenError::Fault(_))
+            | BootError::Log(Fault::Io { .. } | Fault::DiskFull { .. } | Fault::Closed)
+            | BootError::Snapshot(SnapshotError::Io { .. })
+            | BootError::Identity(ikada_store::IdentityError::Io(_))
+    )
 }

@@ -293,11 +293,20 @@ impl World {
         self.stop_process(node, Death::Kill);
         let incarnation = self.rng.u64(1 << 32..u64::MAX);
         let shards = self.plan.shards;
+        let now_us = self.now_us();
+        if self.rng.bool() {
+            // Deaf at first, so that it speaks before it can be told.
+            let peers: Vec<NodeId> = self.machines.keys().copied().collect();
+            for peer in peers {
+                self.network.cut(peer, node);
+            }
+        }
         let Some(machine) = self.machines.get_mut(&node) else {
             return;
         };
         machine.disk = ikada_store::SimDisk::new();
         machine.health = Health::Wiped;
+        machine.wiped_us = now_us;
         machine.setup.config.incarnation = incarnation;
         machine.wiped_at = (0..shards).map(|shard| (shard, 1)).collect();
         self.watch.no_silent_loss.forget(node);

@@ -65,6 +65,7 @@ impl World {
             purges,
             halt,
             stopped,
+            clock_alarm: _,
         } = outputs;
         if let Some(io) = io {
             self.hand_over(node, io)?;
@@ -81,7 +82,7 @@ impl World {
         self.observe(node)?;
         for (to, frame) in frames {
             self.check_frame(node, &frame)?;
-            self.send(node, to, frame);
+            self.send(node, to, &frame);
         }
         for (call, answer) in answers {
             self.answered(call, answer)?;
@@ -152,7 +153,7 @@ impl World {
         Ok(())
     }
 
-    fn send(&mut self, from: NodeId, to: NodeId, frame: bytes::Bytes) {
+    fn send(&mut self, from: NodeId, to: NodeId, frame: &bytes::Bytes) {
         self.tally.frames += 1;
         let Some(generation) = self.machines.get(&to).map(|machine| machine.generation) else {
             return;
@@ -203,11 +204,9 @@ impl World {
                 }
             }
             (Role::Candidate, _) => {
-                if !self.watch.campaigned.insert((change.shard, term, node))
-                    || self.watch.rivals(change.shard, term) > 1
-                {
-                    self.mark(Mark::ElectionContested);
-                }
+                self.watch.campaigned.insert((change.shard, term, node));
+                let contested = self.watch.rivals(change.shard, term) > 1;
+                self.marks.hit_if(contested, Mark::ElectionContested);
             }
             (_, Reason::QuorumLost) => self.mark(Mark::LeaderLostQuorum),
             (_, Reason::LeaderConnectionLost) => self.mark(Mark::LeaderConnectionLost),

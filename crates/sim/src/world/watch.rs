@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use ikada_consensus::{BOOTSTRAP, Conf, Entry, NodeId, Role};
+use ikada_consensus::{BOOTSTRAP, Conf, Entry, Message, MessageKind, NodeId, Role};
 use ikada_replica::peer::{self, PeerMessage};
 use ikada_state::{Fence, Lsn, Order, Reply, ShardId};
 
@@ -21,14 +21,21 @@ use crate::check::monotonic::Monotonic;
 use crate::check::no_silent_loss::NoSilentLoss;
 use crate::check::persist_before_speak::{self, Promise};
 use crate::check::same_result::SameResult;
+use crate::check::settings_version::SettingsVersion;
 use crate::check::terminal_once::TerminalOnce;
 use crate::check::{
-    ShardView, Verdict, committed_forever, leader_completeness, state_machine_safety,
+    ShardView, Verdict, committed_forever, leader_completeness, quorum_evidence, state_machine_safety,
 };
 use crate::marks::Mark;
 use crate::oracle::ledger::ShardLedger;
 use crate::oracle::mirror::EntryMark;
 use crate::oracle::model::Model;
+
+/// No frame is under way for longer than this.
+const WIPE_ECHO_US: u64 = 5_500_000;
+
+/// Orders of a committed entry and their replies.
+pub type Answered = (Vec<Option<Order>>, Vec<Reply>);
 
 /// A renewal that a worker was told of.
 #[derive(Debug, Clone, Copy)]
@@ -62,12 +69,14 @@ pub struct Watch {
     pub submits: Vec<IdempotentSubmit>,
     /// Q9.
     pub same_result: SameResult,
+    /// Versions of queue settings, per shard.
+    pub settings: SettingsVersion,
     /// Q10.
     pub cancels: Cancels,
     /// R10.
     pub acknowledged: Acknowledged,
     /// Orders and replies of every committed entry.
-    pub replies: BTreeMap<(ShardId, u64), (Vec<Option<Order>>, Vec<Reply>)>,
+    pub replies: BTreeMap<(ShardId, u64), Answered>,
     /// When each entry was first written.
     pub written_us: BTreeMap<(ShardId, u64, u64), u64>,
     /// When each index was committed.
@@ -207,6 +216,9 @@ impl World {
             return Ok(());
         };
         let ledger = &self.watch.ledgers[usize::from(shard)];
+        if let Some(before) = before {
+            quorum_evidence::check_term(view, before, log.term_at(view.commit))?;
+        }
         let since = before.map_or(0, |before| before.commit);
         committed_forever::check(view, log, ledger, since)?;
         if before.is_none_or(|before| before.role != Role::Leader) {
@@ -334,6 +346,7 @@ impl World {
             let PeerMessage::Raft(message) = message else {
                 continue;
             };
+            self.check_addressee(node, &message)?;
             let Some(promise) = Promise::of(&message) else {
                 continue;
             };
@@ -346,6 +359,18 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// A wiped node gets no answer to what it asks under its old id.
+    fn check_addressee(&self, node: NodeId, message: &Message) -> Verdict {
+        let answers =
+            matches!(message.kind(), MessageKind::VoteAnswer | MessageKind::PreVoteAnswer);
+        let Some(machine) = self.machines.get(&message.to()).filter(|_| answers) else {
+            return Ok(());
+        };
+        // Questions from before the wipe may still have been under way for a while.
+        let fresh = self.now_us() > machine.wiped_us + WIPE_ECHO_US;
+        ConfigSafety::answered(node, message.to(), machine.health == Health::Wiped && fresh)
     }
 
     /// The position that a node has applied.

@@ -116,10 +116,18 @@ impl World {
     }
 
     fn follow_effect(&mut self, shard: ShardId, effect: &Effect) -> Verdict {
+        let position = usize::from(shard);
+        if let Effect::QueueChanged { queue } = effect {
+            let reference = self.watch.ledgers[position].reference();
+            let mut queues = reference.into_iter().flat_map(|state| state.queues(None));
+            return match queues.find(|view| view.handle == *queue) {
+                Some(view) => self.watch.settings.changed(shard, *queue, view.settings.version),
+                None => Ok(()),
+            };
+        }
         let Effect::Moved { id, from, to, .. } = effect else {
             return Ok(());
         };
-        let position = usize::from(shard);
         self.watch.terminal_once[position].moved(id, *from, *to)?;
         if from.is_none() {
             self.watch.models[position].task_mut(id).created += 1;
