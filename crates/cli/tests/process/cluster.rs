@@ -1,0 +1,220 @@
+//! A cluster of processes that can be killed, paused and looked at.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use ikada_api::Client;
+use ikada_api::v1::NodeSelf;
+use tempfile::TempDir;
+
+use crate::fresh::{ikada, ports};
+use crate::wait::until;
+
+/// One node.
+pub struct Node {
+    pub id: u64,
+    pub url: String,
+    pub data: PathBuf,
+    client: String,
+    peer: String,
+    child: Option<Child>,
+}
+
+/// All nodes; ended and removed when dropped.
+pub struct Cluster {
+    pub nodes: Vec<Node>,
+    folder: TempDir,
+}
+
+impl Cluster {
+    /// Starts three nodes and waits until they agree on leaders.
+    pub async fn start() -> Cluster {
+        let mut cluster = Cluster::prepare(3);
+        for id in 1..=3 {
+            cluster.launch(id);
+        }
+        cluster.settle().await;
+        cluster
+    }
+
+    /// Chooses folders and ports; nothing runs yet.
+    pub fn prepare(count: u64) -> Cluster {
+        let folder = tempfile::tempdir().expect("a folder");
+        let addresses = ports(count as usize * 2);
+        let pairs = addresses.chunks_exact(2).zip(1..);
+        let nodes = pairs.map(|(pair, id)| Node {
+            id,
+            url: format!("http://{}", pair[0]),
+            data: folder.path().join(format!("node-{id}")),
+            client: pair[0].clone(),
+            peer: pair[1].clone(),
+            child: None,
+        });
+        Cluster { nodes: nodes.collect(), folder }
+    }
+
+    pub fn node(&self, id: u64) -> &Node {
+        &self.nodes[id as usize - 1]
+    }
+
+    /// What a node has logged so far, over all its lives.
+    pub fn log(&self, id: u64) -> String {
+        std::fs::read_to_string(self.node(id).data.with_extension("log")).expect("a log")
+    }
+
+    /// The command line of a node.
+    pub fn command(&self, id: u64, program: Command) -> Command {
+        let node = self.node(id);
+        let mut command = program;
+        command
+            .args(["server", "--shards", "2", "--node-id", &id.to_string()])
+            .args(["--expect", &self.nodes.len().to_string()])
+            .args(["--listen", &node.client, "--peer-listen", &node.peer])
+            .arg("--data")
+            .arg(&node.data)
+            .arg("--until-stdin-closes")
+            .current_dir(self.folder.path());
+        for other in self.nodes.iter().filter(|other| other.id != id) {
+            command.args(["--peer", &other.peer]);
+        }
+        command
+    }
+
+    pub fn launch(&mut self, id: u64) {
+        self.launch_by(id, ikada());
+    }
+
+    /// Starts a node by way of another program (a tracer).
+    pub fn launch_by(&mut self, id: u64, program: Command) {
+        assert!(self.node(id).child.is_none(), "node {id} runs already");
+        let log = self.node(id).data.with_extension("log");
+        let log = File::options().create(true).append(true).open(log).expect("a log file");
+        let mut command = self.command(id, program);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn();
+        self.nodes[id as usize - 1].child = Some(child.expect("the node starts"));
+    }
+
+    /// Ends a node without warning.
+    pub fn kill(&mut self, id: u64) {
+        let mut child = self.nodes[id as usize - 1].child.take().expect("it runs");
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+    }
+
+    /// Sends a signal to one node's process.
+    pub fn signal(&self, id: u64, name: &str) {
+        let child = self.node(id).child.as_ref().expect("it runs");
+        let order = format!("kill -{name} {}", child.id());
+        assert!(Command::new("sh").args(["-c", &order]).status().expect("sh").success());
+    }
+
+    /// Waits until a node has ended by itself.
+    pub async fn ended(&mut self, id: u64) -> ExitStatus {
+        let mut child = self.nodes[id as usize - 1].child.take().expect("it runs");
+        until("a node ends", || {
+            let status = child.try_wait().expect("a child");
+            async move { status }
+        })
+        .await
+    }
+
+    /// The URLs of the nodes that run.
+    pub fn urls(&self) -> Vec<String> {
+        let running = self.nodes.iter().filter(|node| node.child.is_some());
+        running.map(|node| node.url.clone()).collect()
+    }
+
+    /// A client of all nodes that run.
+    pub fn client(&self) -> Client {
+        client(&self.urls())
+    }
+
+    /// Waits until the running nodes agree: one leader per shard. Gives the leaders by shard.
+    pub async fn settle(&self) -> BTreeMap<u16, u64> {
+        agree(&self.urls()).await
+    }
+
+    /// Waits until all running nodes hold the same state at the same position, and checks that equal positions never
+    /// meant different states.
+    pub async fn copies_become_equal(&self) {
+        let urls = self.urls();
+        until("the copies become equal", || async {
+            let seen = look(&urls).await?;
+            let mut hashes: BTreeMap<(u16, String), String> = BTreeMap::new();
+            for part in seen.iter().flat_map(|node| &node.shards) {
+                let place = (part.shard, part.applied.clone());
+                let first = hashes.entry(place).or_insert_with(|| part.hash.clone());
+                assert_eq!(*first, part.hash, "copies differ in shard {}", part.shard);
+            }
+            (hashes.len() == seen[0].shards.len()).then_some(())
+        })
+        .await
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for node in &mut self.nodes {
+            if let Some(mut child) = node.child.take() {
+                // A paused process dies by this as well; one that has ended is as good as killed.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+        if std::thread::panicking() {
+            for node in &self.nodes {
+                show_log(&node.data.with_extension("log"));
+            }
+        }
+    }
+}
+
+fn show_log(path: &Path) {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    eprintln!("{}:", path.display());
+    for line in &lines[lines.len().saturating_sub(15)..] {
+        eprintln!("  {line}");
+    }
+}
+
+pub fn client(urls: &[String]) -> Client {
+    Client::new(urls).expect("urls").with_timeout(Duration::from_secs(30))
+}
+
+/// What every one of these nodes says of itself.
+pub async fn look(urls: &[String]) -> Option<Vec<NodeSelf>> {
+    let mut seen = Vec::new();
+    for url in urls {
+        let client = Client::new([url]).expect("url").with_timeout(Duration::from_secs(2));
+        seen.push(client.node().await.ok()?);
+    }
+    Some(seen)
+}
+
+/// Waits until these nodes agree on leaders among themselves.
+pub async fn agree(urls: &[String]) -> BTreeMap<u16, u64> {
+    until("the nodes agree on leaders", || async {
+        let seen = look(urls).await?;
+        let mut leaders = BTreeMap::new();
+        for part in seen.iter().flat_map(|node| &node.shards) {
+            let leader = part.leader?.0;
+            if *leaders.entry(part.shard).or_insert(leader) != leader {
+                return None;
+            }
+        }
+        let named = |node: &NodeSelf, shard: u16| leaders.get(&shard) == Some(&node.node.0);
+        for node in &seen {
+            let honest = |leads: bool, shard| leads == named(node, shard);
+            if !node.shards.iter().all(|part| honest(part.role == "leader", part.shard)) {
+                return None;
+            }
+        }
+        let present = |leader: &u64| seen.iter().any(|node| node.node.0 == *leader);
+        leaders.values().all(present).then_some(leaders)
+    })
+    .await
+}

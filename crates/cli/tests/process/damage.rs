@@ -1,0 +1,79 @@
+//! Disks that lost or changed bytes while the node was down.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::cluster::Cluster;
+use crate::work::{check_all_there, write_all};
+
+/// The segments of a node's log, oldest first.
+fn segments(data: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(data.join("wal")).expect("a log");
+    let mut all: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "log"))
+        .collect();
+    all.sort();
+    all
+}
+
+/// Where a segment's written part ends; the rest is room for more.
+fn written(path: &Path) -> u64 {
+    let mut bytes = Vec::new();
+    File::open(path).expect("a segment").read_to_end(&mut bytes).expect("read");
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
+}
+
+fn follower(leader: u64) -> u64 {
+    if leader == 3 { 2 } else { 3 }
+}
+
+// F-14
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_torn_tail_is_cut_and_caught_up() {
+    let mut cluster = Cluster::start().await;
+    let mut acked = write_all(&cluster.client(), "first", 60).await;
+    let victim = follower(cluster.settle().await[&0]);
+    cluster.kill(victim);
+    let last = segments(&cluster.node(victim).data).pop().expect("a segment");
+    let end = written(&last);
+    assert!(end > 64, "nothing was written");
+    OpenOptions::new().write(true).open(&last).expect("open").set_len(end - 3).expect("cut");
+    acked.extend(write_all(&cluster.client(), "second", 20).await);
+    cluster.launch(victim);
+    cluster.settle().await;
+    check_all_there(&cluster.client(), &acked).await;
+    cluster.copies_become_equal().await;
+}
+
+// F-15
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flipped_bit_is_quarantined_and_fetched_again() {
+    let mut cluster = Cluster::start().await;
+    let mut acked = write_all(&cluster.client(), "first", 60).await;
+    let victim = follower(cluster.settle().await[&0]);
+    cluster.kill(victim);
+    let data = cluster.node(victim).data.clone();
+    let last = segments(&data).pop().expect("a segment");
+    flip(&last, written(&last) / 2);
+    acked.extend(write_all(&cluster.client(), "second", 20).await);
+    cluster.launch(victim);
+    cluster.settle().await;
+    check_all_there(&cluster.client(), &acked).await;
+    cluster.copies_become_equal().await;
+    let log = cluster.log(victim);
+    assert!(log.contains("set aside as quarantine/"), "{log}");
+    let set_aside = std::fs::read_dir(data.join("quarantine")).expect("a folder").count();
+    assert!(set_aside > 0, "the damaged segment is kept");
+}
+
+/// Changes one bit.
+fn flip(path: &Path, offset: u64) {
+    let mut file = OpenOptions::new().read(true).write(true).open(path).expect("open");
+    let mut byte = [0];
+    file.seek(SeekFrom::Start(offset)).expect("seek");
+    file.read_exact(&mut byte).expect("read");
+    file.seek(SeekFrom::Start(offset)).expect("seek");
+    file.write_all(&[byte[0] ^ 0x10]).expect("write");
+}

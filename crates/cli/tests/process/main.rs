@@ -1,0 +1,14 @@
+//! Real `ikada` processes over loopback: refused starts, killed, paused and damaged nodes.
+//!
+//! Every test has its own folder and ports, is bounded in time, ends what it started, and asserts no durations: a
+//! limit is only there so that a hang becomes a failure.
+
+mod bad_start;
+mod cluster;
+mod damage;
+mod fresh;
+mod kill;
+mod pause;
+mod sync_error;
+mod wait;
+mod work;
