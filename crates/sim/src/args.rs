@@ -6,11 +6,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 
 /// Runs simulated clusters from seeds and checks every promise after every event.
 #[derive(Debug, Parser)]
-#[command(
-    name = "ikada-sim",
-    version,
-    after_help = "Example: ikada-sim run --seeds 2000"
-)]
+#[command(name = "ikada-sim", version, after_help = "Example: ikada-sim run --seeds 2000")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

@@ -12,10 +12,7 @@ pub fn chance(rng: &mut Rng, permille: u32) -> bool {
 
 /// A value between both bounds, small ones as likely as large ones (by order of magnitude).
 pub fn log_uniform(rng: &mut Rng, low: u64, high: u64) -> u64 {
-    assert!(
-        low >= 1 && low <= high,
-        "log_uniform needs 1 <= low <= high"
-    );
+    assert!(low >= 1 && low <= high, "log_uniform needs 1 <= low <= high");
     let span_bits = (high / low).max(1).ilog2() + 1;
     let shift = rng.u32(0..=span_bits);
     let top = low.checked_shl(shift).unwrap_or(high).clamp(low, high);

@@ -102,9 +102,7 @@ pub struct Marks {
 
 impl Default for Marks {
     fn default() -> Self {
-        Self {
-            counts: vec![0; Mark::ALL.len()],
-        }
+        Self { counts: vec![0; Mark::ALL.len()] }
     }
 }
 

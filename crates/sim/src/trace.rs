@@ -34,11 +34,7 @@ pub struct Trace {
 impl Trace {
     /// A trace that keeps its hash, and its text if asked to.
     pub fn new(with_text: bool) -> Self {
-        Self {
-            hash: 0,
-            lines: 0,
-            text: with_text.then(String::new),
-        }
+        Self { hash: 0, lines: 0, text: with_text.then(String::new) }
     }
 
     /// Adds one line; `detail` is called only when text is kept.
@@ -96,12 +92,7 @@ mod tests {
     use super::*;
 
     fn line(what: &'static str, number: u64) -> Line {
-        Line {
-            at_us: 1_500_000,
-            node: 2,
-            what,
-            numbers: (number, 0),
-        }
+        Line { at_us: 1_500_000, node: 2, what, numbers: (number, 0) }
     }
 
     #[test]
@@ -112,10 +103,7 @@ mod tests {
             trace.add(line("frame", 7), |text| text.push_str("to n3"));
         }
         assert_eq!(plain.hash(), written.hash());
-        assert_eq!(
-            written.text(),
-            Some("       1     1.500000 n2 frame 7 0 to n3\n")
-        );
+        assert_eq!(written.text(), Some("       1     1.500000 n2 frame 7 0 to n3\n"));
     }
 
     #[test]

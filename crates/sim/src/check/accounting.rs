@@ -15,11 +15,7 @@ pub fn check(shard: &Shard) -> Verdict {
 
 /// Looks for a task whose submission was acknowledged.
 pub fn acknowledged(id: &TaskId, present: bool, model: &Model) -> Verdict {
-    if present
-        || model
-            .task(id)
-            .is_some_and(|task| task.removed && task.end.is_some())
-    {
+    if present || model.task(id).is_some_and(|task| task.removed && task.end.is_some()) {
         return Ok(());
     }
     violation(NAME, format!("task {id} was acknowledged and is gone"))
@@ -37,10 +33,7 @@ mod tests {
         assert!(acknowledged(&id, true, &model).is_ok());
         assert!(acknowledged(&id, false, &model).is_err());
         model.task_mut(&id).removed = true;
-        assert!(
-            acknowledged(&id, false, &model).is_err(),
-            "removed before it had ended"
-        );
+        assert!(acknowledged(&id, false, &model).is_err(), "removed before it had ended");
         model.settle(&id, End::Dead);
         assert!(acknowledged(&id, false, &model).is_ok());
     }

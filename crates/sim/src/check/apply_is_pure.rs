@@ -29,16 +29,9 @@ pub fn check(state: &Shard, entry: &[u8], rng: &mut Rng) -> Verdict {
         );
     }
     for version in 0..4 {
-        let bytes = if version == 0 {
-            entry.to_vec()
-        } else {
-            broken(entry, rng)
-        };
+        let bytes = if version == 0 { entry.to_vec() } else { broken(entry, rng) };
         let before = one.applied();
-        let lsn = Lsn {
-            term: before.term,
-            index: before.index + 1,
-        };
+        let lsn = Lsn { term: before.term, index: before.index + 1 };
         let same = one.apply(lsn, &bytes) == other.apply(lsn, &bytes) && one.hash() == other.hash();
         if !same {
             return violation(

@@ -39,12 +39,7 @@ mod tests {
 
     #[test]
     fn a_log_that_never_shrinks_is_noticed() {
-        let stats = LogStats {
-            bytes: 5_000,
-            live_bytes: 100,
-            segments: 5,
-            ..LogStats::default()
-        };
+        let stats = LogStats { bytes: 5_000, live_bytes: 100, segments: 5, ..LogStats::default() };
         assert!(check_log(&stats, 600, 0).is_ok());
         assert!(check_log(&stats, 500, 0).is_err());
     }

@@ -34,10 +34,7 @@ impl Cancels {
         if first == told {
             return Ok(());
         }
-        violation(
-            "Q10 cancel",
-            format!("task {id} was reported as {first:?} and as {told:?}"),
-        )
+        violation("Q10 cancel", format!("task {id} was reported as {first:?} and as {told:?}"))
     }
 }
 

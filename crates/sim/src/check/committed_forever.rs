@@ -33,19 +33,10 @@ mod tests {
 
     #[test]
     fn another_entry_at_a_committed_index_is_noticed() {
-        let mark = |term, hash| EntryMark {
-            index: 2,
-            term,
-            hash,
-            change: false,
-        };
+        let mark = |term, hash| EntryMark { index: 2, term, hash, change: false };
         let mut ledger = ShardLedger::without_state();
         ledger.note_committed(mark(1, 9), 1);
-        let view = ShardView {
-            commit: 2,
-            last_index: 2,
-            ..ShardView::sample(3)
-        };
+        let view = ShardView { commit: 2, last_index: 2, ..ShardView::sample(3) };
         let log = |m| ShardMirror::found(Start { index: 1, term: 1 }, 1, 0, vec![m]);
         assert!(check(&view, &log(mark(1, 9)), &ledger, 1).is_ok());
         assert!(check(&view, &log(mark(2, 9)), &ledger, 1).is_err());

@@ -25,11 +25,7 @@ impl ConfigSafety {
 
     /// The configuration in force at an index.
     pub fn at(&self, shard: ShardId, index: u64) -> Option<&Conf> {
-        self.confs
-            .get(&shard)?
-            .range(..=index)
-            .next_back()
-            .map(|(_, conf)| conf)
+        self.confs.get(&shard)?.range(..=index).next_back().map(|(_, conf)| conf)
     }
 
     /// A leader appended a change to its log, which is `log` with the change in it.
@@ -38,25 +34,17 @@ impl ConfigSafety {
             "shard {}: node {} proposes a change at index {}",
             view.shard, view.node, mark.index
         );
-        let open = log
-            .iter()
-            .find(|e| e.change && e.index > view.commit && e.index < mark.index);
+        let open = log.iter().find(|e| e.change && e.index > view.commit && e.index < mark.index);
         if let Some(open) = open {
             return violation(
                 NAME,
                 format!("{place} while the one at {} is not committed", open.index),
             );
         }
-        if log
-            .term_at(view.commit)
-            .is_some_and(|term| term != mark.term)
-        {
+        if log.term_at(view.commit).is_some_and(|term| term != mark.term) {
             return violation(
                 NAME,
-                format!(
-                    "{place} before it has committed an entry of its term {}",
-                    mark.term
-                ),
+                format!("{place} before it has committed an entry of its term {}", mark.term),
             );
         }
         Ok(())
@@ -74,14 +62,8 @@ impl ConfigSafety {
         if view.applied.index < view.start_index || known.is_empty() {
             return Ok(());
         }
-        let low = known
-            .range(..=view.applied.index)
-            .next_back()
-            .map_or(0, |(index, _)| *index);
-        if known
-            .range(low..=view.commit)
-            .any(|(_, known)| known == conf)
-        {
+        let low = known.range(..=view.applied.index).next_back().map_or(0, |(index, _)| *index);
+        if known.range(low..=view.commit).any(|(_, known)| known == conf) {
             return Ok(());
         }
         let unseen = (view.applied.index.max(low)..=view.commit)
@@ -133,10 +115,7 @@ impl ConfigSafety {
 
     /// Whether a node votes in the newest configuration of any shard.
     pub fn is_voter(&self, node: NodeId) -> bool {
-        self.confs
-            .values()
-            .filter_map(|c| c.values().next_back())
-            .any(|conf| conf.is_voter(node))
+        self.confs.values().filter_map(|c| c.values().next_back()).any(|conf| conf.is_voter(node))
     }
 }
 
@@ -146,27 +125,14 @@ mod tests {
     use ikada_consensus::{Role, Start};
 
     fn change(index: u64, term: u64) -> EntryMark {
-        EntryMark {
-            index,
-            term,
-            hash: index,
-            change: true,
-        }
+        EntryMark { index, term, hash: index, change: true }
     }
 
     #[test]
     fn a_second_or_an_early_change_is_noticed() {
         let start = Start { index: 1, term: 1 };
-        let view = ShardView {
-            role: Role::Leader,
-            term: 2,
-            commit: 2,
-            ..ShardView::sample(1)
-        };
-        let plain = EntryMark {
-            change: false,
-            ..change(2, 2)
-        };
+        let view = ShardView { role: Role::Leader, term: 2, commit: 2, ..ShardView::sample(1) };
+        let plain = EntryMark { change: false, ..change(2, 2) };
         let log = ShardMirror::found(start, 2, 1, vec![plain, change(3, 2), change(4, 2)]);
         assert!(ConfigSafety::proposed(&view, &log, &change(3, 2)).is_ok());
         assert!(ConfigSafety::proposed(&view, &log, &change(4, 2)).is_err());
@@ -179,31 +145,11 @@ mod tests {
         let mut check = ConfigSafety::default();
         check.begin(0, 1, Conf::of_voters([1, 2, 3]));
         let view = ShardView::sample(1);
-        assert!(
-            check
-                .observe(&view, &Conf::of_voters([1, 2, 3]), |_| false)
-                .is_ok()
-        );
-        assert!(
-            check
-                .observe(&view, &Conf::of_voters([1, 2]), |_| false)
-                .is_err()
-        );
-        let later = ShardView {
-            commit: 4,
-            last_index: 4,
-            ..view
-        };
-        assert!(
-            check
-                .observe(&later, &Conf::of_voters([1, 2]), |index| index == 3)
-                .is_ok()
-        );
-        assert!(
-            check
-                .observe(&later, &Conf::of_voters([1, 4]), |index| index == 3)
-                .is_err()
-        );
+        assert!(check.observe(&view, &Conf::of_voters([1, 2, 3]), |_| false).is_ok());
+        assert!(check.observe(&view, &Conf::of_voters([1, 2]), |_| false).is_err());
+        let later = ShardView { commit: 4, last_index: 4, ..view };
+        assert!(check.observe(&later, &Conf::of_voters([1, 2]), |index| index == 3).is_ok());
+        assert!(check.observe(&later, &Conf::of_voters([1, 4]), |index| index == 3).is_err());
         assert_eq!(check.at(0, 3), Some(&Conf::of_voters([1, 2])));
     }
 
@@ -214,15 +160,6 @@ mod tests {
         assert!(ConfigSafety::answered(2, 1, true).is_err());
         assert!(ConfigSafety::wiped(&view, 1).is_ok());
         assert!(ConfigSafety::wiped(&ShardView { commit: 5, ..view }, 1).is_err());
-        assert!(
-            ConfigSafety::wiped(
-                &ShardView {
-                    role: Role::Leader,
-                    ..view
-                },
-                1
-            )
-            .is_err()
-        );
+        assert!(ConfigSafety::wiped(&ShardView { role: Role::Leader, ..view }, 1).is_err());
     }
 }

@@ -24,10 +24,7 @@ mod tests {
     fn a_joint_configuration_is_noticed() {
         let plain = Conf::of_voters([1, 2, 3]);
         assert!(check(0, 1, &plain).is_ok());
-        let joint = Conf {
-            voters_outgoing: vec![1, 2],
-            ..plain
-        };
+        let joint = Conf { voters_outgoing: vec![1, 2], ..plain };
         assert!(check(0, 1, &joint).is_err());
     }
 }

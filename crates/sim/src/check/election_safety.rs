@@ -19,10 +19,7 @@ impl ElectionSafety {
         if view.role != Role::Leader {
             return Ok(());
         }
-        let first = *self
-            .leaders
-            .entry((view.shard, view.term))
-            .or_insert(view.node);
+        let first = *self.leaders.entry((view.shard, view.term)).or_insert(view.node);
         if first == view.node {
             return Ok(());
         }
@@ -53,11 +50,7 @@ mod tests {
     #[test]
     fn two_leaders_of_one_term_are_noticed() {
         let mut check = ElectionSafety::default();
-        let leader = |node, term| ShardView {
-            role: Role::Leader,
-            term,
-            ..ShardView::sample(node)
-        };
+        let leader = |node, term| ShardView { role: Role::Leader, term, ..ShardView::sample(node) };
         assert!(check.observe(&leader(1, 2)).is_ok());
         assert!(check.observe(&leader(1, 2)).is_ok());
         assert!(check.observe(&leader(2, 3)).is_ok());

@@ -27,15 +27,11 @@ pub fn check_equal(shard: ShardId, members: &[(NodeId, Lsn, u64)]) -> Verdict {
     let Some((first, rest)) = members.split_first() else {
         return Ok(());
     };
-    match rest
-        .iter()
-        .find(|member| (member.1, member.2) != (first.1, first.2))
-    {
+    match rest.iter().find(|member| (member.1, member.2) != (first.1, first.2)) {
         None => Ok(()),
-        Some(other) => violation(
-            NAME,
-            format!("shard {shard}: {first:?} and {other:?} differ at rest"),
-        ),
+        Some(other) => {
+            violation(NAME, format!("shard {shard}: {first:?} and {other:?} differ at rest"))
+        }
     }
 }
 

@@ -31,9 +31,9 @@ pub fn check(
     match (holds, came) {
         (true, Came::Accepted) => Ok(true),
         (false, Came::Refused) => Ok(false),
-        (true, Came::Refused) => refuse(format!(
-            "{verb} of task {id} with its live fence {fence} was refused"
-        )),
+        (true, Came::Refused) => {
+            refuse(format!("{verb} of task {id} with its live fence {fence} was refused"))
+        }
         (false, Came::Accepted) if repeats(model, verb, id, fence) => Ok(false),
         (false, Came::Accepted) => refuse(format!(
             "{verb} of task {id} with fence {fence} was accepted, but its claim is {:?}",
@@ -51,9 +51,7 @@ fn repeats(model: &Model, verb: &str, id: &TaskId, fence: Fence) -> bool {
         return false;
     }
     match verb {
-        "complete" => model
-            .task(id)
-            .is_some_and(|task| task.end == Some(End::Done(fence))),
+        "complete" => model.task(id).is_some_and(|task| task.end == Some(End::Done(fence))),
         "fail" => model.failed.contains(&fence),
         _ => false,
     }
@@ -73,10 +71,7 @@ mod tests {
     #[test]
     fn a_stale_completion_and_a_refused_live_one_are_noticed() {
         let id = TaskId::parse("t1").unwrap();
-        let (mine, other) = (
-            WorkerId::parse("w1").unwrap(),
-            WorkerId::parse("w2").unwrap(),
-        );
+        let (mine, other) = (WorkerId::parse("w1").unwrap(), WorkerId::parse("w2").unwrap());
         let holder = |worker: &WorkerId| Holder {
             task: id.clone(),
             worker: worker.clone(),
@@ -93,17 +88,11 @@ mod tests {
         };
         assert!(came(&model, 5, &mine, Came::Accepted).is_err());
         assert!(matches!(came(&model, 5, &mine, Came::Refused), Ok(false)));
-        assert!(
-            came(&model, 6, &mine, Came::Accepted).is_err(),
-            "not the owner"
-        );
+        assert!(came(&model, 6, &mine, Came::Accepted).is_err(), "not the owner");
         assert!(came(&model, 6, &other, Came::Refused).is_err());
         assert!(matches!(came(&model, 6, &other, Came::Accepted), Ok(true)));
         model.settle(&id, End::Done(Fence(6)));
-        assert!(
-            matches!(came(&model, 6, &other, Came::Accepted), Ok(false)),
-            "a resend"
-        );
+        assert!(matches!(came(&model, 6, &other, Came::Accepted), Ok(false)), "a resend");
         assert!(came(&model, 5, &mine, Came::Accepted).is_err());
     }
 }

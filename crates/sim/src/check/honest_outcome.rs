@@ -11,10 +11,7 @@ pub fn check(order: &Order, honest: bool) -> Verdict {
     }
     violation(
         "Q9 honest_outcome",
-        format!(
-            "request {:?} was reported as not carried out, and was committed",
-            order.request
-        ),
+        format!("request {:?} was reported as not carried out, and was committed", order.request),
     )
 }
 
@@ -28,9 +25,7 @@ mod tests {
         let order = Order {
             namespace: Namespace::default(),
             request: None,
-            command: Command::Cancel(Cancel {
-                id: TaskId::parse("t").unwrap(),
-            }),
+            command: Command::Cancel(Cancel { id: TaskId::parse("t").unwrap() }),
         };
         assert!(check(&order, true).is_ok());
         assert!(check(&order, false).is_err());

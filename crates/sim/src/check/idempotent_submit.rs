@@ -51,14 +51,12 @@ impl IdempotentSubmit {
                 self.bodies.insert(key.clone(), body.clone());
                 Ok(())
             }
-            Some(first) if accepted && first != body => violation(
-                NAME,
-                format!("request {key:?} was accepted with two bodies"),
-            ),
-            Some(first) if first == body && conflicts(reply) => violation(
-                NAME,
-                format!("a resend of request {key:?} was refused: {reply:?}"),
-            ),
+            Some(first) if accepted && first != body => {
+                violation(NAME, format!("request {key:?} was accepted with two bodies"))
+            }
+            Some(first) if first == body && conflicts(reply) => {
+                violation(NAME, format!("a resend of request {key:?} was refused: {reply:?}"))
+            }
             _ => Ok(()),
         }
     }
@@ -66,10 +64,7 @@ impl IdempotentSubmit {
 
 fn conflicts(reply: &Reply) -> bool {
     let refused = |code: &RefusalCode| {
-        matches!(
-            code,
-            RefusalCode::Conflict | RefusalCode::IdempotencyConflict
-        )
+        matches!(code, RefusalCode::Conflict | RefusalCode::IdempotencyConflict)
     };
     matches!(reply, Reply::Refused { code } if refused(code))
 }
@@ -80,29 +75,16 @@ mod tests {
     use ikada_state::{QueueName, RequestId};
 
     fn body(payload: &[u8]) -> Enqueue {
-        Enqueue::new(
-            TaskId::parse("t1").unwrap(),
-            QueueName::parse("q").unwrap(),
-            payload,
-        )
+        Enqueue::new(TaskId::parse("t1").unwrap(), QueueName::parse("q").unwrap(), payload)
     }
 
     #[test]
     fn a_second_task_and_a_second_body_are_noticed() {
-        let key = RequestKey {
-            id: RequestId::parse("r1").unwrap(),
-            item: 0,
-        };
+        let key = RequestKey { id: RequestId::parse("r1").unwrap(), item: 0 };
         let id = body(b"a").id;
-        let enqueued = Reply::Enqueued {
-            id: id.clone(),
-            created: true,
-        };
+        let enqueued = Reply::Enqueued { id: id.clone(), created: true };
         let mut check = IdempotentSubmit::default();
-        assert!(
-            check.applied(Some(&key), &body(b"a"), &enqueued).is_err(),
-            "never created"
-        );
+        assert!(check.applied(Some(&key), &body(b"a"), &enqueued).is_err(), "never created");
         assert!(check.created(&id).is_ok());
         assert!(check.applied(Some(&key), &body(b"a"), &enqueued).is_ok());
         assert!(check.applied(Some(&key), &body(b"b"), &enqueued).is_err());

@@ -37,19 +37,10 @@ mod tests {
 
     #[test]
     fn a_leader_without_a_committed_entry_is_noticed() {
-        let mark = EntryMark {
-            index: 2,
-            term: 1,
-            hash: 9,
-            change: false,
-        };
+        let mark = EntryMark { index: 2, term: 1, hash: 9, change: false };
         let mut ledger = ShardLedger::without_state();
         ledger.note_committed(mark, 1);
-        let view = ShardView {
-            role: Role::Leader,
-            term: 2,
-            ..ShardView::sample(1)
-        };
+        let view = ShardView { role: Role::Leader, term: 2, ..ShardView::sample(1) };
         let start = Start { index: 1, term: 1 };
         let whole = ShardMirror::found(start, 2, 1, vec![mark]);
         let short = ShardMirror::found(start, 2, 1, Vec::new());

@@ -29,10 +29,7 @@ impl Acknowledged {
 
     /// All of them.
     pub fn all(&self) -> Vec<(ShardId, Lsn)> {
-        self.newest
-            .iter()
-            .map(|(shard, lsn)| (*shard, *lsn))
-            .collect()
+        self.newest.iter().map(|(shard, lsn)| (*shard, *lsn)).collect()
     }
 }
 
@@ -60,10 +57,7 @@ pub fn check_committed(shard: ShardId, at: Lsn, committed: Option<u64>) -> Verdi
     if committed == Some(at.term) || at == Lsn::default() {
         return Ok(());
     }
-    violation(
-        NAME,
-        format!("a read of shard {shard} was served at {at}, which is not committed"),
-    )
+    violation(NAME, format!("a read of shard {shard} was served at {at}, which is not committed"))
 }
 
 #[cfg(test)]

@@ -27,10 +27,7 @@ impl LogMatching {
         previous_term: u64,
     ) -> Verdict {
         let facts = (mark.hash, previous_term);
-        let first = *self
-            .entries
-            .entry((shard, mark.index, mark.term))
-            .or_insert(facts);
+        let first = *self.entries.entry((shard, mark.index, mark.term)).or_insert(facts);
         if first == facts {
             return Ok(());
         }
@@ -51,12 +48,7 @@ mod tests {
 
     #[test]
     fn another_content_or_another_past_is_noticed() {
-        let mark = |hash| EntryMark {
-            index: 5,
-            term: 2,
-            hash,
-            change: false,
-        };
+        let mark = |hash| EntryMark { index: 5, term: 2, hash, change: false };
         let mut check = LogMatching::default();
         assert!(check.wrote(1, 0, &mark(7), 1).is_ok());
         assert!(check.wrote(2, 0, &mark(7), 1).is_ok());

@@ -60,8 +60,5 @@ pub fn violation(check: &'static str, what: String) -> Verdict {
 
 /// Turns the verdict of a predicate over the state into ours.
 pub fn predicate<E: std::fmt::Display>(check: &'static str, found: Result<(), E>) -> Verdict {
-    found.map_err(|error| Violation {
-        check,
-        what: error.to_string(),
-    })
+    found.map_err(|error| Violation { check, what: error.to_string() })
 }

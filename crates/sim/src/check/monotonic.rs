@@ -59,10 +59,7 @@ impl Monotonic {
         }
         for mark in durable.iter().filter(|mark| mark.index <= settled) {
             if !found.covers(mark) {
-                let text = format!(
-                    "{place} without its synced entry {}.{}",
-                    mark.term, mark.index
-                );
+                let text = format!("{place} without its synced entry {}.{}", mark.term, mark.index);
                 return violation(NAME, text);
             }
         }
@@ -117,10 +114,7 @@ fn ordered(view: &ShardView) -> Verdict {
 fn fall(view: &ShardView, what: &str, old: u64, new: u64) -> Verdict {
     violation(
         NAME,
-        format!(
-            "shard {}: node {} went from {what} {old} to {new}",
-            view.shard, view.node
-        ),
+        format!("shard {}: node {} went from {what} {old} to {new}", view.shard, view.node),
     )
 }
 
@@ -132,24 +126,13 @@ mod tests {
 
     #[test]
     fn falling_numbers_and_changed_votes_are_noticed() {
-        let base = ShardView {
-            term: 5,
-            vote: 2,
-            ..ShardView::sample(1)
-        };
+        let base = ShardView { term: 5, vote: 2, ..ShardView::sample(1) };
         for bad in [ShardView { term: 4, ..base }, ShardView { vote: 3, ..base }] {
             let mut check = Monotonic::default();
             assert!(check.observe(&base).is_ok());
             assert!(check.observe(&bad).is_err());
             // Another process of the node may begin anew in memory.
-            assert!(
-                check
-                    .observe(&ShardView {
-                        generation: 2,
-                        ..bad
-                    })
-                    .is_ok()
-            );
+            assert!(check.observe(&ShardView { generation: 2, ..bad }).is_ok());
         }
         let unordered = ShardView { commit: 9, ..base };
         assert!(Monotonic::default().observe(&unordered).is_err());
@@ -157,12 +140,7 @@ mod tests {
 
     #[test]
     fn a_forgotten_vote_term_or_entry_is_noticed() {
-        let mark = EntryMark {
-            index: 2,
-            term: 3,
-            hash: 1,
-            change: false,
-        };
+        let mark = EntryMark { index: 2, term: 3, hash: 1, change: false };
         let start = Start { index: 1, term: 1 };
         let durable = ShardMirror::found(start, 3, 2, vec![mark]);
         let same = durable.clone();

@@ -72,26 +72,8 @@ mod tests {
             renewed_us: Some(4_000_000),
         };
         assert!(check(&good).is_ok());
-        assert!(
-            check(&Expiry {
-                renewed_us: Some(4_500_000),
-                ..good
-            })
-            .is_err()
-        );
-        assert!(
-            check(&Expiry {
-                led_us: 4_500_000,
-                ..good
-            })
-            .is_err()
-        );
-        assert!(
-            check(&Expiry {
-                granted_us: 4_500_000,
-                ..good
-            })
-            .is_err()
-        );
+        assert!(check(&Expiry { renewed_us: Some(4_500_000), ..good }).is_err());
+        assert!(check(&Expiry { led_us: 4_500_000, ..good }).is_err());
+        assert!(check(&Expiry { granted_us: 4_500_000, ..good }).is_err());
     }
 }

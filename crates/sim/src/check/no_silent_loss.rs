@@ -27,11 +27,7 @@ struct Owed {
 impl NoSilentLoss {
     /// A node came back from damage in `term`: it had synced up to `had` and found its log up to `found`.
     pub fn restarted(&mut self, node: NodeId, shard: ShardId, had: u64, found: u64, term: u64) {
-        let index = self
-            .owed
-            .get(&(node, shard))
-            .map_or(0, |owed| owed.index)
-            .max(had);
+        let index = self.owed.get(&(node, shard)).map_or(0, |owed| owed.index).max(had);
         if found < index {
             self.owed.insert((node, shard), Owed { index, term });
         } else {
@@ -102,34 +98,12 @@ mod tests {
     fn a_damaged_node_that_leads_or_votes_is_noticed() {
         let mut check = NoSilentLoss::default();
         check.restarted(1, 0, 10, 4, 3);
-        let view = ShardView {
-            last_index: 5,
-            ..ShardView::sample(1)
-        };
+        let view = ShardView { last_index: 5, ..ShardView::sample(1) };
         assert!(matches!(check.observe(&view, None), Ok(false)));
-        assert!(
-            check
-                .observe(
-                    &ShardView {
-                        role: Role::Leader,
-                        ..view
-                    },
-                    None
-                )
-                .is_err()
-        );
+        assert!(check.observe(&ShardView { role: Role::Leader, ..view }, None).is_err());
         assert!(check.voted(1, 0, 2).is_err());
         assert!(check.voted(1, 1, 2).is_ok());
-        assert!(matches!(
-            check.observe(
-                &ShardView {
-                    last_index: 10,
-                    ..view
-                },
-                None
-            ),
-            Ok(true)
-        ));
+        assert!(matches!(check.observe(&ShardView { last_index: 10, ..view }, None), Ok(true)));
         assert!(check.voted(1, 0, 2).is_ok());
     }
 
@@ -137,11 +111,7 @@ mod tests {
     fn a_newer_leader_settles_the_debt() {
         let mut check = NoSilentLoss::default();
         check.restarted(1, 0, 10, 4, 3);
-        let view = ShardView {
-            last_index: 5,
-            term: 4,
-            ..ShardView::sample(1)
-        };
+        let view = ShardView { last_index: 5, term: 4, ..ShardView::sample(1) };
         assert!(matches!(check.observe(&view, Some(3)), Ok(false)));
         assert!(matches!(check.observe(&view, Some(4)), Ok(true)));
     }

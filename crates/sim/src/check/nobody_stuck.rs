@@ -12,10 +12,7 @@ pub fn check(shard: ShardId, node: NodeId, repairing: bool) -> Verdict {
     if !repairing {
         return Ok(());
     }
-    violation(
-        NAME,
-        format!("shard {shard}: node {node} is still in repair"),
-    )
+    violation(NAME, format!("shard {shard}: node {node} is still in repair"))
 }
 
 /// A member's process at the end; `why` tells why it does not run.

@@ -35,14 +35,12 @@ impl Promise {
             return None;
         }
         match message.kind() {
-            MessageKind::VoteAnswer => Some(Promise::Vote {
-                term: message.term(),
-                candidate: message.to(),
-            }),
-            MessageKind::AppendAnswer => Some(Promise::Entries {
-                term: message.term(),
-                index: message.index(),
-            }),
+            MessageKind::VoteAnswer => {
+                Some(Promise::Vote { term: message.term(), candidate: message.to() })
+            }
+            MessageKind::AppendAnswer => {
+                Some(Promise::Entries { term: message.term(), index: message.index() })
+            }
             _ => None,
         }
     }
@@ -101,42 +99,9 @@ mod tests {
     #[test]
     fn words_without_bytes_are_noticed() {
         let disk = ShardMirror::found(Start { index: 5, term: 2 }, 3, 2, Vec::new());
-        assert!(
-            check(
-                1,
-                0,
-                Promise::Vote {
-                    term: 3,
-                    candidate: 2
-                },
-                &disk
-            )
-            .is_ok()
-        );
-        assert!(
-            check(
-                1,
-                0,
-                Promise::Vote {
-                    term: 3,
-                    candidate: 4
-                },
-                &disk
-            )
-            .is_err()
-        );
-        assert!(
-            check(
-                1,
-                0,
-                Promise::Vote {
-                    term: 4,
-                    candidate: 2
-                },
-                &disk
-            )
-            .is_err()
-        );
+        assert!(check(1, 0, Promise::Vote { term: 3, candidate: 2 }, &disk).is_ok());
+        assert!(check(1, 0, Promise::Vote { term: 3, candidate: 4 }, &disk).is_err());
+        assert!(check(1, 0, Promise::Vote { term: 4, candidate: 2 }, &disk).is_err());
         assert!(check(1, 0, Promise::Entries { term: 3, index: 5 }, &disk).is_ok());
         assert!(check(1, 0, Promise::Entries { term: 3, index: 6 }, &disk).is_err());
         assert!(check(1, 0, Promise::Entries { term: 4, index: 5 }, &disk).is_err());

@@ -55,19 +55,11 @@ mod tests {
 
     #[test]
     fn half_is_not_a_quorum_and_both_halves_of_a_joint_count() {
-        let mark = EntryMark {
-            index: 2,
-            term: 1,
-            hash: 9,
-            change: false,
-        };
+        let mark = EntryMark { index: 2, term: 1, hash: 9, change: false };
         let plain = Conf::of_voters([1, 2, 3, 4]);
         assert!(check(0, &mark, &plain, |node| node <= 3).is_ok());
         assert!(check(0, &mark, &plain, |node| node <= 2).is_err());
-        let joint = Conf {
-            voters_outgoing: vec![4, 5, 6],
-            ..Conf::of_voters([1, 2, 3])
-        };
+        let joint = Conf { voters_outgoing: vec![4, 5, 6], ..Conf::of_voters([1, 2, 3]) };
         assert!(check(0, &mark, &joint, |node| node <= 3).is_err());
         assert!(check(0, &mark, &joint, |node| [1, 2, 4, 5].contains(&node)).is_ok());
     }

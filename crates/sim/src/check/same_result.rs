@@ -28,17 +28,14 @@ impl SameResult {
             return Ok(false);
         }
         let Some((first_order, first)) = self.first.get(key) else {
-            self.first
-                .insert(key.clone(), (order.clone(), reply.clone()));
+            self.first.insert(key.clone(), (order.clone(), reply.clone()));
             return Ok(false);
         };
         if first_order != order || equal(first, reply) {
             return Ok(first_order == order);
         }
-        let verdict: Verdict = violation(
-            NAME,
-            format!("request {key:?} was answered {first:?} and then {reply:?}"),
-        );
+        let verdict: Verdict =
+            violation(NAME, format!("request {key:?} was answered {first:?} and then {reply:?}"));
         verdict.map(|()| true)
     }
 
@@ -86,13 +83,8 @@ mod tests {
     fn order() -> Order {
         Order {
             namespace: Namespace::default(),
-            request: Some(RequestKey {
-                id: RequestId::parse("r1").unwrap(),
-                item: 0,
-            }),
-            command: Command::Cancel(Cancel {
-                id: TaskId::parse("t1").unwrap(),
-            }),
+            request: Some(RequestKey { id: RequestId::parse("r1").unwrap(), item: 0 }),
+            command: Command::Cancel(Cancel { id: TaskId::parse("t1").unwrap() }),
         }
     }
 

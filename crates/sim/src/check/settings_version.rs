@@ -1,5 +1,5 @@
 //! Q9 Settings version: the settings of a queue never go back to an older version in any shard, however often their
-//! message is delivered.
+//! message is delivered; and a message delivered again changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +26,17 @@ impl SettingsVersion {
         *newest = version;
         Ok(())
     }
+
+    /// An entry changed settings so many times, and had so many orders that may.
+    pub fn caused(shard: ShardId, changes: usize, causes: usize) -> Verdict {
+        if changes <= causes {
+            return Ok(());
+        }
+        violation(
+            "Q9 settings_version",
+            format!("shard {shard}: {changes} changes of settings from {causes} fresh orders"),
+        )
+    }
 }
 
 #[cfg(test)]
@@ -39,5 +50,7 @@ mod tests {
         assert!(check.changed(1, QueueHandle(0), 4).is_ok());
         assert!(check.changed(2, QueueHandle(0), 3).is_ok());
         assert!(check.changed(1, QueueHandle(0), 3).is_err());
+        assert!(SettingsVersion::caused(0, 1, 1).is_ok());
+        assert!(SettingsVersion::caused(0, 1, 0).is_err());
     }
 }

@@ -41,26 +41,10 @@ mod tests {
     fn another_hash_or_an_uncommitted_index_is_noticed() {
         let ledger = ShardLedger::without_state();
         let (term, hash) = ledger.state_at(1).unwrap();
-        let view = ShardView {
-            applied: Lsn { term, index: 1 },
-            hash,
-            ..ShardView::sample(1)
-        };
+        let view = ShardView { applied: Lsn { term, index: 1 }, hash, ..ShardView::sample(1) };
         assert!(check(&view, &ledger).is_ok());
-        assert!(
-            check(
-                &ShardView {
-                    hash: hash ^ 1,
-                    ..view
-                },
-                &ledger
-            )
-            .is_err()
-        );
-        let ahead = ShardView {
-            applied: Lsn { term, index: 2 },
-            ..view
-        };
+        assert!(check(&ShardView { hash: hash ^ 1, ..view }, &ledger).is_err());
+        let ahead = ShardView { applied: Lsn { term, index: 2 }, ..view };
         assert!(check(&ahead, &ledger).is_err());
     }
 }

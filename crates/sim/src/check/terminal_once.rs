@@ -26,10 +26,7 @@ impl TerminalOnce {
     ) -> Verdict {
         let known = self.states.get(id).copied();
         if known != from {
-            return violation(
-                NAME,
-                format!("task {id} moves from {from:?}, but was {known:?}"),
-            );
+            return violation(NAME, format!("task {id} moves from {from:?}, but was {known:?}"));
         }
         if !legal(from, to) {
             return violation(NAME, format!("task {id} moves from {from:?} to {to:?}"));

@@ -17,19 +17,12 @@ pub fn check(model: &Model, fence: Fence, holder: &Holder) -> Result<bool, super
         return if same {
             Ok(true)
         } else {
-            refuse(format!(
-                "fence {fence} was granted to {before:?} and to {holder:?}"
-            ))
+            refuse(format!("fence {fence} was granted to {before:?} and to {holder:?}"))
         };
     }
-    let highest = model
-        .task(&holder.task)
-        .map_or(Fence(0), |task| task.fence_max);
+    let highest = model.task(&holder.task).map_or(Fence(0), |task| task.fence_max);
     if fence <= highest {
-        return refuse(format!(
-            "task {} was granted fence {fence} after {highest}",
-            holder.task
-        ));
+        return refuse(format!("task {} was granted fence {fence} after {highest}", holder.task));
     }
     Ok(false)
 }

@@ -42,18 +42,11 @@ pub fn run_seed(seed: u64, operations: u64, with_text: bool) -> Finished {
         Err(cause) => {
             let what = LAST_PANIC.with(|last| last.borrow_mut().take());
             let what = what.unwrap_or_else(|| format!("{:?}", cause.type_id()));
-            world.outcome(Some(Violation {
-                check: "panic",
-                what,
-            }))
+            world.outcome(Some(Violation { check: "panic", what }))
         }
     };
     let text = world.trace.text().map(str::to_owned);
-    Finished {
-        seed,
-        outcome,
-        text,
-    }
+    Finished { seed, outcome, text }
 }
 
 thread_local! {
@@ -73,8 +66,7 @@ fn quiet_panics() {
 
 /// How many threads to use.
 pub fn threads(jobs: Option<usize>) -> usize {
-    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-        .max(1)
+    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
 }
 
 /// Runs `work` for every number below `count` on several threads until it says stop.

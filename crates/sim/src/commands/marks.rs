@@ -11,20 +11,13 @@ const PER_SEEDS: u64 = 10_000;
 
 /// Does the command.
 pub fn perform(args: &Run) -> Result<bool> {
-    let report = run::campaign(&Run {
-        keep_going: true,
-        ..args.clone()
-    });
+    let report = run::campaign(&Run { keep_going: true, ..args.clone() });
     let wanted = (HITS_MIN * report.seeds).div_ceil(PER_SEEDS);
     let mut all = true;
     for (mark, count) in report.marks.iter() {
         let enough = count >= wanted;
         all &= enough;
-        println!(
-            "{} {count:>9}  {}",
-            if enough { "ok  " } else { "rare" },
-            mark.words()
-        );
+        println!("{} {count:>9}  {}", if enough { "ok  " } else { "rare" }, mark.words());
     }
     println!("{} seeds, {wanted} hits wanted of each", report.seeds);
     Ok(all && report.failed.is_empty())

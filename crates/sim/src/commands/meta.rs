@@ -53,10 +53,7 @@ fn in_fresh_process(args: &Meta) -> Result<String> {
         .output()
         .context("starting a fresh process")?;
     if !output.status.success() {
-        bail!(
-            "the fresh process failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("the fresh process failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

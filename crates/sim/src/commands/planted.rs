@@ -21,9 +21,7 @@ pub fn perform(args: &Planted) -> Result<bool> {
         .into_iter()
         .filter(|defect| {
             let name = format!("{defect:?}");
-            args.only
-                .as_ref()
-                .is_none_or(|only| name.contains(only.as_str()))
+            args.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
         })
         .collect();
     let found = campaign::spread(all.len() as u64, campaign::threads(args.jobs), |number| {
@@ -33,11 +31,7 @@ pub fn perform(args: &Planted) -> Result<bool> {
         (hunt.seed.is_some(), false)
     });
     let missed = found.iter().filter(|found| !**found).count();
-    println!(
-        "{} of {} planted defects found",
-        found.len() - missed,
-        found.len()
-    );
+    println!("{} of {} planted defects found", found.len() - missed, found.len());
     Ok(missed == 0)
 }
 
@@ -53,12 +47,7 @@ struct Hunt {
 fn hunt(defect: super::Defect, args: &Planted) -> Hunt {
     let began = Instant::now();
     set(Some(defect));
-    let mut hunt = Hunt {
-        seed: None,
-        seeds: 0,
-        violation: String::new(),
-        seconds: 0.0,
-    };
+    let mut hunt = Hunt { seed: None, seeds: 0, violation: String::new(), seconds: 0.0 };
     for seed in args.from..args.from + args.seeds {
         hunt.seeds += 1;
         let finished = super::run_seed(seed, args.ops, false);
@@ -76,12 +65,7 @@ fn hunt(defect: super::Defect, args: &Planted) -> Hunt {
 #[cfg(feature = "planted")]
 fn row(defect: super::Defect, hunt: &Hunt) -> String {
     let name = format!("{defect:?}");
-    let Hunt {
-        seed,
-        seeds,
-        violation,
-        seconds,
-    } = hunt;
+    let Hunt { seed, seeds, violation, seconds } = hunt;
     match seed {
         Some(seed) => format!(
             "{name:<38} seed {seed:>5} after {seeds:>5} seeds {seconds:>7.1} s  {violation}"
@@ -112,25 +96,9 @@ fn set(defect: Option<super::Defect>) {
 fn every_defect() -> Vec<super::Defect> {
     use super::Defect;
     let mut all: Vec<Defect> = Vec::new();
-    all.extend(
-        ikada_consensus::planted::ALL
-            .iter()
-            .map(|bug| Defect::Consensus(*bug)),
-    );
-    all.extend(
-        ikada_store::planted::ALL
-            .iter()
-            .map(|bug| Defect::Store(*bug)),
-    );
-    all.extend(
-        ikada_replica::planted::Bug::ALL
-            .iter()
-            .map(|bug| Defect::Replica(*bug)),
-    );
-    all.extend(
-        ikada_state::planted::Bug::ALL
-            .iter()
-            .map(|bug| Defect::State(*bug)),
-    );
+    all.extend(ikada_consensus::planted::ALL.iter().map(|bug| Defect::Consensus(*bug)));
+    all.extend(ikada_store::planted::ALL.iter().map(|bug| Defect::Store(*bug)));
+    all.extend(ikada_replica::planted::Bug::ALL.iter().map(|bug| Defect::Replica(*bug)));
+    all.extend(ikada_state::planted::Bug::ALL.iter().map(|bug| Defect::State(*bug)));
     all
 }

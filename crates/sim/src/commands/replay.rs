@@ -26,25 +26,17 @@ pub fn perform(args: &Replay) -> Result<bool> {
         std::fs::write(path, &text).with_context(|| format!("trace file {}", path.display()))?;
     }
     let shown: Vec<&str> = text.lines().filter(|line| is_shown(line, args)).collect();
-    let skipped = if args.until_violation {
-        shown.len().saturating_sub(LAST_LINES)
-    } else {
-        0
-    };
+    let skipped = if args.until_violation { shown.len().saturating_sub(LAST_LINES) } else { 0 };
     for line in &shown[skipped..] {
         println!("{line}");
     }
     let outcome = &finished.outcome;
-    println!(
-        "trace {:016x} ({} lines)",
-        outcome.trace_hash, outcome.trace_lines
-    );
+    println!("trace {:016x} ({} lines)", outcome.trace_hash, outcome.trace_lines);
     match &outcome.violation {
         None => println!("no violation"),
-        Some(violation) => println!(
-            "violation at {:.6} s: {violation}",
-            outcome.simulated_us as f64 / 1e6
-        ),
+        Some(violation) => {
+            println!("violation at {:.6} s: {violation}", outcome.simulated_us as f64 / 1e6)
+        }
     }
     Ok(outcome.violation.is_none())
 }
@@ -52,19 +44,12 @@ pub fn perform(args: &Replay) -> Result<bool> {
 /// Whether a line passes the filters. Its first words are number, time, node and what.
 fn is_shown(line: &str, args: &Replay) -> bool {
     let mut words = line.split_whitespace();
-    let number = words
-        .next()
-        .and_then(|word| word.parse::<u64>().ok())
-        .unwrap_or(0);
-    let node = words
-        .nth(1)
-        .and_then(|word| word.trim_start_matches('n').parse::<u64>().ok());
+    let number = words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+    let node = words.nth(1).and_then(|word| word.trim_start_matches('n').parse::<u64>().ok());
     let what = words.next().unwrap_or_default();
     number >= args.from
         && args.to.is_none_or(|to| number <= to)
-        && args
-            .node
-            .is_none_or(|wanted| node == Some(wanted) || node == Some(0))
+        && args.node.is_none_or(|wanted| node == Some(wanted) || node == Some(0))
         && args.what.as_ref().is_none_or(|wanted| wanted == what)
 }
 
@@ -83,12 +68,7 @@ fn step(args: &Replay) -> Result<bool> {
                 return Ok(false);
             }
         };
-        for line in world
-            .trace
-            .take_text()
-            .lines()
-            .filter(|line| is_shown(line, args))
-        {
+        for line in world.trace.take_text().lines().filter(|line| is_shown(line, args)) {
             println!("{line}");
             free = free.saturating_sub(1);
             while free == 0 {
@@ -128,10 +108,7 @@ fn ask(input: &mut impl BufRead) -> Result<Key> {
 
 fn print_state(world: &World) {
     for machine in world.machines.values() {
-        println!(
-            "node {} generation {} {:?}",
-            machine.node, machine.generation, machine.health
-        );
+        println!("node {} generation {} {:?}", machine.node, machine.generation, machine.health);
         for shard in 0..world.plan.shards {
             match world.view(machine.node, shard) {
                 None => println!("  shard {shard}: down"),

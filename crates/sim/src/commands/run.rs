@@ -88,11 +88,7 @@ fn print(report: &Report, args: &Run) {
         "events {}  frames {}  entries committed {}  elections {}",
         tally.events, tally.frames, tally.committed, tally.elections
     );
-    let faults: Vec<String> = tally
-        .faults
-        .iter()
-        .map(|(kind, n)| format!("{kind} {n}"))
-        .collect();
+    let faults: Vec<String> = tally.faults.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
     println!("faults: {}", faults.join(", "));
     for (mark, count) in report.marks.iter() {
         println!("mark {count:>9}  {}", mark.words());
@@ -107,19 +103,13 @@ fn print(report: &Report, args: &Run) {
     );
     println!("violations {}", report.failed.len());
     for (seed, violation) in &report.failed {
-        println!(
-            "seed {seed}: {violation}\n  {}",
-            campaign::replay_command(*seed, args.ops)
-        );
+        println!("seed {seed}: {violation}\n  {}", campaign::replay_command(*seed, args.ops));
     }
 }
 
 fn json(report: &Report, args: &Run) -> serde_json::Value {
-    let marks: serde_json::Map<String, serde_json::Value> = report
-        .marks
-        .iter()
-        .map(|(mark, count)| (format!("{mark:?}"), count.into()))
-        .collect();
+    let marks: serde_json::Map<String, serde_json::Value> =
+        report.marks.iter().map(|(mark, count)| (format!("{mark:?}"), count.into())).collect();
     serde_json::json!({
         "test": "S-1",
         "seeds": report.seeds,

@@ -139,13 +139,7 @@ pub fn boot(disk: &SimDisk, setup: &Setup, now: Now) -> Result<Booted, BootError
     let mut config = setup.config.clone();
     config.incarnation = identity.incarnation;
     let replica = Replica::new(config, shards, now)?;
-    Ok(Booted {
-        replica,
-        log,
-        snapshots,
-        found,
-        findings,
-    })
+    Ok(Booted { replica, log, snapshots, found, findings })
 }
 
 /// The identity on disk; a first start writes the genesis and then it.
@@ -157,10 +151,7 @@ fn identify(disk: &SimDisk, setup: &Setup) -> Result<Identity, BootError> {
         name: format!("node-{}", setup.config.node),
     };
     if let Some(identity) = Identity::load(disk)? {
-        let fixed = Identity {
-            incarnation: identity.incarnation,
-            ..expected
-        };
+        let fixed = Identity { incarnation: identity.incarnation, ..expected };
         identity.require(&fixed)?;
         return Ok(identity);
     }
@@ -194,10 +185,7 @@ fn restore(
     let state =
         Shard::restore(chunks.into_iter()).map_err(|error| BootError::Restore(shard, error))?;
     let conf = Conf::decode(&manifest.conf).map_err(|_| BootError::Conf(shard))?;
-    let start = Start {
-        index: manifest.index,
-        term: manifest.term,
-    };
+    let start = Start { index: manifest.index, term: manifest.term };
     Ok((SnapshotPoint { start, conf }, state))
 }
 
@@ -213,10 +201,7 @@ fn content(shard: RecoveredShard) -> LogContent {
         term: shard.term,
         vote: shard.vote,
         commit: shard.commit,
-        start: Start {
-            index: shard.start_index,
-            term: shard.start_term,
-        },
+        start: Start { index: shard.start_index, term: shard.start_term },
         entries: shard.entries.into_iter().map(entry).collect(),
         floor: shard.floor,
     }

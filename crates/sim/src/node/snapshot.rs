@@ -30,75 +30,34 @@ impl Receiving {
         work: SnapshotWork,
     ) -> Result<SnapshotDone, SnapshotError> {
         match work {
-            SnapshotWork::Save {
-                shard,
-                frozen,
-                start,
-                conf,
-            } => match save(snapshots, shard, &frozen, start, &conf) {
-                Ok(bytes) => Ok(SnapshotDone::Saved {
-                    shard,
-                    start,
-                    conf,
-                    bytes,
-                }),
-                Err(error) if error.is_disk_full() => Ok(SnapshotDone::SaveFailed { shard }),
-                Err(error) => Err(error),
-            },
+            SnapshotWork::Save { shard, frozen, start, conf } => {
+                match save(snapshots, shard, &frozen, start, &conf) {
+                    Ok(bytes) => Ok(SnapshotDone::Saved { shard, start, conf, bytes }),
+                    Err(error) if error.is_disk_full() => Ok(SnapshotDone::SaveFailed { shard }),
+                    Err(error) => Err(error),
+                }
+            }
             SnapshotWork::Describe { shard, to } => {
                 let found = snapshots
                     .load(shard)?
                     .map(|manifest| (start_of(&manifest), Bytes::from(manifest.encode())));
                 Ok(SnapshotDone::Manifest { shard, to, found })
             }
-            SnapshotWork::Read {
-                shard,
-                start,
-                chunk,
-                to,
-            } => {
+            SnapshotWork::Read { shard, start, chunk, to } => {
                 let bytes = read(snapshots, shard, start, chunk);
-                Ok(SnapshotDone::Chunk {
-                    shard,
-                    start,
-                    chunk,
-                    to,
-                    bytes,
-                })
+                Ok(SnapshotDone::Chunk { shard, start, chunk, to, bytes })
             }
-            SnapshotWork::Receive {
-                shard,
-                start,
-                manifest,
-            } => {
+            SnapshotWork::Receive { shard, start, manifest } => {
                 let chunks = self.receive(snapshots, shard, start, &manifest)?;
-                Ok(SnapshotDone::Receiving {
-                    shard,
-                    start,
-                    chunks,
-                })
+                Ok(SnapshotDone::Receiving { shard, start, chunks })
             }
-            SnapshotWork::Write {
-                shard,
-                start,
-                chunk,
-                bytes,
-            } => {
+            SnapshotWork::Write { shard, start, chunk, bytes } => {
                 let ok = self.write(snapshots, shard, start, chunk, &bytes)?;
-                Ok(SnapshotDone::Wrote {
-                    shard,
-                    start,
-                    chunk,
-                    ok,
-                })
+                Ok(SnapshotDone::Wrote { shard, start, chunk, ok })
             }
             SnapshotWork::Load { shard, start } => {
                 let state = load(snapshots, shard, start).map(Box::new);
-                Ok(SnapshotDone::Loaded {
-                    shard,
-                    start,
-                    state,
-                })
+                Ok(SnapshotDone::Loaded { shard, start, state })
             }
         }
     }
@@ -163,10 +122,7 @@ impl Receiving {
 }
 
 fn start_of(manifest: &Manifest) -> Start {
-    Start {
-        index: manifest.index,
-        term: manifest.term,
-    }
+    Start { index: manifest.index, term: manifest.term }
 }
 
 fn save(
@@ -193,10 +149,7 @@ fn read(snapshots: &Snapshots<SimDisk>, shard: ShardId, start: Start, chunk: u32
     if start_of(&manifest) != start {
         return None;
     }
-    snapshots
-        .read_chunk(&manifest, chunk as usize)
-        .ok()
-        .map(Bytes::from)
+    snapshots.read_chunk(&manifest, chunk as usize).ok().map(Bytes::from)
 }
 
 fn load(snapshots: &Snapshots<SimDisk>, shard: ShardId, start: Start) -> Result<Shard, String> {
@@ -207,11 +160,7 @@ fn load(snapshots: &Snapshots<SimDisk>, shard: ShardId, start: Start) -> Result<
     };
     let mut chunks = Vec::new();
     for chunk in 0..manifest.chunks.len() {
-        chunks.push(
-            snapshots
-                .read_chunk(&manifest, chunk)
-                .map_err(|error| error.to_string())?,
-        );
+        chunks.push(snapshots.read_chunk(&manifest, chunk).map_err(|error| error.to_string())?);
     }
     Shard::restore(chunks.into_iter()).map_err(|error| error.to_string())
 }

@@ -32,10 +32,7 @@ fn parse(entry: &[u8]) -> Option<Batch> {
         orders.push(minicbor::decode(body).ok());
         rest = after;
     }
-    rest.is_empty().then_some(Batch {
-        time_ms: u64::from_le_bytes(*time),
-        orders,
-    })
+    rest.is_empty().then_some(Batch { time_ms: u64::from_le_bytes(*time), orders })
 }
 
 #[cfg(test)]
@@ -48,9 +45,7 @@ mod tests {
         let order = Order {
             namespace: Namespace::default(),
             request: None,
-            command: Command::Cancel(Cancel {
-                id: TaskId::parse("t1").unwrap(),
-            }),
+            command: Command::Cancel(Cancel { id: TaskId::parse("t1").unwrap() }),
         };
         let mut builder = BatchBuilder::new();
         builder.push(&order);

@@ -89,13 +89,8 @@ mod tests {
     fn a_denial_binds_until_the_request_is_sent_again() {
         let order = Order {
             namespace: Namespace::default(),
-            request: Some(RequestKey {
-                id: RequestId::parse("r").unwrap(),
-                item: 0,
-            }),
-            command: Command::Cancel(Cancel {
-                id: TaskId::parse("t").unwrap(),
-            }),
+            request: Some(RequestKey { id: RequestId::parse("r").unwrap(), item: 0 }),
+            command: Command::Cancel(Cancel { id: TaskId::parse("t").unwrap() }),
         };
         let mut clients = Clients::default();
         clients.sent(&order);
@@ -105,9 +100,6 @@ mod tests {
         assert!(clients.committed(&order));
         assert!(!clients.denied(&order), "committed already");
         clients.lost(&order);
-        assert!(
-            clients.denied(&order),
-            "an earlier sending may have done it"
-        );
+        assert!(clients.denied(&order), "an earlier sending may have done it");
     }
 }

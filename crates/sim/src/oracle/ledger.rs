@@ -65,20 +65,14 @@ impl ShardLedger {
     /// A ledger that keeps no state, for tests of checks.
     #[cfg(test)]
     pub fn without_state() -> Self {
-        Self {
-            states: vec![(BOOTSTRAP.term, 0)],
-            ..Self::empty()
-        }
+        Self { states: vec![(BOOTSTRAP.term, 0)], ..Self::empty() }
     }
 
     /// A node wrote an entry.
     pub fn wrote(&mut self, mark: &EntryMark, kind: EntryKind, data: &Bytes) {
         if mark.index > self.committed_index() {
             let key = (mark.index, mark.term);
-            self.written.entry(key).or_insert_with(|| Written {
-                kind,
-                data: data.clone(),
-            });
+            self.written.entry(key).or_insert_with(|| Written { kind, data: data.clone() });
         }
     }
 
@@ -103,11 +97,7 @@ impl ShardLedger {
 
     /// The last entry that was committed in a term before this one.
     pub fn last_committed_before_term(&self, term: u64) -> Option<EntryMark> {
-        self.committed
-            .iter()
-            .rev()
-            .find(|(_, in_term)| *in_term < term)
-            .map(|(mark, _)| *mark)
+        self.committed.iter().rev().find(|(_, in_term)| *in_term < term).map(|(mark, _)| *mark)
     }
 
     /// Term and state hash at an index.
@@ -131,17 +121,10 @@ impl ShardLedger {
     /// Fixes the next committed entry, reported by a node in `in_term`, and applies it. `None` when nobody is known
     /// to have written it.
     pub fn commit(&mut self, mark: EntryMark, in_term: u64) -> Option<Committed> {
-        assert_eq!(
-            mark.index,
-            self.committed_index() + 1,
-            "committed entries come in order"
-        );
+        assert_eq!(mark.index, self.committed_index() + 1, "committed entries come in order");
         let written = self.written.remove(&(mark.index, mark.term))?;
         let reference = self.reference.as_mut()?;
-        let lsn = Lsn {
-            term: mark.term,
-            index: mark.index,
-        };
+        let lsn = Lsn { term: mark.term, index: mark.index };
         let data = match written.kind {
             EntryKind::Normal => written.data,
             EntryKind::Change => Bytes::new(),
@@ -150,11 +133,6 @@ impl ShardLedger {
         self.states.push((mark.term, reference.hash()));
         self.committed.push((mark, in_term));
         self.written.retain(|(index, _), _| *index > mark.index);
-        Some(Committed {
-            lsn,
-            batch: batch::read(&data),
-            applied,
-            data,
-        })
+        Some(Committed { lsn, batch: batch::read(&data), applied, data })
     }
 }

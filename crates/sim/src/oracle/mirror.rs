@@ -27,12 +27,7 @@ impl EntryMark {
     /// Marks an entry.
     pub fn new(index: u64, term: u64, kind: EntryKind, data: &[u8], context: &[u8]) -> Self {
         let hash = xxh3_64_with_seed(data, xxh3_64(context) ^ u64::from(kind.number()));
-        Self {
-            index,
-            term,
-            hash,
-            change: kind == EntryKind::Change,
-        }
+        Self { index, term, hash, change: kind == EntryKind::Change }
     }
 }
 
@@ -56,23 +51,14 @@ impl MarkRecord {
     /// Marks a record.
     pub fn of(record: &IoRecord) -> (ShardId, MarkRecord) {
         match record {
-            IoRecord::Hard {
-                shard, term, vote, ..
-            } => (
-                *shard,
-                MarkRecord::Hard {
-                    term: *term,
-                    vote: *vote,
-                },
-            ),
+            IoRecord::Hard { shard, term, vote, .. } => {
+                (*shard, MarkRecord::Hard { term: *term, vote: *vote })
+            }
             IoRecord::Append { shard, entries } => {
                 let mark = |e: &ikada_consensus::Entry| {
                     EntryMark::new(e.index, e.term, e.kind, &e.data, &e.context)
                 };
-                (
-                    *shard,
-                    MarkRecord::Append(entries.iter().map(mark).collect()),
-                )
+                (*shard, MarkRecord::Append(entries.iter().map(mark).collect()))
             }
             IoRecord::Restart { shard, start } => (*shard, MarkRecord::Restart(*start)),
         }
@@ -94,12 +80,7 @@ pub struct ShardMirror {
 impl ShardMirror {
     /// A mirror of what a node found on its disk.
     pub fn found(start: Start, term: u64, vote: u64, entries: Vec<EntryMark>) -> Self {
-        Self {
-            start,
-            term,
-            vote,
-            entries: entries.into(),
-        }
+        Self { start, term, vote, entries: entries.into() }
     }
 
     /// The last index.
@@ -124,9 +105,7 @@ impl ShardMirror {
     /// Whether this log holds that entry, or a snapshot that covers it.
     pub fn covers(&self, mark: &EntryMark) -> bool {
         mark.index <= self.start.index
-            || self
-                .get(mark.index)
-                .is_some_and(|e| e.term == mark.term && e.hash == mark.hash)
+            || self.get(mark.index).is_some_and(|e| e.term == mark.term && e.hash == mark.hash)
     }
 
     /// All entries.
@@ -232,12 +211,7 @@ impl NodeMirror {
             MarkRecord::Append(entries) if *of == shard => entries.first().map(|e| e.index - 1),
             _ => None,
         };
-        self.pending
-            .iter()
-            .filter_map(reach)
-            .min()
-            .unwrap_or(durable)
-            .min(durable)
+        self.pending.iter().filter_map(reach).min().unwrap_or(durable).min(durable)
     }
 
     /// Whether anything written waits for a sync.
@@ -278,10 +252,7 @@ mod tests {
             data: Bytes::from(format!("{term}")),
             context: Bytes::new(),
         };
-        IoRecord::Append {
-            shard: 0,
-            entries: terms.iter().enumerate().map(entry).collect(),
-        }
+        IoRecord::Append { shard: 0, entries: terms.iter().enumerate().map(entry).collect() }
     }
 
     #[test]

@@ -84,10 +84,7 @@ impl Model {
     /// Whether the claim `fence` of this task is live and, if a worker is named, its own.
     pub fn holds(&self, id: &TaskId, fence: Fence, worker: Option<&WorkerId>) -> bool {
         self.live(fence) == Some(id)
-            && self
-                .holders
-                .get(&fence)
-                .is_some_and(|h| worker.is_none_or(|w| *w == h.worker))
+            && self.holders.get(&fence).is_some_and(|h| worker.is_none_or(|w| *w == h.worker))
     }
 
     /// A claim was granted.

@@ -193,57 +193,21 @@ impl FaultPlan {
             kinds,
             outage_ms_max: log_uniform(rng, 200, 20_000),
             pause_ms_max: log_uniform(rng, 200, 15_000),
-            membership_ms: if chance(rng, 350) && nodes > 1 {
-                rng.u64(4_000..=30_000)
-            } else {
-                0
-            },
-            transfer_ms: if chance(rng, 350) {
-                rng.u64(2_000..=20_000)
-            } else {
-                0
-            },
-            worker_crash_permille: if chance(rng, 600) {
-                rng.u32(0..=150)
-            } else {
-                0
-            },
-            worker_stall_permille: if chance(rng, 600) {
-                rng.u32(0..=150)
-            } else {
-                0
-            },
-            worker_fail_permille: if chance(rng, 700) {
-                rng.u32(0..=250)
-            } else {
-                0
-            },
+            membership_ms: if chance(rng, 350) && nodes > 1 { rng.u64(4_000..=30_000) } else { 0 },
+            transfer_ms: if chance(rng, 350) { rng.u64(2_000..=20_000) } else { 0 },
+            worker_crash_permille: if chance(rng, 600) { rng.u32(0..=150) } else { 0 },
+            worker_stall_permille: if chance(rng, 600) { rng.u32(0..=150) } else { 0 },
+            worker_fail_permille: if chance(rng, 700) { rng.u32(0..=250) } else { 0 },
         }
     }
 
     fn draw_wires(rng: &mut Rng) -> WireFaults {
         let delay_us_max = log_uniform(rng, 300, 60_000);
         WireFaults {
-            loss_permille: if chance(rng, 450) {
-                log_uniform(rng, 1, 300) as u32
-            } else {
-                0
-            },
-            duplicate_permille: if chance(rng, 350) {
-                log_uniform(rng, 1, 200) as u32
-            } else {
-                0
-            },
-            reorder_permille: if chance(rng, 400) {
-                log_uniform(rng, 1, 300) as u32
-            } else {
-                0
-            },
-            late_permille: if chance(rng, 300) {
-                log_uniform(rng, 1, 50) as u32
-            } else {
-                0
-            },
+            loss_permille: if chance(rng, 450) { log_uniform(rng, 1, 300) as u32 } else { 0 },
+            duplicate_permille: if chance(rng, 350) { log_uniform(rng, 1, 200) as u32 } else { 0 },
+            reorder_permille: if chance(rng, 400) { log_uniform(rng, 1, 300) as u32 } else { 0 },
+            late_permille: if chance(rng, 300) { log_uniform(rng, 1, 50) as u32 } else { 0 },
             late_ms_max: log_uniform(rng, 100, 5_000),
             delay_us_min: 50,
             delay_us_max,

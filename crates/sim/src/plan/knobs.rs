@@ -87,45 +87,21 @@ impl Knobs {
             tick_ms,
             heartbeat_ticks: rng.usize(1..=3),
             election_ticks: (1_000 / tick_ms) as usize,
-            message_bytes_max: if one_entry {
-                0
-            } else {
-                log_uniform(rng, 64, 1 << 20)
-            },
-            inflight_max: if chance(rng, 300) {
-                rng.usize(1..=4)
-            } else {
-                256
-            },
+            message_bytes_max: if one_entry { 0 } else { log_uniform(rng, 64, 1 << 20) },
+            inflight_max: if chance(rng, 300) { rng.usize(1..=4) } else { 256 },
             batch_bytes_max: log_uniform(rng, 256, 1 << 20) as usize,
             snapshot_distance: log_uniform(rng, 5, 2_000),
             log_kept: log_uniform(rng, 1, 200),
             segment_bytes: log_uniform(rng, 4 << 10, 256 << 10),
             ttl_ms: log_uniform(rng, 1_000, 10_000),
             attempts_max: rng.u32(1..=6),
-            retention_count: if chance(rng, 300) {
-                rng.u32(1..=50)
-            } else {
-                10_000
-            },
-            retention_ms: if chance(rng, 300) {
-                rng.u64(5_000..=60_000)
-            } else {
-                86_400_000
-            },
+            retention_count: if chance(rng, 300) { rng.u32(1..=50) } else { 10_000 },
+            retention_ms: if chance(rng, 300) { rng.u64(5_000..=60_000) } else { 86_400_000 },
             // Never shorter than a client's patience (`workload::client::RESEND_MS_MAX`): the window is a promise
             // about time, and a client that resends after it has been told that it may run twice.
-            dedup_window_ms: if chance(rng, 300) {
-                600_000
-            } else {
-                86_400_000
-            },
+            dedup_window_ms: if chance(rng, 300) { 600_000 } else { 86_400_000 },
             dedup_count_max: 1_000_000,
-            pending_max: if chance(rng, 150) {
-                rng.u64(20..=100)
-            } else {
-                1_000_000
-            },
+            pending_max: if chance(rng, 150) { rng.u64(20..=100) } else { 1_000_000 },
             turn_us_max: [0, 50, 500, 3_000][rng.usize(0..4)],
             sync_us_min: 100,
             sync_us_max: log_uniform(rng, 500, 20_000),

@@ -42,15 +42,7 @@ impl Plan {
         let shards = rng.u16(1..=4);
         let knobs = Knobs::draw(&mut rng);
         let faults = FaultPlan::draw(&mut rng, nodes);
-        Self {
-            seed,
-            nodes,
-            shards,
-            operations,
-            safety_ms: rng.u64(60_000..=90_000),
-            knobs,
-            faults,
-        }
+        Self { seed, nodes, shards, operations, safety_ms: rng.u64(60_000..=90_000), knobs, faults }
     }
 
     /// A calm plan for tests: no faults, three nodes, one shard.

@@ -37,14 +37,7 @@ pub struct Client {
 impl Client {
     /// A client with a number of its own.
     pub fn new(number: u64, rng: Rng) -> Self {
-        Self {
-            number,
-            rng,
-            count: 0,
-            current: None,
-            tries: 0,
-            old: VecDeque::new(),
-        }
+        Self { number, rng, count: 0, current: None, tries: 0, old: VecDeque::new() }
     }
 
     /// Does a step.
@@ -56,10 +49,7 @@ impl Client {
             self.tries = 0;
             self.current = Some(self.choose(world));
         }
-        debug_assert!(
-            matches!(step, Step::Next | Step::Again(_)),
-            "a client has no other steps"
-        );
+        debug_assert!(matches!(step, Step::Next | Step::Again(_)), "a client has no other steps");
         let Some(orders) = self.current.clone() else {
             return Ok(());
         };
@@ -100,23 +90,13 @@ impl Client {
     }
 
     fn order(&self, item: u32, command: Command) -> Order {
-        Order {
-            namespace: namespace(),
-            request: Some(self.key(item)),
-            command,
-        }
+        Order { namespace: namespace(), request: Some(self.key(item)), command }
     }
 
     fn submissions(&mut self, world: &World) -> Vec<Order> {
         self.count += 1;
-        let items = if chance(&mut self.rng, 300) {
-            self.rng.u32(2..=5)
-        } else {
-            1
-        };
-        (0..items)
-            .map(|item| self.submission(world, item))
-            .collect()
+        let items = if chance(&mut self.rng, 300) { self.rng.u32(2..=5) } else { 1 };
+        (0..items).map(|item| self.submission(world, item)).collect()
     }
 
     fn submission(&mut self, world: &World, item: u32) -> Order {
@@ -128,16 +108,11 @@ impl Client {
         } else {
             self.rng.usize(0..40)
         };
-        let payload: Vec<u8> = std::iter::repeat_with(|| self.rng.u8(..))
-            .take(length)
-            .collect();
+        let payload: Vec<u8> = std::iter::repeat_with(|| self.rng.u8(..)).take(length).collect();
         let mut task = Enqueue::new(id, some_queue(&mut self.rng), payload);
         task.ttl_ms = Some(knobs.ttl_ms as u32);
         task.max_attempts = Some(knobs.attempts_max as u16);
-        task.backoff = Some(Backoff {
-            base_ms: 50,
-            cap_ms: self.rng.u32(50..3_000),
-        });
+        task.backoff = Some(Backoff { base_ms: 50, cap_ms: self.rng.u32(50..3_000) });
         task.priority = chance(&mut self.rng, 300).then(|| self.rng.u8(0..=9));
         task.delay_ms = chance(&mut self.rng, 200).then(|| self.rng.u64(1..8_000));
         self.order(item, Command::Enqueue(task))
@@ -165,14 +140,7 @@ impl Client {
             ..QueueChange::default()
         };
         let queue = some_queue(&mut self.rng);
-        self.order(
-            0,
-            Command::SetQueue(SetQueue {
-                queue,
-                change,
-                expected_version: None,
-            }),
-        )
+        self.order(0, Command::SetQueue(SetQueue { queue, change, expected_version: None }))
     }
 
     /// An old request id with another body: it must be refused, or be the first body's own.
@@ -228,9 +196,7 @@ impl Client {
             world.schedule.after(think_us, Event::Actor(me, Step::Next));
         } else {
             let again_us = log_uniform(&mut self.rng, 20, 1_500) * 1_000;
-            world
-                .schedule
-                .after(again_us, Event::Actor(me, Step::Again(0)));
+            world.schedule.after(again_us, Event::Actor(me, Step::Again(0)));
         }
         Ok(())
     }

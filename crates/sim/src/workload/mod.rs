@@ -90,16 +90,10 @@ pub fn enlist(world: &mut World) {
     let plan = &world.plan;
     let mut actors = Vec::new();
     for number in 0..3 {
-        actors.push(Actor::Client(Box::new(Client::new(
-            number,
-            plan.rng(200 + number),
-        ))));
+        actors.push(Actor::Client(Box::new(Client::new(number, plan.rng(200 + number)))));
     }
     for number in 0..4 {
-        actors.push(Actor::Worker(Box::new(Worker::new(
-            number,
-            plan.rng(300 + number),
-        ))));
+        actors.push(Actor::Worker(Box::new(Worker::new(number, plan.rng(300 + number)))));
     }
     actors.push(Actor::Reader(Box::new(Reader::new(plan.rng(400)))));
     let (membership_ms, transfer_ms) = (plan.faults.membership_ms, plan.faults.transfer_ms);
@@ -115,14 +109,10 @@ pub fn enlist(world: &mut World) {
         world.schedule.at(first_us, Event::Actor(actor, Step::Next));
     }
     if transfer_ms > 0 {
-        world
-            .schedule
-            .at(transfer_ms * 1_000, Event::Actor(operator, Step::Transfer));
+        world.schedule.at(transfer_ms * 1_000, Event::Actor(operator, Step::Transfer));
     }
     if membership_ms > 0 {
-        world
-            .schedule
-            .at(membership_ms * 1_000, Event::Actor(operator, Step::Change));
+        world.schedule.at(membership_ms * 1_000, Event::Actor(operator, Step::Change));
     }
 }
 

@@ -30,13 +30,7 @@ pub struct Operator {
 impl Operator {
     /// An operator who changes things at these mean distances; 0 means never.
     pub fn new(rng: Rng, membership_ms: u64, transfer_ms: u64) -> Self {
-        Self {
-            rng,
-            membership_ms,
-            transfer_ms,
-            count: 0,
-            probes: BTreeMap::new(),
-        }
+        Self { rng, membership_ms, transfer_ms, count: 0, probes: BTreeMap::new() }
     }
 
     /// Does a step.
@@ -58,12 +52,8 @@ impl Operator {
         let to = self.rng.bool().then(|| some_door(world, &mut self.rng));
         let node = some_door(world, &mut self.rng);
         world.ask(me, node, Request::Transfer { shard, to }, 2_000);
-        let again_us = self
-            .rng
-            .u64(self.transfer_ms * 300..=self.transfer_ms * 1_700);
-        world
-            .schedule
-            .after(again_us, Event::Actor(me, Step::Transfer));
+        let again_us = self.rng.u64(self.transfer_ms * 300..=self.transfer_ms * 1_700);
+        world.schedule.after(again_us, Event::Actor(me, Step::Transfer));
     }
 
     fn change(&mut self, world: &mut World, me: usize) {
@@ -77,38 +67,25 @@ impl Operator {
         } else if world.phase == Phase::Liveness {
             return;
         } else {
-            self.rng
-                .u64(self.membership_ms * 300..=self.membership_ms * 1_700)
+            self.rng.u64(self.membership_ms * 300..=self.membership_ms * 1_700)
         };
-        world
-            .schedule
-            .after(distance_us, Event::Actor(me, Step::Change));
+        world.schedule.after(distance_us, Event::Actor(me, Step::Change));
     }
 
     /// Resumes all queues, and submits one task to every shard.
     fn probe(&mut self, world: &mut World, me: usize) {
         for name in QUEUES {
             self.count += 1;
-            let change = QueueChange {
-                paused: Some(false),
-                ..QueueChange::default()
-            };
-            let set = SetQueue {
-                queue: queue(name),
-                change,
-                expected_version: None,
-            };
+            let change = QueueChange { paused: Some(false), ..QueueChange::default() };
+            let set = SetQueue { queue: queue(name), change, expected_version: None };
             let order = self.order(Command::SetQueue(set));
             self.send(world, me, ShardId::MAX, vec![order]);
         }
         for shard in 0..world.plan.shards {
             self.count += 1;
             let id = self.id_in(world, shard);
-            let mut task = Enqueue::new(
-                id,
-                queue(pick::<&str>(&mut self.rng, &QUEUES)),
-                &b"probe"[..],
-            );
+            let mut task =
+                Enqueue::new(id, queue(pick::<&str>(&mut self.rng, &QUEUES)), &b"probe"[..]);
             task.ttl_ms = Some(world.plan.knobs.ttl_ms as u32);
             let order = self.order(Command::Enqueue(task));
             world.probes.insert(shard, (world.now_us(), None));
@@ -119,11 +96,7 @@ impl Operator {
     fn order(&self, command: Command) -> Order {
         let text = format!("op-{}", self.count);
         let id = RequestId::parse(&text).unwrap_or_else(|error| panic!("request id: {error}"));
-        Order {
-            namespace: namespace(),
-            request: Some(RequestKey { id, item: 0 }),
-            command,
-        }
+        Order { namespace: namespace(), request: Some(RequestKey { id, item: 0 }), command }
     }
 
     fn id_in(&mut self, world: &World, shard: ShardId) -> TaskId {

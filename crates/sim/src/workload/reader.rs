@@ -41,10 +41,7 @@ impl Reader {
         match self.rng.u8(0..10) {
             0..6 if !known.is_empty() => {
                 let recent = known.len().saturating_sub(40);
-                Query::Task(
-                    namespace(),
-                    known[self.rng.usize(recent..known.len())].clone(),
-                )
+                Query::Task(namespace(), known[self.rng.usize(recent..known.len())].clone())
             }
             6 => Query::Queue(namespace(), some_queue(&mut self.rng)),
             7 => Query::Queues(namespace()),
@@ -107,10 +104,7 @@ fn compare(
     let Some(reference) = ledger.reference() else {
         return Ok(());
     };
-    let at = lsns
-        .iter()
-        .find(|(of, _)| *of == shard)
-        .map(|(_, lsn)| *lsn);
+    let at = lsns.iter().find(|(of, _)| *of == shard).map(|(_, lsn)| *lsn);
     if at != Some(reference.applied()) || reference.task(namespace, id) == *seen {
         return Ok(());
     }

@@ -141,11 +141,7 @@ impl Worker {
                 return self.die(world, me);
             }
             let stalled = !calm && chance(&mut self.rng, stall);
-            let fate = if !calm && chance(&mut self.rng, fail) {
-                Fate::Failed
-            } else {
-                Fate::Done
-            };
+            let fate = if !calm && chance(&mut self.rng, fail) { Fate::Failed } else { Fate::Done };
             let work_ms = if stalled {
                 self.rng.u64(ttl_ms / 2..=ttl_ms * 3)
             } else if chance(&mut self.rng, 150) {
@@ -153,23 +149,12 @@ impl Worker {
             } else {
                 log_uniform(&mut self.rng, 5, ttl_ms.max(6) / 2)
             };
-            let held = Held {
-                fate,
-                stalled,
-                tries: 0,
-                door,
-                renewed: false,
-            };
+            let held = Held { fate, stalled, tries: 0, door, renewed: false };
             self.held.insert(key.clone(), held);
-            world.schedule.after(
-                work_ms * 1_000,
-                Event::Actor(me, Step::Finish(key.0, key.1)),
-            );
+            world.schedule.after(work_ms * 1_000, Event::Actor(me, Step::Finish(key.0, key.1)));
             if !stalled {
                 let renew_us = ttl_ms * 1_000 / 3;
-                world
-                    .schedule
-                    .after(renew_us, Event::Actor(me, Step::Renew(self.session)));
+                world.schedule.after(renew_us, Event::Actor(me, Step::Renew(self.session)));
             }
         }
     }
@@ -184,25 +169,16 @@ impl Worker {
     }
 
     fn renew(&mut self, world: &mut World, me: usize, session: u64) {
-        let live = self
-            .held
-            .iter()
-            .filter(|(_, held)| !held.stalled && held.tries == 0);
+        let live = self.held.iter().filter(|(_, held)| !held.stalled && held.tries == 0);
         let claims: Vec<(TaskId, Fence)> = live.map(|(key, _)| key.clone()).collect();
         if session != self.session || claims.is_empty() {
             return;
         }
         let node = some_door(world, &mut self.rng);
-        let renewal = Renewal {
-            namespace: namespace(),
-            worker: self.id(),
-            claims,
-        };
+        let renewal = Renewal { namespace: namespace(), worker: self.id(), claims };
         world.ask(me, node, Request::Renew(renewal), 1_500);
         let again_us = world.plan.knobs.ttl_ms * 1_000 / 3;
-        world
-            .schedule
-            .after(again_us, Event::Actor(me, Step::Renew(session)));
+        world.schedule.after(again_us, Event::Actor(me, Step::Renew(session)));
     }
 
     fn finish(&mut self, world: &mut World, me: usize, id: &TaskId, fence: Fence) {
@@ -228,11 +204,7 @@ impl Worker {
                 jitter_permille: 0,
             }),
         };
-        let order = Order {
-            namespace: namespace(),
-            request: None,
-            command,
-        };
+        let order = Order { namespace: namespace(), request: None, command };
         let node = some_door(world, &mut self.rng);
         world.ask(me, node, Request::Write(vec![order]), 3_000);
     }
@@ -350,9 +322,7 @@ impl Worker {
             _ => {
                 world.tally.unknown += 1;
                 let again_us = log_uniform(&mut self.rng, 20, 800) * 1_000;
-                world
-                    .schedule
-                    .after(again_us, Event::Actor(me, Step::Finish(key.0, key.1)));
+                world.schedule.after(again_us, Event::Actor(me, Step::Finish(key.0, key.1)));
             }
         }
     }

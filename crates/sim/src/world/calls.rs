@@ -55,44 +55,23 @@ impl World {
     pub fn ask(&mut self, actor: usize, node: NodeId, request: Request, timeout_ms: u64) -> CallId {
         self.calls.next += 1;
         let id = self.calls.next;
-        let generation = self
-            .machines
-            .get(&node)
-            .map_or(0, |machine| machine.generation);
+        let generation = self.machines.get(&node).map_or(0, |machine| machine.generation);
         let owed = match &request {
             Request::Read(..) => self.watch.acknowledged.all(),
             _ => Vec::new(),
         };
         let sent_us = self.now_us();
-        let call = Call {
-            id,
-            timeout_ms,
-            routing: Routing::Forward,
-            request: request.clone(),
-        };
-        let open = OpenCall {
-            actor,
-            node,
-            generation,
-            request,
-            sent_us,
-            owed,
-            reached: false,
-        };
+        let call = Call { id, timeout_ms, routing: Routing::Forward, request: request.clone() };
+        let open = OpenCall { actor, node, generation, request, sent_us, owed, reached: false };
         self.calls.open.insert(id, open);
         let delay_us = self.rng.u64(50..1_000);
-        self.schedule
-            .after(delay_us, Event::Call(node, generation, Box::new(call)));
-        self.schedule
-            .after((timeout_ms + 3_000) * 1_000, Event::Patience(id));
+        self.schedule.after(delay_us, Event::Call(node, generation, Box::new(call)));
+        self.schedule.after((timeout_ms + 3_000) * 1_000, Event::Patience(id));
         id
     }
 
     pub(super) fn call_arrives(&mut self, node: NodeId, generation: u64, call: Call) {
-        let up = self
-            .machines
-            .get(&node)
-            .is_some_and(|m| m.is_up() && m.generation == generation);
+        let up = self.machines.get(&node).is_some_and(|m| m.is_up() && m.generation == generation);
         if !up {
             self.schedule.after(100, Event::Patience(call.id));
             return;
@@ -111,8 +90,7 @@ impl World {
             return Ok(());
         }
         let delay_us = self.rng.u64(50..1_000);
-        self.schedule
-            .after(delay_us, Event::Answer(call, Box::new(answer)));
+        self.schedule.after(delay_us, Event::Answer(call, Box::new(answer)));
         Ok(())
     }
 
@@ -136,17 +114,8 @@ impl World {
         let Some(open) = self.calls.open.remove(&call) else {
             return Ok(());
         };
-        let end = if open.reached {
-            CallEnd::Lost
-        } else {
-            CallEnd::NotSent
-        };
-        self.note(
-            open.node,
-            "no-answer",
-            (call, u64::from(open.reached)),
-            |_| {},
-        );
+        let end = if open.reached { CallEnd::Lost } else { CallEnd::NotSent };
+        self.note(open.node, "no-answer", (call, u64::from(open.reached)), |_| {});
         if open.reached {
             self.input(open.node, open.generation, Input::CallGone(call));
         }

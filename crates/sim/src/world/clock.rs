@@ -29,11 +29,7 @@ impl Clock {
     /// A clock that shows `mono_start_ms` at true time zero and runs at `rate_permille` / 1000.
     pub fn new(mono_start_ms: u64, rate_permille: u64) -> Self {
         Self {
-            segments: vec![Segment {
-                true_us: 0,
-                mono_us: mono_start_ms * 1_000,
-                rate_permille,
-            }],
+            segments: vec![Segment { true_us: 0, mono_us: mono_start_ms * 1_000, rate_permille }],
             wall_offset_ms: 0,
         }
     }
@@ -71,11 +67,7 @@ impl Clock {
     /// From now on runs at another rate.
     pub fn set_rate(&mut self, true_us: u64, rate_permille: u64) {
         let mono_us = self.mono_us_at(true_us);
-        self.segments.push(Segment {
-            true_us,
-            mono_us,
-            rate_permille,
-        });
+        self.segments.push(Segment { true_us, mono_us, rate_permille });
     }
 
     /// Moves the wall clock; the monotonic clock does not notice.

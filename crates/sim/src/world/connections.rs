@@ -11,12 +11,8 @@ use super::{Event, Notice, World};
 impl World {
     /// Connects a node with every peer that it can reach.
     pub(super) fn connect_all(&mut self, node: NodeId) {
-        let peers: Vec<NodeId> = self
-            .machines
-            .keys()
-            .copied()
-            .filter(|peer| *peer != node)
-            .collect();
+        let peers: Vec<NodeId> =
+            self.machines.keys().copied().filter(|peer| *peer != node).collect();
         for peer in peers {
             self.connect(node, peer);
         }
@@ -47,12 +43,8 @@ impl World {
 
     /// A process has died: its peers notice.
     pub(super) fn disconnect_all(&mut self, node: NodeId) {
-        let peers: Vec<NodeId> = self
-            .machines
-            .keys()
-            .copied()
-            .filter(|peer| *peer != node)
-            .collect();
+        let peers: Vec<NodeId> =
+            self.machines.keys().copied().filter(|peer| *peer != node).collect();
         for peer in peers {
             if self.network.is_cut(node, peer) || self.network.is_cut(peer, node) {
                 let delay_us = self.rng.u64(500_000..5_000_000);
@@ -94,13 +86,7 @@ impl World {
         else {
             return;
         };
-        let event = Event::Peer {
-            node,
-            generation,
-            peer,
-            peer_generation,
-            notice,
-        };
+        let event = Event::Peer { node, generation, peer, peer_generation, notice };
         self.schedule.after(delay_us, event);
     }
 
@@ -125,19 +111,10 @@ impl World {
             Notice::Up => return,
             // A cut that was mended in time went unnoticed.
             Notice::Silent if peer_runs && !cut => return,
-            Notice::Down | Notice::Silent => Input::PeerDown {
-                peer,
-                refused: false,
-            },
+            Notice::Down | Notice::Silent => Input::PeerDown { peer, refused: false },
             // The peer is up again: the reconnect succeeds, which changes nothing.
-            Notice::Refused if peer_now.is_up() => Input::PeerDown {
-                peer,
-                refused: false,
-            },
-            Notice::Refused => Input::PeerDown {
-                peer,
-                refused: true,
-            },
+            Notice::Refused if peer_now.is_up() => Input::PeerDown { peer, refused: false },
+            Notice::Refused => Input::PeerDown { peer, refused: true },
         };
         self.note(node, "peer", (peer, notice as u64), |_| {});
         self.input(node, generation, input);

@@ -25,12 +25,8 @@ impl World {
             least_voters = least_voters.min(conf.voters.len());
         }
         let voters = |machine: &&Machine| self.watch.config_safety.is_voter(machine.node);
-        let hurt = self
-            .machines
-            .values()
-            .filter(voters)
-            .filter(|m| m.health != Health::Sound)
-            .count();
+        let hurt =
+            self.machines.values().filter(voters).filter(|m| m.health != Health::Sound).count();
         if hurt + 1 > least_voters.saturating_sub(1) / 2 {
             return None;
         }
@@ -55,20 +51,14 @@ impl World {
         let files = machine.disk.files();
         let kinds = ["wal/", "wal/", "wal/", "snap/", "snap/", "votes"];
         let kind = *pick(&mut self.rng, &kinds);
-        let found: Vec<_> = files
-            .iter()
-            .filter(|(name, len)| name.starts_with(kind) && *len > 0)
-            .collect();
+        let found: Vec<_> =
+            files.iter().filter(|(name, len)| name.starts_with(kind) && *len > 0).collect();
         if found.is_empty() {
             return Ok(());
         }
         let (name, length) = *pick(&mut self.rng, &found);
         // Preallocated space is mostly empty: the used beginning is where damage hurts.
-        let within = if self.rng.bool() {
-            *length
-        } else {
-            (*length).min(4_096)
-        };
+        let within = if self.rng.bool() { *length } else { (*length).min(4_096) };
         let (offset, bit) = (self.rng.u64(0..within), self.rng.u8(0..8));
         if machine.disk.flip_bit(name, offset, bit).is_err() {
             return Ok(());
@@ -76,9 +66,7 @@ impl World {
         machine.health = Health::Damaged;
         machine.fragile = true;
         let name = name.clone();
-        self.note(node, "flip", (offset, u64::from(bit)), |text| {
-            text.push_str(&name)
-        });
+        self.note(node, "flip", (offset, u64::from(bit)), |text| text.push_str(&name));
         if chance(&mut self.rng, 700) {
             self.stop_process(node, Death::Kill);
             let outage_us = self.rng.u64(10_000..3_000_000);
@@ -110,10 +98,7 @@ impl World {
             if machine.health != Health::Damaged || machine.fragile || !machine.is_up() {
                 continue;
             }
-            let views = machine
-                .process
-                .iter()
-                .flat_map(|process| process.views.iter().flatten());
+            let views = machine.process.iter().flat_map(|process| process.views.iter().flatten());
             let whole = |view: &ShardView| !view.repairing && !owes.owes(view.node, view.shard);
             let holds = |shard: ShardId| {
                 let ledger = &ledgers[usize::from(shard)];

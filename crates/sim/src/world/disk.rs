@@ -45,8 +45,7 @@ impl World {
         }
         process.syncing = Some(last);
         let delay_us = self.sync_us(node);
-        self.schedule
-            .after(delay_us, Event::Synced(node, generation));
+        self.schedule.after(delay_us, Event::Synced(node, generation));
         Ok(())
     }
 
@@ -113,8 +112,7 @@ impl World {
         if let (SnapshotWork::Save { .. }, Some(process)) = (&work, self.process_mut(node)) {
             process.saving += 1;
         }
-        self.schedule
-            .after(usual_us, Event::Snapshot(node, generation, Box::new(work)));
+        self.schedule.after(usual_us, Event::Snapshot(node, generation, Box::new(work)));
     }
 
     /// Snapshot work comes to its end.
@@ -141,11 +139,9 @@ impl World {
         };
         let (shard, mark) = match &done {
             SnapshotDone::Saved { shard, .. } => (*shard, Some(Mark::SnapshotSaved)),
-            SnapshotDone::Manifest {
-                shard,
-                found: Some(_),
-                ..
-            } => (*shard, Some(Mark::SnapshotSent)),
+            SnapshotDone::Manifest { shard, found: Some(_), .. } => {
+                (*shard, Some(Mark::SnapshotSent))
+            }
             SnapshotDone::Loaded { shard, .. } => (*shard, Some(Mark::SnapshotInstalled)),
             _ => (0, None),
         };
@@ -160,12 +156,7 @@ impl World {
         if let Some(mark) = mark {
             self.marks.hit(mark);
         }
-        self.note(
-            node,
-            "snapshot",
-            (u64::from(shard), mark.map_or(0, |mark| mark as u64)),
-            |_| {},
-        );
+        self.note(node, "snapshot", (u64::from(shard), mark.map_or(0, |mark| mark as u64)), |_| {});
         self.input(node, generation, Input::Snapshot(done));
         Ok(())
     }
@@ -192,18 +183,8 @@ fn records(records: &[IoRecord]) -> Vec<Record> {
     let mut out = Vec::with_capacity(records.len());
     for record in records {
         match record {
-            IoRecord::Hard {
-                shard,
-                term,
-                vote,
-                commit,
-            } => {
-                out.push(Record::Hard {
-                    shard: *shard,
-                    term: *term,
-                    vote: *vote,
-                    commit: *commit,
-                });
+            IoRecord::Hard { shard, term, vote, commit } => {
+                out.push(Record::Hard { shard: *shard, term: *term, vote: *vote, commit: *commit });
             }
             IoRecord::Append { shard, entries } => {
                 out.extend(entries.iter().map(|entry| Record::Entry {
@@ -216,11 +197,7 @@ fn records(records: &[IoRecord]) -> Vec<Record> {
                 }))
             }
             IoRecord::Restart { shard, start } => {
-                out.push(Record::Start {
-                    shard: *shard,
-                    index: start.index,
-                    term: start.term,
-                });
+                out.push(Record::Start { shard: *shard, index: start.index, term: start.term });
             }
         }
     }

@@ -23,9 +23,7 @@ impl World {
     /// A world about to begin.
     pub fn new(plan: Plan, with_text: bool) -> Self {
         let setup = founding_setup(&plan, 1, false);
-        let genesis = (0..plan.shards)
-            .map(|shard| boot::genesis(&setup, shard))
-            .collect();
+        let genesis = (0..plan.shards).map(|shard| boot::genesis(&setup, shard)).collect();
         let watch = Watch::new(genesis, &boot::first_conf(&setup));
         let mut world = World {
             schedule: Schedule::default(),
@@ -49,9 +47,7 @@ impl World {
             let mut rng: Rng = world.plan.rng(100 + node);
             let clock = Clock::new(rng.u64(0..1_000_000), 1_000);
             let setup = founding_setup(&world.plan, node, false);
-            world
-                .machines
-                .insert(node, Machine::new(node, setup, clock));
+            world.machines.insert(node, Machine::new(node, setup, clock));
             world.schedule.at(rng.u64(0..300_000), Event::Start(node));
         }
         world.unleash();
@@ -69,9 +65,7 @@ impl World {
 fn founding_setup(plan: &Plan, node: NodeId, joins: bool) -> Setup {
     let knobs = &plan.knobs;
     let incarnation = 1_000 + node;
-    let members: Vec<Member> = (1..=plan.nodes)
-        .map(|node| member_of(node, 1_000 + node))
-        .collect();
+    let members: Vec<Member> = (1..=plan.nodes).map(|node| member_of(node, 1_000 + node)).collect();
     let mut config = ReplicaConfig::new(node, incarnation, CLUSTER, plan.seed ^ node);
     config.consensus = Config {
         tick_ms: knobs.tick_ms,
@@ -92,18 +86,8 @@ fn founding_setup(plan: &Plan, node: NodeId, joins: bool) -> Setup {
         claim_window_ms: knobs.dedup_window_ms,
         ..Limits::default()
     };
-    let log = LogOptions {
-        segment_bytes: knobs.segment_bytes,
-        ..LogOptions::default()
-    };
-    Setup {
-        config,
-        log,
-        shards: plan.shards,
-        members,
-        limits,
-        joins,
-    }
+    let log = LogOptions { segment_bytes: knobs.segment_bytes, ..LogOptions::default() };
+    Setup { config, log, shards: plan.shards, members, limits, joins }
 }
 
 impl Machine {

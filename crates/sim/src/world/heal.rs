@@ -23,12 +23,7 @@ impl World {
         let healed_us = self.now_us();
         self.run_until(healed_us + one_leader::LEADER_MS * 1_000)?;
         let leaders = self.check_leaders()?;
-        let targets: Vec<u64> = self
-            .watch
-            .ledgers
-            .iter()
-            .map(|l| l.committed_index())
-            .collect();
+        let targets: Vec<u64> = self.watch.ledgers.iter().map(|l| l.committed_index()).collect();
         drop(leaders);
         self.probe()?;
         self.run_until(healed_us + equal_state::CAUGHT_UP_MS * 1_000)?;
@@ -135,10 +130,7 @@ impl World {
         if self.membership.is_changing() {
             return crate::check::violation(
                 "V5 config_settled",
-                format!(
-                    "{:?} did not come true within {CHANGE_MS} ms",
-                    self.membership.wishes
-                ),
+                format!("{:?} did not come true within {CHANGE_MS} ms", self.membership.wishes),
             );
         }
         Ok(())
@@ -164,17 +156,9 @@ impl World {
     fn left_over(&self) -> Vec<(ShardId, (u64, u64, u64))> {
         let sizes = |(position, ledger): (usize, &crate::oracle::ledger::ShardLedger)| {
             let sizes = ledger.reference()?.sizes();
-            Some((
-                position as ShardId,
-                (sizes.scheduled, sizes.ready, sizes.claimed),
-            ))
+            Some((position as ShardId, (sizes.scheduled, sizes.ready, sizes.claimed)))
         };
-        self.watch
-            .ledgers
-            .iter()
-            .enumerate()
-            .filter_map(sizes)
-            .collect()
+        self.watch.ledgers.iter().enumerate().filter_map(sizes).collect()
     }
 
     /// A minute of rest, then a last look at everything.
@@ -247,11 +231,7 @@ impl World {
         let open: Vec<_> = self.clients.open.keys().cloned().collect();
         for key in open {
             let committed = self.clients.committed.contains(&key);
-            self.mark(if committed {
-                Mark::UnknownCommitted
-            } else {
-                Mark::UnknownLost
-            });
+            self.mark(if committed { Mark::UnknownCommitted } else { Mark::UnknownLost });
         }
         Ok(())
     }
@@ -259,10 +239,6 @@ impl World {
     /// Nodes that a client may try: all that ever belonged to the cluster and were not removed.
     pub fn doors(&self) -> Vec<NodeId> {
         let left = &self.membership.left;
-        self.machines
-            .keys()
-            .copied()
-            .filter(|node| !left.contains(node))
-            .collect()
+        self.machines.keys().copied().filter(|node| !left.contains(node)).collect()
     }
 }

@@ -34,10 +34,7 @@ impl World {
                     break next;
                 }
             };
-            killed.push(Killed {
-                gap_us: self.now_us() - began_us,
-                terms: next - term,
-            });
+            killed.push(Killed { gap_us: self.now_us() - began_us, terms: next - term });
             let rest_us = self.rng.u64(6_000_000..8_000_000);
             self.run_until(self.now_us() + rest_us)?;
         }
@@ -46,13 +43,8 @@ impl World {
 
     fn leader_of_first(&self) -> Option<(u64, u64)> {
         let leads = |node: &u64| {
-            self.view(*node, 0)
-                .filter(|view| view.role == Role::Leader)
-                .map(|v| (*node, v.term))
+            self.view(*node, 0).filter(|view| view.role == Role::Leader).map(|v| (*node, v.term))
         };
-        self.machines
-            .keys()
-            .filter_map(leads)
-            .max_by_key(|(_, term)| *term)
+        self.machines.keys().filter_map(leads).max_by_key(|(_, term)| *term)
     }
 }

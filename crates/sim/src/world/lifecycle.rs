@@ -40,13 +40,7 @@ impl World {
     }
 
     fn started(&mut self, node: NodeId, booted: Booted) -> Verdict {
-        let Booted {
-            replica,
-            log,
-            snapshots,
-            found,
-            findings,
-        } = booted;
+        let Booted { replica, log, snapshots, found, findings } = booted;
         self.compare_found(node, &found)?;
         for (seen, mark) in [
             (findings.torn_bytes > 0, Mark::TornTailCut),
@@ -141,10 +135,7 @@ impl World {
             self.schedule.after(1_000_000, Event::Start(node));
             return Ok(());
         }
-        violation(
-            "start",
-            format!("node {node} ({:?}) cannot start: {text}", machine.health),
-        )
+        violation("start", format!("node {node} ({:?}) cannot start: {text}", machine.health))
     }
 
     /// A machine will not run again.
@@ -169,15 +160,8 @@ impl World {
 
     /// A machine that was hurt keeps what proves the damage; others may lose power.
     pub(super) fn fitting_death(&mut self, node: NodeId) -> Death {
-        let fragile = self
-            .machines
-            .get(&node)
-            .is_some_and(|machine| machine.fragile);
-        if fragile || self.rng.bool() {
-            Death::Kill
-        } else {
-            Death::Power
-        }
+        let fragile = self.machines.get(&node).is_some_and(|machine| machine.fragile);
+        if fragile || self.rng.bool() { Death::Kill } else { Death::Power }
     }
 
     /// Ends a process, whatever it was doing.

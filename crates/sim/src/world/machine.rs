@@ -114,8 +114,6 @@ impl Machine {
     /// Whether this machine's process leads a shard.
     pub fn leads_any(&self) -> bool {
         let leads = |view: &ShardView| view.role == ikada_consensus::Role::Leader;
-        self.process
-            .as_ref()
-            .is_some_and(|p| p.views.iter().flatten().any(leads))
+        self.process.as_ref().is_some_and(|p| p.views.iter().flatten().any(leads))
     }
 }

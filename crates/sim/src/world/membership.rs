@@ -47,18 +47,12 @@ impl World {
         if self.membership.is_changing() || self.machines.len() >= MACHINES_MAX {
             return;
         }
-        let Some(voters) = self
-            .watch
-            .config_safety
-            .newest(0)
-            .map(|conf| conf.voters.clone())
+        let Some(voters) = self.watch.config_safety.newest(0).map(|conf| conf.voters.clone())
         else {
             return;
         };
         let hurt = |node: &NodeId| {
-            self.machines
-                .get(node)
-                .is_some_and(|m| !matches!(m.health, Health::Sound))
+            self.machines.get(node).is_some_and(|m| !matches!(m.health, Health::Sound))
         };
         let hurt: Vec<NodeId> = voters.iter().copied().filter(hurt).collect();
         let gone: Vec<NodeId> = hurt
@@ -71,10 +65,8 @@ impl World {
             return;
         }
         let dice = self.rng.u8(0..3);
-        let leaving = gone
-            .first()
-            .copied()
-            .unwrap_or_else(|| voters[self.rng.usize(0..voters.len())]);
+        let leaving =
+            gone.first().copied().unwrap_or_else(|| voters[self.rng.usize(0..voters.len())]);
         if dice == 0 && gone.is_empty() && voters.len() > 3 {
             self.membership.wishes.push(Wish::Leave(leaving));
             return;
@@ -133,11 +125,8 @@ impl World {
                 if let Some(shard) =
                     self.first_shard(|conf| conf.is_member(node) || conf.is_joint())
                 {
-                    let leads = self
-                        .watch
-                        .leaders
-                        .get(&shard)
-                        .is_some_and(|l| l.contains_key(&node));
+                    let leads =
+                        self.watch.leaders.get(&shard).is_some_and(|l| l.contains_key(&node));
                     if leads {
                         return Some(Request::Transfer { shard, to: None });
                     }
@@ -160,14 +149,8 @@ impl World {
     }
 
     fn recorded_members(&self) -> Vec<Member> {
-        let reference = self
-            .watch
-            .ledgers
-            .first()
-            .and_then(|ledger| ledger.reference());
-        reference
-            .map(|state| state.members().to_vec())
-            .unwrap_or_default()
+        let reference = self.watch.ledgers.first().and_then(|ledger| ledger.reference());
+        reference.map(|state| state.members().to_vec()).unwrap_or_default()
     }
 
     fn record_members(&mut self, add: Option<NodeId>, remove: Option<NodeId>) -> Request {
@@ -177,11 +160,7 @@ impl World {
             members.push(member_of(machine.node, machine.setup.config.incarnation));
         }
         let command = Command::SetMembers(SetMembers { members });
-        Request::Write(vec![Order {
-            namespace: Namespace::default(),
-            request: None,
-            command,
-        }])
+        Request::Write(vec![Order { namespace: Namespace::default(), request: None, command }])
     }
 }
 

@@ -240,22 +240,11 @@ impl World {
                 self.wake(node, generation);
                 Ok(())
             }
-            Event::Frame {
-                to,
-                generation,
-                from,
-                frame,
-            } => {
+            Event::Frame { to, generation, from, frame } => {
                 self.input(to, generation, Input::Frame(from, frame));
                 Ok(())
             }
-            Event::Peer {
-                node,
-                generation,
-                peer,
-                peer_generation,
-                notice,
-            } => {
+            Event::Peer { node, generation, peer, peer_generation, notice } => {
                 self.noticed(node, generation, peer, peer_generation, notice);
                 Ok(())
             }
@@ -299,15 +288,7 @@ impl World {
         detail: impl FnOnce(&mut String),
     ) {
         let at_us = self.schedule.now_us();
-        self.trace.add(
-            Line {
-                at_us,
-                node,
-                what,
-                numbers,
-            },
-            detail,
-        );
+        self.trace.add(Line { at_us, node, what, numbers }, detail);
     }
 
     /// Counts a rare state.

@@ -24,19 +24,12 @@ impl World {
         if self.phase != Phase::Safety {
             return Ok(());
         }
-        let mean_ms = self
-            .plan
-            .faults
-            .kinds
-            .iter()
-            .find(|(k, _)| *k == kind)
-            .map_or(10_000, |f| f.1);
+        let mean_ms =
+            self.plan.faults.kinds.iter().find(|(k, _)| *k == kind).map_or(10_000, |f| f.1);
         let again_us = self.rng.u64(mean_ms * 200..=mean_ms * 1_800);
         self.schedule.after(again_us, Event::Fault(kind));
         *self.tally.faults.entry(kind.name()).or_default() += 1;
-        self.note(0, "fault", (kind as u64, 0), |text| {
-            text.push_str(kind.name())
-        });
+        self.note(0, "fault", (kind as u64, 0), |text| text.push_str(kind.name()));
         self.strike(kind)
     }
 
@@ -101,11 +94,7 @@ impl World {
 
     /// Ends one process, gently in one case of five, and starts it again after a while.
     fn strike_process(&mut self, leader: bool) -> Verdict {
-        let node = if leader {
-            self.some_leader()
-        } else {
-            self.some_node(false)
-        };
+        let node = if leader { self.some_leader() } else { self.some_node(false) };
         let Some(node) = node else { return Ok(()) };
         if chance(&mut self.rng, 200) {
             self.stop_gently(node);
@@ -153,16 +142,9 @@ impl World {
             Kind::CutOneWay => self.network.cut(nodes[0], nodes[1]),
             Kind::CutWire => self.network.cut_both(nodes[0], nodes[1]),
             Kind::Isolate => {
-                let alone = if self.rng.bool() {
-                    leader.unwrap_or(nodes[0])
-                } else {
-                    nodes[0]
-                };
-                let rest: Vec<NodeId> = nodes
-                    .iter()
-                    .copied()
-                    .filter(|node| *node != alone)
-                    .collect();
+                let alone = if self.rng.bool() { leader.unwrap_or(nodes[0]) } else { nodes[0] };
+                let rest: Vec<NodeId> =
+                    nodes.iter().copied().filter(|node| *node != alone).collect();
                 self.network.split(&[alone], &rest);
             }
             Kind::DeafLeader => {
@@ -217,10 +199,7 @@ impl World {
             machine.clock.set_rate(now_us, rate_permille);
             self.mark(Mark::ClockDrifted);
         }
-        let generation = self
-            .machines
-            .get(&node)
-            .map_or(0, |machine| machine.generation);
+        let generation = self.machines.get(&node).map_or(0, |machine| machine.generation);
         if let Some(process) = self.process_mut(node) {
             process.wake_us = u64::MAX;
         }
@@ -261,12 +240,8 @@ impl World {
         if leader_first && self.rng.bool() {
             return self.some_leader();
         }
-        let up: Vec<NodeId> = self
-            .machines
-            .values()
-            .filter(|m| m.is_up())
-            .map(|machine| machine.node)
-            .collect();
+        let up: Vec<NodeId> =
+            self.machines.values().filter(|m| m.is_up()).map(|machine| machine.node).collect();
         (!up.is_empty()).then(|| *pick(&mut self.rng, &up))
     }
 
@@ -274,15 +249,8 @@ impl World {
     pub(super) fn some_leader(&mut self) -> Option<NodeId> {
         let shard = self.rng.u16(0..self.plan.shards);
         let leaders = self.watch.leaders.get(&shard)?;
-        let newest = leaders
-            .iter()
-            .max_by_key(|(_, term)| **term)
-            .map(|(node, _)| *node);
-        newest.filter(|node| {
-            self.machines
-                .get(node)
-                .is_some_and(|machine| machine.is_up())
-        })
+        let newest = leaders.iter().max_by_key(|(_, term)| **term).map(|(node, _)| *node);
+        newest.filter(|node| self.machines.get(node).is_some_and(|machine| machine.is_up()))
     }
 
     /// A node loses its disk and starts again, under its old id, with an empty one.

@@ -69,11 +69,7 @@ pub struct Network {
 impl Network {
     /// Whole wires with the given faults.
     pub fn new(faults: WireFaults, rng: Rng) -> Self {
-        Self {
-            faults,
-            cuts: BTreeSet::new(),
-            rng,
-        }
+        Self { faults, cuts: BTreeSet::new(), rng }
     }
 
     /// Decides the fate of one frame.
@@ -89,9 +85,7 @@ impl Network {
     }
 
     fn delay_us(&mut self) -> u64 {
-        let usual_us = self
-            .rng
-            .u64(self.faults.delay_us_min..=self.faults.delay_us_max);
+        let usual_us = self.rng.u64(self.faults.delay_us_min..=self.faults.delay_us_max);
         if chance(&mut self.rng, self.faults.late_permille) {
             return usual_us + log_uniform(&mut self.rng, 1, self.faults.late_ms_max) * 1_000;
         }
@@ -155,11 +149,8 @@ mod tests {
 
     #[test]
     fn loss_and_duplication_happen_at_their_rates() {
-        let faults = WireFaults {
-            loss_permille: 300,
-            duplicate_permille: 200,
-            ..WireFaults::none()
-        };
+        let faults =
+            WireFaults { loss_permille: 300, duplicate_permille: 200, ..WireFaults::none() };
         let mut network = Network::new(faults, Rng::with_seed(4));
         let (mut lost, mut twice) = (0, 0);
         for _ in 0..10_000 {

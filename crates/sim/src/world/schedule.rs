@@ -47,11 +47,7 @@ impl<E> Ord for Item<E> {
 
 impl<E> Default for Schedule<E> {
     fn default() -> Self {
-        Self {
-            heap: BinaryHeap::new(),
-            sequence: 0,
-            now_us: 0,
-        }
+        Self { heap: BinaryHeap::new(), sequence: 0, now_us: 0 }
     }
 }
 
@@ -64,11 +60,7 @@ impl<E> Schedule<E> {
     /// Puts an event at a time; the past means now.
     pub fn at(&mut self, at_us: u64, event: E) {
         self.sequence += 1;
-        self.heap.push(Item {
-            at_us: at_us.max(self.now_us),
-            sequence: self.sequence,
-            event,
-        });
+        self.heap.push(Item { at_us: at_us.max(self.now_us), sequence: self.sequence, event });
     }
 
     /// Puts an event this long after now.

@@ -96,11 +96,7 @@ impl World {
         if let Some(halt) = halt {
             return self.halted(node, &halt);
         }
-        if self
-            .process_mut(node)
-            .is_some_and(|process| process.stopping)
-            && stopped
-        {
+        if self.process_mut(node).is_some_and(|process| process.stopping) && stopped {
             self.mark(Mark::GracefulStop);
             return self.exit(node, "stopped");
         }
@@ -126,10 +122,7 @@ impl World {
             if wiped {
                 continue;
             }
-            let log = self
-                .machines
-                .get(&node)
-                .and_then(|m| m.mirror.memory.get(shard));
+            let log = self.machines.get(&node).and_then(|m| m.mirror.memory.get(shard));
             for entry in entries {
                 let mark = EntryMark::new(
                     entry.index,
@@ -138,12 +131,8 @@ impl World {
                     &entry.data,
                     &entry.context,
                 );
-                let previous = log
-                    .and_then(|log| log.term_at(entry.index - 1))
-                    .unwrap_or(0);
-                self.watch
-                    .log_matching
-                    .wrote(node, *shard, &mark, previous)?;
+                let previous = log.and_then(|log| log.term_at(entry.index - 1)).unwrap_or(0);
+                self.watch.log_matching.wrote(node, *shard, &mark, previous)?;
                 self.watch.wrote(*shard, &mark, entry, now_us);
             }
         }
@@ -165,15 +154,7 @@ impl World {
         };
         for delay_us in std::iter::once(first).chain(second) {
             let frame = frame.clone();
-            self.schedule.after(
-                delay_us,
-                Event::Frame {
-                    to,
-                    generation,
-                    from,
-                    frame,
-                },
-            );
+            self.schedule.after(delay_us, Event::Frame { to, generation, from, frame });
         }
     }
 
@@ -181,11 +162,8 @@ impl World {
         let (shard, term) = (u64::from(change.shard), change.term);
         self.note(node, "role", (shard, term), |text| {
             use std::fmt::Write as _;
-            let _ = write!(
-                text,
-                "{:?} leader {:?}: {:?}",
-                change.role, change.leader, change.reason
-            );
+            let _ =
+                write!(text, "{:?} leader {:?}: {:?}", change.role, change.leader, change.reason);
         });
         match (change.role, change.reason) {
             (Role::Leader, Reason::ElectionWon) => {
@@ -216,10 +194,7 @@ impl World {
     }
 
     fn halted(&mut self, node: NodeId, halt: &Halt) -> Verdict {
-        let health = self
-            .machines
-            .get(&node)
-            .map(|machine| machine.health.clone());
+        let health = self.machines.get(&node).map(|machine| machine.health.clone());
         let text = halt.to_string();
         self.note(node, "halt", (0, 0), |line| line.push_str(&text));
         match (halt, health) {
@@ -242,9 +217,7 @@ impl World {
         let Some(process) = &mut machine.process else {
             return;
         };
-        let at_us = machine
-            .clock
-            .true_us_of(process.replica.next_wake_ms(), now_us);
+        let at_us = machine.clock.true_us_of(process.replica.next_wake_ms(), now_us);
         // A wake at this very moment would never let time pass.
         let at_us = at_us.max(now_us + 1);
         if at_us < process.wake_us {
@@ -260,22 +233,14 @@ impl World {
 
     /// Whether any shard of any running node looks like that.
     pub(super) fn any_shard_view(&self, looks: impl Fn(&crate::check::ShardView) -> bool) -> bool {
-        let processes = self
-            .machines
-            .values()
-            .filter_map(|machine| machine.process.as_ref());
-        processes
-            .flat_map(|process| process.views.iter().flatten())
-            .any(looks)
+        let processes = self.machines.values().filter_map(|machine| machine.process.as_ref());
+        processes.flat_map(|process| process.views.iter().flatten()).any(looks)
     }
 }
 
 /// A number that differs when the outputs do.
 fn digest(outputs: &Outputs) -> u64 {
-    let mut digest = outputs
-        .io
-        .as_ref()
-        .map_or(0, |io| io.seq ^ ((io.records.len() as u64) << 32));
+    let mut digest = outputs.io.as_ref().map_or(0, |io| io.seq ^ ((io.records.len() as u64) << 32));
     for (to, frame) in &outputs.frames {
         digest = digest.rotate_left(7) ^ xxh3_64(frame) ^ to;
     }

@@ -24,7 +24,8 @@ use crate::check::same_result::SameResult;
 use crate::check::settings_version::SettingsVersion;
 use crate::check::terminal_once::TerminalOnce;
 use crate::check::{
-    ShardView, Verdict, committed_forever, leader_completeness, quorum_evidence, state_machine_safety,
+    ShardView, Verdict, committed_forever, leader_completeness, quorum_evidence,
+    state_machine_safety,
 };
 use crate::marks::Mark;
 use crate::oracle::ledger::ShardLedger;
@@ -105,9 +106,7 @@ impl Watch {
         let mut watch = Self::default();
         for (position, state) in genesis.into_iter().enumerate() {
             let shard = position as ShardId;
-            watch
-                .config_safety
-                .begin(shard, ikada_consensus::BOOTSTRAP.index, conf.clone());
+            watch.config_safety.begin(shard, ikada_consensus::BOOTSTRAP.index, conf.clone());
             watch.ledgers.push(ShardLedger::new(state));
             watch.models.push(Model::default());
             watch.terminal_once.push(TerminalOnce::default());
@@ -121,9 +120,7 @@ impl Watch {
         if let Some(ledger) = self.ledgers.get_mut(usize::from(shard)) {
             ledger.wrote(mark, entry.kind, &entry.data);
         }
-        self.written_us
-            .entry((shard, mark.index, mark.term))
-            .or_insert(now_us);
+        self.written_us.entry((shard, mark.index, mark.term)).or_insert(now_us);
     }
 
     /// How many nodes campaigned in a term.
@@ -136,10 +133,7 @@ impl Watch {
 impl World {
     /// Looks at a node after its turn.
     pub(super) fn observe(&mut self, node: NodeId) -> Verdict {
-        let wiped = self
-            .machines
-            .get(&node)
-            .is_some_and(|m| m.health == Health::Wiped);
+        let wiped = self.machines.get(&node).is_some_and(|m| m.health == Health::Wiped);
         for shard in 0..self.plan.shards {
             let Some(view) = self.view(node, shard) else {
                 continue;
@@ -152,11 +146,7 @@ impl World {
                 continue;
             }
             if wiped {
-                let limit = self
-                    .machines
-                    .get(&node)
-                    .and_then(|m| m.wiped_at.get(&shard))
-                    .copied();
+                let limit = self.machines.get(&node).and_then(|m| m.wiped_at.get(&shard)).copied();
                 ConfigSafety::wiped(&view, limit.unwrap_or(0))?;
                 continue;
             }
@@ -176,10 +166,7 @@ impl World {
         let start_index = log.map_or(0, |log| log.start.index);
         if applied.index == 0 && start_index == BOOTSTRAP.index {
             // The first state has no position of its own; it stands where every log begins.
-            applied = Lsn {
-                term: BOOTSTRAP.term,
-                index: BOOTSTRAP.index,
-            };
+            applied = Lsn { term: BOOTSTRAP.term, index: BOOTSTRAP.index };
         }
         let before = process.views[usize::from(shard)];
         // Hashing the header costs more than all the rest; it changes only when something was applied.
@@ -244,10 +231,7 @@ impl World {
     fn note_leaders(&mut self, view: &ShardView) {
         let now_us = self.now_us();
         if view.role == Role::Leader {
-            self.watch
-                .led_us
-                .entry((view.shard, view.term))
-                .or_insert(now_us);
+            self.watch.led_us.entry((view.shard, view.term)).or_insert(now_us);
             self.note_leader(view.shard, view.node, Some(view.term));
         } else {
             self.note_leader(view.shard, view.node, None);
@@ -286,11 +270,7 @@ impl World {
             return Ok(());
         };
         if view.role == Role::Leader {
-            let own = log
-                .iter()
-                .rev()
-                .take_while(|e| e.index > view.commit)
-                .find(|e| e.change);
+            let own = log.iter().rev().take_while(|e| e.index > view.commit).find(|e| e.change);
             if let Some(mark) = own.filter(|mark| mark.term == view.term) {
                 ConfigSafety::proposed(view, log, mark)?;
             }
@@ -309,17 +289,8 @@ impl World {
         for (seen, mark) in [
             (conf.is_joint() && !before.is_joint(), Mark::JointEntered),
             (before.is_joint() && !conf.is_joint(), Mark::JointLeft),
-            (
-                before
-                    .learners
-                    .iter()
-                    .any(|node| conf.voters.contains(node)),
-                Mark::LearnerPromoted,
-            ),
-            (
-                before.members().iter().any(|node| !conf.is_member(*node)),
-                Mark::NodeRemoved,
-            ),
+            (before.learners.iter().any(|node| conf.voters.contains(node)), Mark::LearnerPromoted),
+            (before.members().iter().any(|node| !conf.is_member(*node)), Mark::NodeRemoved),
         ] {
             if seen {
                 self.marks.hit(mark);

@@ -25,12 +25,7 @@ impl World {
                 }
                 for (order, outcome) in orders.iter().zip(outcomes) {
                     if let Outcome::Reply { reply, shard, lsn } = outcome {
-                        if !self
-                            .watch
-                            .leaders
-                            .get(shard)
-                            .is_some_and(|l| l.contains_key(&node))
-                        {
+                        if !self.watch.leaders.get(shard).is_some_and(|l| l.contains_key(&node)) {
                             self.marks.hit(Mark::CallForwarded);
                         }
                         self.check_reply(order, reply, *shard, *lsn)?;
@@ -42,9 +37,7 @@ impl World {
                 let session = wish.session;
                 for grant in grants {
                     let shard = self.shard_of_task(&grant.id);
-                    let holder = self.watch.models[usize::from(shard)]
-                        .holders
-                        .get(&grant.fence);
+                    let holder = self.watch.models[usize::from(shard)].holders.get(&grant.fence);
                     let right = holder.is_some_and(|h| h.task == grant.id && h.session == session);
                     if !right {
                         return violation(
@@ -80,9 +73,8 @@ impl World {
         let watch = &mut self.watch;
         let term = watch.ledgers[usize::from(shard)].term_at(lsn.index);
         let there = watch.replies.get(&(shard, lsn.index));
-        let there = term
-            .zip(there)
-            .map(|(term, (orders, replies))| (term, &orders[..], &replies[..]));
+        let there =
+            term.zip(there).map(|(term, (orders, replies))| (term, &orders[..], &replies[..]));
         SameResult::committed(shard, lsn, order, reply, there)?;
         if watch.same_result.told(order, reply)? {
             self.marks.hit(Mark::DedupHit);
@@ -96,10 +88,7 @@ impl World {
                 self.marks.hit(Mark::DedupAfterSnapshot);
             }
         } else {
-            watch
-                .first_seen
-                .entry(request_of(order))
-                .or_insert((lsn.term, lsn.index));
+            watch.first_seen.entry(request_of(order)).or_insert((lsn.term, lsn.index));
         }
         watch.acknowledged.write(shard, lsn);
         match (&order.command, reply) {
@@ -127,11 +116,8 @@ impl World {
         };
         match consistency {
             Consistency::Linearizable => {
-                let leads = self
-                    .watch
-                    .leaders
-                    .values()
-                    .any(|leaders| leaders.contains_key(&open.node));
+                let leads =
+                    self.watch.leaders.values().any(|leaders| leaders.contains_key(&open.node));
                 if !leads {
                     self.marks.hit(Mark::ReadOnFollower);
                 }
@@ -152,8 +138,7 @@ impl World {
 
     /// The shard in which a task of the default namespace lives.
     pub fn shard_of_task(&self, id: &ikada_state::TaskId) -> ShardId {
-        self.slots
-            .route(&ikada_state::Namespace::default(), id.as_str())
+        self.slots.route(&ikada_state::Namespace::default(), id.as_str())
     }
 }
 

@@ -6,6 +6,7 @@ use ikada_state::{Command, Effect, FailNext, Fence, Order, Reply, ShardId, TaskI
 use super::World;
 use crate::check::fence::{self, Came};
 use crate::check::no_early_expiry::{self, Expiry};
+use crate::check::settings_version::SettingsVersion;
 use crate::check::{
     ShardView, Verdict, attempts, honest_outcome, one_holder, quorum_evidence, token_order,
     violation,
@@ -25,10 +26,7 @@ impl World {
             if view.commit < next {
                 return Ok(());
             }
-            let log = self
-                .machines
-                .get(&view.node)
-                .and_then(|m| m.mirror.memory.get(&shard));
+            let log = self.machines.get(&view.node).and_then(|m| m.mirror.memory.get(&shard));
             let Some(mark) = log.and_then(|log| log.get(next)) else {
                 return violation(
                     "R5 committed_forever",
@@ -70,9 +68,7 @@ impl World {
         let before = &process.confs[usize::from(view.shard)];
         let after = process.replica.consensus().conf(view.shard);
         let holds = |node: NodeId| {
-            self.machines
-                .get(&node)
-                .is_some_and(|machine| machine.mirror.holds(view.shard, mark))
+            self.machines.get(&node).is_some_and(|machine| machine.mirror.holds(view.shard, mark))
         };
         let verdict = quorum_evidence::check(view.shard, mark, &after, holds);
         if verdict.is_err() && !before.is_empty() && *before != after {
@@ -83,15 +79,16 @@ impl World {
 
     /// Every order of a committed entry, with its reply.
     fn follow(&mut self, shard: ShardId, committed: Committed) -> Verdict {
-        let Committed {
-            lsn,
-            batch,
-            applied,
-            data,
-        } = committed;
+        let Committed { lsn, batch, applied, data } = committed;
         for effect in &applied.effects {
             self.follow_effect(shard, effect)?;
         }
+        let changes =
+            applied.effects.iter().filter(|e| matches!(e, Effect::QueueChanged { .. })).count();
+        let fresh = |reply: &&Reply| {
+            matches!(reply, Reply::QueueSet { .. } | Reply::Delivered { fresh: true })
+        };
+        SettingsVersion::caused(shard, changes, applied.replies.iter().filter(fresh).count())?;
         for (order, reply) in batch.orders.iter().zip(&applied.replies) {
             let Some(order) = order else { continue };
             if !matches!(reply, Reply::Refused { .. }) {
@@ -109,9 +106,7 @@ impl World {
         if !data.is_empty() {
             self.watch.last_entry.insert(shard, data);
         }
-        self.watch
-            .replies
-            .insert((shard, lsn.index), (batch.orders, applied.replies));
+        self.watch.replies.insert((shard, lsn.index), (batch.orders, applied.replies));
         Ok(())
     }
 
@@ -174,9 +169,7 @@ impl World {
                 let model = &self.watch.models[position];
                 let (id, fence) = (&complete.id, complete.fence);
                 if came == Came::Refused
-                    && model
-                        .task(id)
-                        .is_some_and(|t| t.end == Some(End::Cancelled))
+                    && model.task(id).is_some_and(|t| t.end == Some(End::Cancelled))
                 {
                     self.marks.hit(Mark::CancelRacesCompletion);
                 }
@@ -332,9 +325,6 @@ fn came(reply: &Reply, accepted: bool) -> Came {
     if accepted {
         return Came::Accepted;
     }
-    debug_assert!(
-        matches!(reply, Reply::Refused { .. }),
-        "a fenced order is accepted or refused"
-    );
+    debug_assert!(matches!(reply, Reply::Refused { .. }), "a fenced order is accepted or refused");
     Came::Refused
 }

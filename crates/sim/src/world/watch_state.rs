@@ -27,16 +27,8 @@ impl World {
         one_holder::check(state)?;
         attempts::check(state)?;
         bounded::check(state)?;
-        predicate(
-            "Q3 token_order",
-            ikada_state::invariants::fence_bounds(state),
-        )?;
-        let entry = self
-            .watch
-            .last_entry
-            .get(&shard)
-            .cloned()
-            .unwrap_or_default();
+        predicate("Q3 token_order", ikada_state::invariants::fence_bounds(state))?;
+        let entry = self.watch.last_entry.get(&shard).cloned().unwrap_or_default();
         apply_is_pure::check(state, &entry, &mut self.rng)
     }
 
@@ -54,14 +46,8 @@ impl World {
             let Some(state) = process.replica.shard(shard) else {
                 continue;
             };
-            predicate(
-                "R4 state_machine_safety",
-                ikada_state::invariants::indexes_match(state),
-            )?;
-            predicate(
-                "R4 state_machine_safety",
-                ikada_state::invariants::hash_matches(state),
-            )?;
+            predicate("R4 state_machine_safety", ikada_state::invariants::indexes_match(state))?;
+            predicate("R4 state_machine_safety", ikada_state::invariants::hash_matches(state))?;
         }
         Ok(())
     }
