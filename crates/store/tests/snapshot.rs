@@ -133,3 +133,16 @@ proptest::proptest! {
         proptest::prop_assert!(Manifest::decode(&bytes).is_err());
     }
 }
+
+// F-16
+#[test]
+fn a_folder_of_another_cluster_is_refused_untouched() {
+    let disk = SimDisk::new();
+    save(&Snapshots::open(disk.clone(), &identity()).unwrap(), 0, 10).unwrap();
+    drop(disk.create("snap/attempt.tmp").unwrap());
+    let names = disk.list("snap").unwrap();
+    let stranger = ikada_store::Identity { cluster: 1, ..identity() };
+    let refused = Snapshots::open(disk.clone(), &stranger);
+    assert!(matches!(refused, Err(SnapshotError::Foreign { .. })));
+    assert_eq!(disk.list("snap").unwrap(), names);
+}

@@ -78,10 +78,7 @@ impl<D: Disk> Snapshots<D> {
     fn verify(&self, stem: &str) -> Result<Manifest, SnapshotError> {
         let name = format!("{FOLDER}/{stem}.manifest");
         let manifest = Manifest::decode(&self.disk.read(&name).map_err(at(&name))?)?;
-        if manifest.cluster != self.cluster {
-            let (found, expected) = (manifest.cluster, self.cluster);
-            return Err(SnapshotError::Foreign { found, expected });
-        }
+        self.check_owner(&manifest)?;
         let data = format!("{FOLDER}/{stem}.data");
         if manifest.stem() != stem || !self.disk.exists(&data).map_err(at(&data))? {
             return Err(SnapshotError::Manifest("data file missing or misnamed"));
@@ -114,6 +111,29 @@ impl<D: Disk> Snapshots<D> {
         }
         self.disk.sync_dir(QUARANTINE).map_err(at(QUARANTINE))?;
         self.disk.sync_dir(FOLDER).map_err(at(FOLDER))
+    }
+
+    /// Refuses if any manifest is whole and of another cluster; damaged ones are judged when they are loaded.
+    pub(super) fn require_own(&self) -> Result<(), SnapshotError> {
+        for name in self.disk.list(FOLDER).map_err(at(FOLDER))? {
+            if !name.ends_with(".manifest") {
+                continue;
+            }
+            let name = format!("{FOLDER}/{name}");
+            let bytes = self.disk.read(&name).map_err(at(&name))?;
+            if let Ok(manifest) = Manifest::decode(&bytes) {
+                self.check_owner(&manifest)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_owner(&self, manifest: &Manifest) -> Result<(), SnapshotError> {
+        if manifest.cluster == self.cluster {
+            return Ok(());
+        }
+        let (found, expected) = (manifest.cluster, self.cluster);
+        Err(SnapshotError::Foreign { found, expected })
     }
 
     /// Removes attempts: temporary files, and data without a manifest.

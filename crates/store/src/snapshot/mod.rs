@@ -79,11 +79,13 @@ pub struct Snapshots<D: Disk> {
 }
 
 impl<D: Disk> Snapshots<D> {
-    /// Opens `snap/` and sweeps away attempts that were never committed.
+    /// Opens `snap/` and sweeps away attempts that were never committed. A folder with snapshots of another cluster is
+    /// refused before anything is touched.
     pub fn open(disk: D, identity: &Identity) -> Result<Snapshots<D>, SnapshotError> {
         let snapshots =
             Snapshots { disk, cluster: identity.cluster, quarantined: Mutex::default() };
         snapshots.disk.make_dir(FOLDER).map_err(at(FOLDER))?;
+        snapshots.require_own()?;
         snapshots.disk.make_dir(QUARANTINE).map_err(at(QUARANTINE))?;
         snapshots.sweep()?;
         Ok(snapshots)
