@@ -1,6 +1,7 @@
 //! Starting nodes, for the first time and again.
 
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -57,12 +58,29 @@ impl Nodes {
     }
 }
 
+/// Below the ports that the system hands out for outgoing connections: a killed node must find its own free again.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// So many are tried before giving up.
+const PORT_TRIES: usize = 1_000;
+
 /// Ports that are free now. All are held until all are found, so that they differ.
 pub(super) fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
-    let no_port = |error| Failure::failed(format!("no free port: {error}"));
-    let mut listeners = Vec::new();
-    for _ in 0..count {
-        listeners.push(TcpListener::bind("127.0.0.1:0").map_err(no_port)?);
+    let span = u64::from(PORTS.end - PORTS.start);
+    let mut held: Vec<(u16, TcpListener)> = Vec::new();
+    for _ in 0..PORT_TRIES {
+        if held.len() == count {
+            break;
+        }
+        let port = PORTS.start + (RandomState::new().hash_one(held.len()) % span) as u16;
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            held.push((port, listener));
+        }
     }
-    listeners.iter().map(|held| Ok(held.local_addr().map_err(no_port)?.port())).collect()
+    if held.len() < count {
+        return Err(Failure::failed(format!(
+            "no free ports on 127.0.0.1 between {} and {}",
+            PORTS.start, PORTS.end
+        )));
+    }
+    Ok(held.into_iter().map(|(port, _)| port).collect())
 }

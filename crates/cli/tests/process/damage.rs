@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cluster::Cluster;
+use crate::fresh::{ikada, refusal};
 use crate::work::{check_all_there, write_all};
 
 /// The segments of a node's log, oldest first.
@@ -66,6 +67,24 @@ async fn a_flipped_bit_is_quarantined_and_fetched_again() {
     assert!(log.contains("set aside as quarantine/"), "{log}");
     let set_aside = std::fs::read_dir(data.join("quarantine")).expect("a folder").count();
     assert!(set_aside > 0, "the damaged segment is kept");
+}
+
+// F-15: with nobody to fetch from, the damage must not be forgotten by trying again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lone_node_with_a_damaged_log_refuses_each_time() {
+    let mut cluster = Cluster::prepare(1);
+    cluster.launch(1);
+    cluster.settle().await;
+    write_all(&cluster.client(), "first", 60).await;
+    cluster.kill(1);
+    let data = cluster.node(1).data.clone();
+    let last = segments(&data).pop().expect("a segment");
+    flip(&last, written(&last) / 2);
+    for _ in 0..3 {
+        let said = refusal(&mut cluster.command(1, ikada()));
+        assert!(said.contains("damaged") && said.contains("quarantine/"), "{said}");
+    }
+    assert!(std::fs::read_dir(data.join("quarantine")).expect("a folder").count() > 0);
 }
 
 /// Changes one bit.
