@@ -132,6 +132,7 @@ pub async fn run(
     let (identity, plan) = tokio::select! {
         found = belong(&config, &disk, &mut papers, me.clone(), &door) => found?,
         () = &mut stop => return Ok(()),
+        () = http::answer_waiting(&client_listener) => return Ok(()),
     };
     door.founded(plan.clone());
     if papers.worked && !boot::log_exists(&disk)? {

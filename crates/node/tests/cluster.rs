@@ -140,6 +140,30 @@ async fn one_server_works_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_a_cluster_says_so() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let folder = tempfile::tempdir().expect("folder");
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let client = format!("127.0.0.1:{}", free_port());
+    let mut raw = raw(folder.path(), 1, &ports);
+    raw.listen = Some(client.clone());
+    let config = resolve(vec![raw]).expect("valid");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(run(config, async { drop(stopped.await) }, |_| ()));
+    let mut answer = String::new();
+    while answer.is_empty() {
+        if let Ok(mut stream) = tokio::net::TcpStream::connect(&client).await {
+            stream.write_all(b"GET /v1/cluster HTTP/1.1\r\n\r\n").await.expect("asked");
+            stream.read_to_string(&mut answer).await.expect("answered");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("not_founded"), "{answer}");
+    let _ = stop.send(());
+    running.await.expect("joined").expect("stopped while founding");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_starts_are_refused_and_change_nothing() {
     let folder = tempfile::tempdir().expect("folder");
     let ports = [free_port()];

@@ -21,10 +21,12 @@ mod queues;
 mod request;
 mod requests;
 mod tasks;
+mod waiting;
 
 pub use connection::serve;
 pub use door::{Door, NodeInfo};
 pub use limits::HttpLimits;
+pub use waiting::answer_waiting;
 
 #[cfg(test)]
 mod http_test;
