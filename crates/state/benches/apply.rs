@@ -11,6 +11,10 @@ use ikada_state::{
     QueueName, Reply, RequestId, RequestKey, SessionId, Shard, TaskId, WorkerId,
 };
 
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const BATCH_ORDERS: usize = 256;
 
 fn order(request: Option<String>, command: Command) -> Order {
