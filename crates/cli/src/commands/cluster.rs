@@ -33,17 +33,26 @@ async fn show_events(
     args: &EventsArgs,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    let mut after = args.after;
+    let mut source = client.node().await?;
+    let mut page = client.events(args.after).await?;
+    eprintln!("role changes of node {}, by its own clock", page.node);
+    screen.show(&page.events)?;
+    if !args.follow {
+        return Ok(());
+    }
     loop {
-        let page = client.events(after).await?;
-        if !page.events.is_empty() || !args.follow {
-            screen.show(&page.events)?;
-        }
-        after = page.next;
-        if !args.follow {
-            return Ok(());
-        }
         tokio::time::sleep(FOLLOW_EVERY).await;
+        let now = client.node().await?;
+        let mut after = page.next;
+        // Sequences begin anew in another node, and in a node that was restarted.
+        if (now.node, now.started_ms) != (source.node, source.started_ms) {
+            eprintln!("now node {}, from its start", now.node);
+            (source, after) = (now, 0);
+        }
+        page = client.events(after).await?;
+        if !page.events.is_empty() {
+            screen.show_more(&page.events)?;
+        }
     }
 }
 

@@ -62,19 +62,20 @@ async fn perform(args: &DemoArgs) -> Result<(), Failure> {
     let counted = check::count(&client, args.tasks).await?;
     let copies = compare_copies(&nodes.urls()).await?;
     let report = Report { tasks: args.tasks, started, worked, strike, tally, counted, copies };
-    report.print(&nodes.urls());
+    crate::render::write(&report.text())?;
     if args.keep {
+        let urls = nodes.urls();
         eprintln!(
-            "\nthe cluster stays up until Ctrl-C; try:\n  ikada cluster status --url {}",
-            nodes.urls()[0]
+            "\nthe cluster stays up until Ctrl-C; in another terminal try:\n  export IKADA_URL={}\n  \
+             ikada cluster status\n  ikada task list --queue {QUEUE}",
+            urls.join(",")
         );
         std::future::pending::<()>().await;
     }
     nodes.stop().await;
-    match report.verdict() {
-        Ok(()) => Ok(()),
-        Err(problems) => Err(Failure::failed(problems.join("; "))),
-    }
+    report
+        .verdict()
+        .map_err(|problems| Failure::failed_next(problems.join("; "), nodes.keep_logs()))
 }
 
 /// Settings that suit the demo: every finished task stays listed, and a stranded claim returns soon.
@@ -121,7 +122,7 @@ async fn progress(
             let target = strike::choose(nodes).await?;
             nodes.kill(target.node)?;
             (killed, moved) = (Some(Instant::now()), Instant::now());
-            bar.set_message(format!("kill -9 of node {}", target.node));
+            bar.suspend(|| eprintln!("{done} of {tasks} tasks done: kill -9 of {target}"));
             struck = Some(tokio::spawn(strike::watch(nodes.urls_running(), target)));
         }
         if killed.is_some_and(|at: Instant| at.elapsed() > Duration::from_secs(1)) {

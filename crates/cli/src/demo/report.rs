@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ikada_worker::Tally;
 
+use super::SHAPE;
 use super::check::Counted;
 use super::strike::Strike;
 
@@ -19,39 +20,46 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Prints it: data, so it goes to standard output.
-    pub(super) fn print(&self, urls: &[String]) {
+    /// As text: one fact per line, the verdict last.
+    pub(super) fn text(&self) -> String {
         let Report { strike, counted, .. } = self;
-        let good = self.verdict().is_ok();
         let rate = f64::from(self.tasks) / self.worked.as_secs_f64().max(0.001);
-        println!("cold start        3 nodes ready after {} ms", self.started.as_millis());
-        println!(
-            "work              {} tasks in {:.1} s ({rate:.0}/s)",
-            self.tasks,
-            self.worked.as_secs_f64()
-        );
-        println!(
-            "killed            node {} (kill -9), leader of {} shard(s), then restarted",
-            strike.node, strike.led
-        );
-        println!("new leaders       after {} ms", strike.replaced.as_millis());
-        println!("longest silence   {} ms without a finished task", strike.gap.as_millis());
-        println!(
-            "attempts          {} begun, {} retried, {} lost their claim",
-            self.tally.begun, counted.retries, self.tally.lost
-        );
-        println!(
-            "results           {} right, {} wrong, {} unfinished",
-            counted.right, counted.wrong, counted.unfinished
-        );
-        println!("lost              {}", counted.lost);
-        println!("done twice        {}", counted.twice);
-        println!(
-            "copies            {}",
-            if self.copies { "equal on all three nodes" } else { "NOT EQUAL" }
-        );
-        println!("API               {}/v1/cluster", urls[0]);
-        println!("{}", if good { "SUCCESS: nothing lost, nothing done twice" } else { "FAILURE" });
+        let worked = self.worked.as_secs_f64();
+        let copies = if self.copies { "equal on all three nodes" } else { "NOT EQUAL" };
+        let facts = [
+            (
+                "cold start",
+                format!("three nodes agreed on leaders after {} ms", self.started.as_millis()),
+            ),
+            ("work", format!("{} tasks in {worked:.1} s ({rate:.0} per second)", self.tasks)),
+            (
+                "leader killed",
+                format!(
+                    "node {} by kill -9, while it led {} of {} shards; restarted since",
+                    strike.node, strike.led, SHAPE.shards
+                ),
+            ),
+            ("new leaders", format!("after {} ms", strike.replaced.as_millis())),
+            ("longest pause", format!("{} ms without a finished task", strike.gap.as_millis())),
+            ("attempts", format!("{} begun, {} repeated", self.tally.begun, counted.retries)),
+            (
+                "results",
+                format!(
+                    "{} right, {} wrong, {} unfinished",
+                    counted.right, counted.wrong, counted.unfinished
+                ),
+            ),
+            ("tasks lost", counted.lost.to_string()),
+            ("tasks done twice", counted.twice.to_string()),
+            ("copies", copies.to_owned()),
+        ];
+        let mut text: String =
+            facts.iter().map(|(name, fact)| format!("{name:<18}{fact}\n")).collect();
+        text.push_str(match self.verdict() {
+            Ok(()) => "SUCCESS: nothing lost, nothing done twice\n",
+            Err(_) => "FAILURE\n",
+        });
+        text
     }
 
     /// Whether every promise was kept.

@@ -18,6 +18,13 @@ pub(super) struct Target {
     shards: Vec<u16>,
 }
 
+impl std::fmt::Display for Target {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shards: Vec<String> = self.shards.iter().map(u16::to_string).collect();
+        write!(formatter, "node {}, the leader of shard {}", self.node, shards.join(", "))
+    }
+}
+
 /// What the kill came to.
 #[derive(Debug, Clone)]
 pub(super) struct Strike {

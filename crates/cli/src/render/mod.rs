@@ -4,6 +4,7 @@ mod document;
 mod json;
 mod quiet;
 mod table;
+mod time;
 
 use std::io::Write;
 
@@ -28,6 +29,11 @@ pub(crate) enum OutputKind {
 pub(crate) trait Renderer {
     /// The text, ending with a line end unless empty.
     fn render(&self, document: &dyn Document) -> Result<String, Failure>;
+
+    /// The text of one more document of the same kind, as of a stream that is followed.
+    fn render_more(&self, document: &dyn Document) -> Result<String, Failure> {
+        self.render(document)
+    }
 }
 
 /// Where data goes.
@@ -47,14 +53,23 @@ impl Screen {
 
     /// Prints a document.
     pub(crate) fn show(&mut self, document: &dyn Document) -> Result<(), Failure> {
-        let text = self.renderer.render(document)?;
-        let mut out = std::io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // The reader of a pipe has seen enough; that is no failure.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            Err(error) => Err(Failure::failed(format!("standard output: {error}"))),
-            Ok(()) => Ok(()),
-        }
+        write(&self.renderer.render(document)?)
+    }
+
+    /// Prints a document that goes on where the one before ended.
+    pub(crate) fn show_more(&mut self, document: &dyn Document) -> Result<(), Failure> {
+        write(&self.renderer.render_more(document)?)
+    }
+}
+
+/// Puts text on standard output.
+pub(crate) fn write(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader of a pipe has seen enough; that is no failure.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::failed(format!("standard output: {error}"))),
+        Ok(()) => Ok(()),
     }
 }
 

@@ -1,0 +1,97 @@
+//! The cluster, its role changes, and moved leadership.
+
+use ikada_api::v1::{ClusterView, EventView, TransferResult};
+
+use super::{Document, Grid, or_dash, pretty};
+use crate::render::time::moment;
+
+impl Document for ClusterView {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let members = self.members.iter().map(|member| {
+            vec![
+                member.node.to_string(),
+                member.client_addr.clone(),
+                if member.connected { "up".to_owned() } else { "down".to_owned() },
+                member.leads.to_string(),
+            ]
+        });
+        let shards = self.shards.iter().map(|shard| {
+            vec![
+                shard.shard.to_string(),
+                or_dash(shard.leader),
+                shard.term.to_string(),
+                shard.commit.to_string(),
+                shard.ready.to_string(),
+                shard.claimed.to_string(),
+            ]
+        });
+        // Sixteen hex digits, as in the nodes' logs.
+        let cluster = format!("{:016x}", self.cluster.0);
+        let status = vec![vec![cluster, self.status.clone(), self.answered_by.to_string()]];
+        vec![
+            Grid { headings: &["cluster", "status", "seen by node"], rows: status },
+            Grid { headings: &["node", "address", "link", "leads"], rows: members.collect() },
+            Grid {
+                headings: &["shard", "leader", "term", "commit", "ready", "claimed"],
+                rows: shards.collect(),
+            },
+        ]
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.status.clone()]
+    }
+}
+
+impl Document for Vec<EventView> {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        // One line per event, so that a followed stream can be read line by line.
+        let lines: Result<Vec<String>, _> = self.iter().map(serde_json::to_string).collect();
+        Ok(lines?.join("\n"))
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let rows = self.iter().map(|event| {
+            vec![
+                // Padded, so that the lines of a followed stream stay in line.
+                format!("{:<8}", event.sequence),
+                moment(event.wall_ms),
+                format!("{:<5}", event.shard),
+                format!("{:<5}", event.term),
+                format!("{:<13}", event.role),
+                format!("{:<13}", or_dash(event.leader)),
+                event.reason.clone(),
+            ]
+        });
+        let headings = &["sequence", "time (UTC)", "shard", "term", "role", "leader", "reason"];
+        vec![Grid { headings, rows: rows.collect() }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.iter().map(|event| event.sequence.to_string()).collect()
+    }
+}
+
+impl Document for TransferResult {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let rows = self.shards.iter().map(|shard| {
+            let word = if shard.accepted { "begun" } else { "refused" };
+            let problem = shard.problem.as_ref().map(|problem| problem.to_string());
+            vec![shard.shard.to_string(), word.to_owned(), or_dash(problem)]
+        });
+        vec![Grid { headings: &["shard", "transfer", "problem"], rows: rows.collect() }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        let accepted = self.shards.iter().filter(|shard| shard.accepted);
+        accepted.map(|shard| shard.shard.to_string()).collect()
+    }
+}

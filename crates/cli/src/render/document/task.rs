@@ -1,0 +1,119 @@
+//! Tasks and what became of them.
+
+use ikada_api::v1::{EnqueueAnswer, ItemOutcome, Task, TaskPage};
+
+use super::{Document, Grid, or_dash, pretty};
+use crate::render::time::{moment, span};
+
+impl Document for TaskPage {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let rows = self.tasks.iter().map(|task| {
+            vec![
+                task.id.clone(),
+                task.queue.clone(),
+                task.state.as_str().to_owned(),
+                task.priority.to_string(),
+                format!("{}/{}", task.attempts_begun, task.max_attempts),
+                or_dash(task.worker.as_ref()),
+            ]
+        });
+        let headings = &["id", "queue", "state", "priority", "attempts", "worker"];
+        vec![Grid { headings, rows: rows.collect() }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.tasks.iter().map(|task| task.id.clone()).collect()
+    }
+}
+
+impl Document for Task {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let raw = |json: &Option<Box<serde_json::value::RawValue>>, base64: &Option<String>| match (
+            json, base64,
+        ) {
+            (Some(json), _) => json.get().to_owned(),
+            (None, Some(text)) => format!("base64 {text}"),
+            (None, None) => "-".to_owned(),
+        };
+        let facts: Vec<(&str, String)> = vec![
+            ("id", self.id.clone()),
+            ("queue", self.queue.clone()),
+            ("state", self.state.as_str().to_owned()),
+            ("priority", self.priority.to_string()),
+            ("attempts", format!("{}/{}", self.attempts_begun, self.max_attempts)),
+            ("claim lifetime", span(u64::from(self.ttl_ms))),
+            ("submitted", moment(self.created_ms)),
+            ("ready at", or_dash(self.ready_at_ms.map(moment))),
+            ("finished", or_dash(self.finished_ms.map(moment))),
+            ("worker", or_dash(self.worker.as_ref())),
+            ("dead because", or_dash(self.dead_reason.as_ref())),
+            ("payload", raw(&self.payload, &self.payload_base64)),
+            ("result", raw(&self.result, &self.result_base64)),
+        ];
+        let rows = facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+        let mut grids = vec![Grid { headings: &["field", "value"], rows }];
+        if !self.attempts.is_empty() {
+            let rows = self.attempts.iter().map(|attempt| {
+                let ended = attempt.ended_ms.map(|end| end.saturating_sub(attempt.started_ms));
+                vec![
+                    attempt.fence.to_string(),
+                    attempt.worker.clone(),
+                    attempt.outcome.clone(),
+                    ended.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms")),
+                    or_dash(attempt.error.as_ref()),
+                ]
+            });
+            let headings = &["fence", "worker", "outcome", "took", "error"];
+            grids.push(Grid { headings, rows: rows.collect() });
+        }
+        grids
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.id.clone()]
+    }
+}
+
+fn outcome_row(item: &ItemOutcome) -> Vec<String> {
+    let word = serde_json::to_value(item.outcome).ok();
+    let word = word.as_ref().and_then(|value| value.as_str()).unwrap_or("?").to_owned();
+    let problem = item.problem.as_ref().map(|problem| problem.to_string());
+    vec![item.id.clone(), word, or_dash(problem)]
+}
+
+impl Document for EnqueueAnswer {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let rows = self.tasks.iter().map(outcome_row).collect();
+        vec![Grid { headings: &["id", "outcome", "problem"], rows }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.tasks.iter().map(|task| task.id.clone()).collect()
+    }
+}
+
+impl Document for ItemOutcome {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        vec![Grid { headings: &["id", "outcome", "problem"], rows: vec![outcome_row(self)] }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.id.clone()]
+    }
+}
