@@ -164,6 +164,48 @@ impl World {
                 }
                 Ok(())
             }
+            Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_) => {
+                self.follow_fenced(shard, index, term, order, reply)
+            }
+            Command::Cancel(cancel) => {
+                if matches!(reply, Reply::Cancelled) {
+                    let task = self.watch.models[position].task_mut(&cancel.id);
+                    let claimed = task.claim.is_some();
+                    if task.end.is_none() {
+                        self.watch.models[position].settle(&cancel.id, End::Cancelled);
+                    }
+                    if claimed {
+                        self.marks.hit(Mark::CancelWon);
+                    }
+                }
+                Ok(())
+            }
+            Command::Deliver(_) => {
+                match reply {
+                    Reply::Delivered { fresh: true } => self.marks.hit(Mark::OutboxDelivered),
+                    Reply::Delivered { fresh: false } => self.marks.hit(Mark::OutboxResent),
+                    _ => {}
+                }
+                Ok(())
+            }
+            Command::SetQueue(_)
+            | Command::Acked(_)
+            | Command::SetMembers(_)
+            | Command::RaiseEpoch(_) => Ok(()),
+        }
+    }
+
+    /// Orders that carry a fence.
+    fn follow_fenced(
+        &mut self,
+        shard: ShardId,
+        index: u64,
+        term: u64,
+        order: &Order,
+        reply: &Reply,
+    ) -> Verdict {
+        let position = usize::from(shard);
+        match &order.command {
             Command::Complete(complete) => {
                 let came = came(reply, matches!(reply, Reply::Completed));
                 let model = &self.watch.models[position];
@@ -216,31 +258,7 @@ impl World {
                 }
                 Ok(())
             }
-            Command::Cancel(cancel) => {
-                if matches!(reply, Reply::Cancelled) {
-                    let task = self.watch.models[position].task_mut(&cancel.id);
-                    let claimed = task.claim.is_some();
-                    if task.end.is_none() {
-                        self.watch.models[position].settle(&cancel.id, End::Cancelled);
-                    }
-                    if claimed {
-                        self.marks.hit(Mark::CancelWon);
-                    }
-                }
-                Ok(())
-            }
-            Command::Deliver(_) => {
-                match reply {
-                    Reply::Delivered { fresh: true } => self.marks.hit(Mark::OutboxDelivered),
-                    Reply::Delivered { fresh: false } => self.marks.hit(Mark::OutboxResent),
-                    _ => {}
-                }
-                Ok(())
-            }
-            Command::SetQueue(_)
-            | Command::Acked(_)
-            | Command::SetMembers(_)
-            | Command::RaiseEpoch(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
