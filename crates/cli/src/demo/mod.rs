@@ -62,6 +62,7 @@ async fn perform(args: &DemoArgs) -> Result<(), Failure> {
     let counted = check::count(&client, args.tasks).await?;
     let copies = compare_copies(&nodes.urls()).await?;
     let report = Report { tasks: args.tasks, started, worked, strike, tally, counted, copies };
+    eprintln!();
     crate::render::write(&report.text())?;
     if args.keep {
         let urls = nodes.urls();

@@ -121,6 +121,29 @@ impl Cluster {
         .await
     }
 
+    /// Waits until a node leads everything (true), or has ended by itself with a failure (false).
+    pub async fn serves_or_ends(&mut self, id: u64) -> bool {
+        let url = [self.node(id).url.clone()];
+        let mut child = self.nodes[id as usize - 1].child.take().expect("it runs");
+        let ended = until("a node serves or ends", || {
+            let (status, url) = (child.try_wait().expect("a child"), &url);
+            async move {
+                if status.is_some() {
+                    return status.map(Some);
+                }
+                let seen = look(url).await?;
+                let leads = seen[0].shards.iter().all(|part| part.role == "leader");
+                leads.then_some(None)
+            }
+        })
+        .await;
+        assert!(ended.is_none_or(|status| !status.success()), "it stopped as if all were well");
+        if ended.is_none() {
+            self.nodes[id as usize - 1].child = Some(child);
+        }
+        ended.is_none()
+    }
+
     /// The URLs of the nodes that run.
     pub fn urls(&self) -> Vec<String> {
         let running = self.nodes.iter().filter(|node| node.child.is_some());

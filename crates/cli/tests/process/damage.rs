@@ -69,9 +69,9 @@ async fn a_flipped_bit_is_quarantined_and_fetched_again() {
     assert!(set_aside > 0, "the damaged segment is kept");
 }
 
-// F-15: with nobody to fetch from, the damage must not be forgotten by trying again.
+// F-15: with nobody to fetch from, a lost entry must not be forgotten by trying again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lone_node_with_a_damaged_log_refuses_each_time() {
+async fn a_lone_node_that_lost_an_entry_refuses_each_time() {
     let mut cluster = Cluster::prepare(1);
     cluster.launch(1);
     cluster.settle().await;
@@ -79,12 +79,52 @@ async fn a_lone_node_with_a_damaged_log_refuses_each_time() {
     cluster.kill(1);
     let data = cluster.node(1).data.clone();
     let last = segments(&data).pop().expect("a segment");
-    flip(&last, written(&last) / 2);
+    flip(&last, place_of(&last, b"first-00030"));
     for _ in 0..3 {
         let said = refusal(&mut cluster.command(1, ikada()));
         assert!(said.contains("damaged") && said.contains("quarantine/"), "{said}");
     }
     assert!(std::fs::read_dir(data.join("quarantine")).expect("a folder").count() > 0);
+}
+
+// F-15: wherever the bit is, a lone node either refuses or has lost nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flipped_bit_never_costs_a_lone_node_anything_unnoticed() {
+    let mut cluster = Cluster::prepare(1);
+    cluster.launch(1);
+    cluster.settle().await;
+    let acked = write_all(&cluster.client(), "first", 60).await;
+    cluster.kill(1);
+    let data = cluster.node(1).data.clone();
+    let pristine = data.with_extension("pristine");
+    copy(&data, &pristine);
+    let name = segments(&data).pop().expect("a segment");
+    let end = written(&name);
+    for part in 1..=8 {
+        flip(&name, end * part / 9);
+        cluster.launch(1);
+        if cluster.serves_or_ends(1).await {
+            check_all_there(&cluster.client(), &acked).await;
+            cluster.kill(1);
+        } else {
+            let log = cluster.log(1);
+            assert!(log.contains("damaged"), "{log}");
+        }
+        std::fs::remove_dir_all(&data).expect("removed");
+        copy(&pristine, &data);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let done = std::process::Command::new("cp").arg("-r").arg(from).arg(to).status();
+    assert!(done.expect("cp").success());
+}
+
+/// Where these bytes stand in a file.
+fn place_of(path: &Path, wanted: &[u8]) -> u64 {
+    let bytes = std::fs::read(path).expect("a segment");
+    let place = bytes.windows(wanted.len()).position(|window| window == wanted);
+    place.expect("the bytes are there") as u64
 }
 
 /// Changes one bit.
