@@ -48,6 +48,9 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unavailable (try again), 4 refused.";
 
+/// Where the help shows what all commands share.
+const COMMON: &str = "Common options";
+
 /// What all client commands share.
 #[derive(Debug, Args)]
 pub(crate) struct SharedArgs {
@@ -55,6 +58,7 @@ pub(crate) struct SharedArgs {
     #[arg(
         long,
         global = true,
+        help_heading = COMMON,
         env = "IKADA_URL",
         value_delimiter = ',',
         default_value = "http://127.0.0.1:7400",
@@ -62,13 +66,13 @@ pub(crate) struct SharedArgs {
     )]
     pub(crate) url: Vec<String>,
     /// The namespace; `default` when absent.
-    #[arg(long, global = true, env = "IKADA_NAMESPACE", value_name = "NAME")]
+    #[arg(long, global = true, help_heading = COMMON, env = "IKADA_NAMESPACE", value_name = "NAME")]
     pub(crate) namespace: Option<String>,
     /// How data is printed.
-    #[arg(long, short, global = true, env = "IKADA_OUTPUT", value_enum, default_value_t = OutputKind::Table)]
+    #[arg(long, short, global = true, help_heading = COMMON, env = "IKADA_OUTPUT", value_enum, default_value_t = OutputKind::Table)]
     pub(crate) output: OutputKind,
     /// How long a command may take, in seconds.
-    #[arg(long, global = true, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120), value_name = "SECONDS")]
+    #[arg(long, global = true, help_heading = COMMON, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120), value_name = "SECONDS")]
     pub(crate) timeout: u64,
 }
 

@@ -59,7 +59,11 @@ impl Document for QueueInfo {
             ),
             (
                 "finished tasks kept",
-                format!("{}, {}", settings.retention_count, span(settings.retention_ms)),
+                format!(
+                    "the last {}, for {}",
+                    settings.retention_count,
+                    span(settings.retention_ms)
+                ),
             ),
             ("waiting tasks at most", no_limit(settings.pending_max)),
         ];
