@@ -45,6 +45,8 @@ pub(crate) struct Receiving {
     pub chunks: Option<u32>,
     /// The chunk wanted next.
     pub next: u32,
+    /// The chunk before it is still being written: nothing may be judged complete meanwhile.
+    pub writing: bool,
     /// When it was asked for.
     pub asked_ms: u64,
     /// Last sign of progress.

@@ -30,7 +30,7 @@ impl Replica {
         };
         let stale = start.index <= seat.state.applied().index || seat.loading.is_some();
         let busy = self.transfers.receiving.get(&shard).is_some_and(|receiving| {
-            receiving.start == start && receiving.from == from && receiving.chunks.is_some()
+            receiving.start == start && receiving.from == from
         });
         if message.snapshot().is_none_or(|(point, _)| point != start) || busy {
             return;
@@ -47,6 +47,7 @@ impl Replica {
             message,
             chunks: None,
             next: 0,
+            writing: false,
             asked_ms: now.mono_ms,
             heard_ms: now.mono_ms,
         };
@@ -83,6 +84,9 @@ impl Replica {
         let Some(chunks) = receiving.chunks else {
             return;
         };
+        if receiving.writing {
+            return;
+        }
         if receiving.next >= chunks {
             return self.all_received(shard);
         }
@@ -109,6 +113,7 @@ impl Replica {
         receiving.heard_ms = now.mono_ms;
         // Moving on here keeps a repeated chunk from being written twice.
         receiving.next += 1;
+        receiving.writing = true;
         self.outputs.snapshots.push(SnapshotWork::Write { shard, start, chunk, bytes });
     }
 
@@ -126,6 +131,7 @@ impl Replica {
         if receiving.start != start || receiving.next != chunk + 1 {
             return;
         }
+        receiving.writing = false;
         if !ok {
             // The chunk did not match its hash: ask for it again.
             receiving.next = chunk;
