@@ -98,6 +98,11 @@ impl Receiving {
         let Some((at, chunks, mut writer)) = self.writers.remove(&shard) else {
             return Ok(false);
         };
+        if at == start && (chunk as usize) < writer.chunk_count() {
+            // Sent twice: it is there already.
+            self.writers.insert(shard, (at, chunks, writer));
+            return Ok(true);
+        }
         if at != start || writer.chunk_count() != chunk as usize {
             self.writers.insert(shard, (at, chunks, writer));
             return Ok(false);
@@ -154,9 +159,9 @@ fn read(snapshots: &Snapshots<SimDisk>, shard: ShardId, start: Start, chunk: u32
 
 fn load(snapshots: &Snapshots<SimDisk>, shard: ShardId, start: Start) -> Result<Shard, String> {
     let manifest = snapshots.load(shard).map_err(|error| error.to_string())?;
-    let manifest = manifest.filter(|manifest| start_of(manifest) == start);
-    let Some(manifest) = manifest else {
-        return Err("it is not the newest one any more".into());
+    let newest = manifest.as_ref().map(start_of);
+    let Some(manifest) = manifest.filter(|manifest| start_of(manifest) == start) else {
+        return Err(format!("no whole snapshot at {start:?}, the newest is {newest:?}"));
     };
     let mut chunks = Vec::new();
     for chunk in 0..manifest.chunks.len() {
