@@ -35,7 +35,7 @@ async fn a_node_whose_sync_fails_ends_at_once_and_recovers() {
     let status = cluster.ended(victim).await;
     assert!(!status.success(), "it ended well in spite of a failed sync");
     let log = cluster.log(victim);
-    assert!(log.contains("sync"), "{log}");
+    assert!(log.contains("os error 5"), "{log}");
     stream.advance(50).await;
     cluster.launch(victim);
     cluster.settle().await;
