@@ -2,7 +2,7 @@
 
 mod world;
 
-use ikada_store::{Fault, Log, LogOptions, OpenError, Record, SimDisk};
+use ikada_store::{Disk, Fault, Log, LogOptions, OpenError, Record, SimDisk};
 use world::{Model, entry, identity, open, random_batch, small};
 
 #[test]
@@ -36,6 +36,23 @@ fn everything_comes_back_after_a_clean_restart() {
     let (_, recovery) = open(&disk);
     assert_eq!(recovery.shards, model.shards);
     assert_eq!((recovery.torn_bytes, recovery.quarantined.len()), (0, 0));
+}
+
+#[test]
+fn a_restart_does_not_cost_a_segment() {
+    let disk = SimDisk::new();
+    let options = || LogOptions { segment_bytes: 1 << 20, ..LogOptions::default() };
+    for index in 1..=20 {
+        let (mut log, recovery) = Log::open(disk.clone(), &identity(), options()).unwrap();
+        let found = recovery.shards.get(&0).map_or(0, |shard| shard.entries.len());
+        assert_eq!(found as u64, index - 1);
+        log.append(&[entry(0, 1, index, "x")]).unwrap();
+        log.sync().unwrap();
+        disk.crash(&mut fastrand::Rng::with_seed(index));
+    }
+    let names = disk.list("wal").unwrap();
+    let sizes = names.iter().map(|name| disk.read(&format!("wal/{name}")).unwrap().len());
+    assert!(sizes.sum::<usize>() < 2 << 20, "unused room is given back");
 }
 
 #[test]

@@ -127,8 +127,13 @@ fn cut_tail<D: Disk>(
     }
     if let Some(last) = kept(found, outcome.cut).last() {
         let mut file = disk.open(&last.name).map_err(&failed)?;
-        if let Some((_, offset)) = outcome.cut.filter(|(_, offset)| *offset > 0) {
-            file.set_len(offset as u64).map_err(&failed)?;
+        let end = match outcome.cut {
+            Some((_, offset)) if offset > 0 => Some(offset),
+            // The room that was never used goes back, or every restart would cost a whole segment.
+            _ => last.clean_end.then(|| last.end()),
+        };
+        if let Some(end) = end {
+            file.set_len(end as u64).map_err(&failed)?;
         }
         file.sync().map_err(&failed)?;
     }
