@@ -71,8 +71,9 @@ impl ShardLedger {
     /// A node wrote an entry.
     pub fn wrote(&mut self, mark: &EntryMark, kind: EntryKind, data: &Bytes) {
         if mark.index > self.committed_index() {
-            let key = (mark.index, mark.term);
-            self.written.entry(key).or_insert_with(|| Written { kind, data: data.clone() });
+            // R2 sees to it that a second writing is the same, unless the first was forgotten by all.
+            let written = Written { kind, data: data.clone() };
+            self.written.insert((mark.index, mark.term), written);
         }
     }
 

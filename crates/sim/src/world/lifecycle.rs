@@ -115,6 +115,7 @@ impl World {
                     Health::Wiped | Health::Gone(_) => {}
                 }
             }
+            self.watch.log_matching.restarted(node, shard, recovered.term);
             self.watch.restored.insert(shard, recovered.start.index);
             shards.insert(shard, log);
         }
