@@ -1,7 +1,7 @@
 //! Planted defects: known ways to get consensus wrong, each one line at its hook.
 //!
 //! Promises: without the cargo feature `planted`, [`active`] is a constant `false` and every hook vanishes.
-//! With it, one defect per thread can be switched on with [`set`], so that the simulator can show that its
+//! With it, one defect per thread can be switched on with `set`, so that the simulator can show that its
 //! checkers notice. Leaves out: anything that could reach a release build.
 
 /// A defect that can be switched on.

@@ -47,7 +47,7 @@ pub struct Believed {
 pub fn believe(snapshot: Option<SnapshotPoint>, log: LogContent) -> Believed {
     let last = log.entries.last().map_or(log.start.index, |entry| entry.index);
     let Some(SnapshotPoint { start, conf }) = snapshot else {
-        return without_snapshot(log, last);
+        return without_snapshot(&log, last);
     };
     let continues = if log.start == start {
         true
@@ -78,7 +78,7 @@ pub fn believe(snapshot: Option<SnapshotPoint>, log: LogContent) -> Believed {
 }
 
 /// Every snapshot was lost: the shard waits for one from its leader, with all its promises kept.
-fn without_snapshot(log: LogContent, last: u64) -> Believed {
+fn without_snapshot(log: &LogContent, last: u64) -> Believed {
     let recovered = Recovered {
         term: log.term.max(1),
         vote: log.vote,

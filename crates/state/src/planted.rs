@@ -1,7 +1,7 @@
 //! Planted defects: small, named faults the simulator must be able to find (S-4).
 //!
 //! With the feature `planted` off, [`active`] is a constant `false` and costs nothing. With it on,
-//! the defect chosen by [`set`] is active on this thread alone, so that runs do not disturb each
+//! the defect chosen by `set` is active on this thread alone, so that runs do not disturb each
 //! other.
 
 /// Whether the defects are compiled in, so that a binary can say so.

@@ -11,6 +11,9 @@ use crate::output::Now;
 use crate::peer::{Ask, RenewTold, Told};
 use crate::replica::Replica;
 
+/// Positions in the call, and the claims at them.
+type Group = (Vec<u32>, Vec<(TaskId, Fence)>);
+
 impl Replica {
     pub(crate) fn open_renew(
         &mut self,
@@ -26,7 +29,7 @@ impl Replica {
         let missing = claims.len();
         let kind = OpenKind::Renew { outcomes: vec![None; missing], missing };
         self.calls.insert(call, OpenCall { deadline_ms, kind });
-        let mut groups: BTreeMap<ShardId, (Vec<u32>, Vec<(TaskId, Fence)>)> = BTreeMap::new();
+        let mut groups: BTreeMap<ShardId, Group> = BTreeMap::new();
         for (position, claim) in claims.into_iter().enumerate() {
             let shard = self.shard_of_task(&namespace, &claim.0);
             let (items, group) = groups.entry(shard).or_default();

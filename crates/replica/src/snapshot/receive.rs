@@ -29,9 +29,11 @@ impl Replica {
             return;
         };
         let stale = start.index <= seat.state.applied().index || seat.loading.is_some();
-        let busy = self.transfers.receiving.get(&shard).is_some_and(|receiving| {
-            receiving.start == start && receiving.from == from
-        });
+        let busy = self
+            .transfers
+            .receiving
+            .get(&shard)
+            .is_some_and(|receiving| receiving.start == start && receiving.from == from);
         if message.snapshot().is_none_or(|(point, _)| point != start) || busy {
             return;
         }
