@@ -1,6 +1,5 @@
 //! Reading a founded node's disk: newest whole snapshot and log of every shard, brought together.
 
-use bytes::Bytes;
 use ikada_replica::boot::{Believed, LogContent, SnapshotPoint, believe};
 use ikada_replica::consensus::{Conf, Entry, EntryKind, Recovered, Start};
 use ikada_replica::founding::Plan;
@@ -156,8 +155,8 @@ fn content(shard: RecoveredShard) -> LogContent {
             term: entry.term,
             index: entry.index,
             kind: EntryKind::from_number(entry.kind).unwrap_or(EntryKind::Normal),
-            data: Bytes::from(entry.data),
-            context: Bytes::from(entry.context),
+            data: entry.data,
+            context: entry.context,
         })
         .collect();
     LogContent {

@@ -100,7 +100,7 @@ impl Port {
         let mut reader = tokio::io::BufReader::with_capacity(256 * 1024, stream);
         while let Some(frame) = wire::read(&mut reader, FRAME_BYTES_MAX).await? {
             self.counters.frame_received(frame.len());
-            let units = (frame.len().max(1)).min(INBOUND_BYTES_MAX) as u32;
+            let units = frame.len().clamp(1, INBOUND_BYTES_MAX) as u32;
             let permit = self.inbound.clone().acquire_many_owned(units).await;
             let permit = permit.map_err(io::Error::other)?;
             let message = DriverMessage::Frame(hello.node, frame, permit);
