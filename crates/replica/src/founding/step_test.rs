@@ -49,7 +49,7 @@ impl World {
                     self.promises[index] = Some(plan);
                 }
                 FoundingOutput::Start(plan) => self.started[index] = Some(plan),
-                FoundingOutput::Ask(addr, message) => self.ask(index, &addr, message),
+                FoundingOutput::Ask(addr, message) => self.ask(index, &addr, &message),
             }
         }
     }
@@ -58,7 +58,7 @@ impl World {
         self.rng.u32(0..100) < self.loss_percent
     }
 
-    fn ask(&mut self, from: usize, addr: &str, message: FoundingMessage) {
+    fn ask(&mut self, from: usize, addr: &str, message: &FoundingMessage) {
         let to: usize = addr[1..].parse::<usize>().unwrap() - 1;
         if self.lost() {
             return;
