@@ -148,6 +148,10 @@ fn write(
     if (manifest.index, manifest.term) != (start.index, start.term) {
         return Err("another snapshot is being received".to_owned());
     }
+    if writer.chunk_count() > chunk as usize {
+        // A repeated chunk is there already.
+        return Ok(());
+    }
     if writer.chunk_count() != chunk as usize {
         return Err(format!("chunk {chunk} where {} was due", writer.chunk_count()));
     }
