@@ -5,6 +5,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use ikada_sim::{args, commands};
 
+/// As in the product's binary: a seed allocates much and small.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match commands::perform(args::Args::parse()) {
         Ok(true) => ExitCode::SUCCESS,
