@@ -85,7 +85,7 @@ impl Part {
             self.answers.extend(outputs.answers.into_iter().map(|(_, answer)| answer));
             for work in outputs.snapshots {
                 if let SnapshotWork::Save { shard, start, conf, .. } = work {
-                    let done = SnapshotDone::Saved { shard, start, conf, bytes: 1 << 30 };
+                    let done = SnapshotDone::Saved { shard, start, conf, bytes: 1 << 20 };
                     replica.step(Input::Snapshot(done), self.now);
                 }
             }

@@ -62,14 +62,13 @@ impl Replica {
     /// A task's time has come and nobody else writes: an empty entry moves log time on.
     fn wake_scheduled(&mut self, now: Now) {
         for position in 0..self.seats.len() {
-            let (median_ms, lone) = self.median_wall_ms(position, now);
-            let seat = &mut self.seats[position];
+            let seat = &self.seats[position];
             if !seat.leads() || !seat.pending.is_empty() || !seat.tickets.is_empty() {
                 continue;
             }
-            let Some(due_ms) = seat.state.next_scheduled_ms() else {
-                continue;
-            };
+            let Some(due_ms) = seat.state.next_scheduled_ms() else { continue };
+            let (median_ms, lone) = self.median_wall_ms(position, now);
+            let seat = &mut self.seats[position];
             let time_ms = seat.clock.stamp(seat.state.time_ms(), median_ms, lone, now);
             if due_ms <= time_ms {
                 seat.pending.push_timer();
