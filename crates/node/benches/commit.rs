@@ -169,17 +169,21 @@ impl Memory {
         let (mut in_flight, mut weights) = (0, VecDeque::new());
         let mut answers = Vec::new();
         while requests.peek().is_some() || in_flight > 0 {
+            // A turn every quarter: so leader and followers work at the same time.
+            let mut turn = 0;
             while in_flight < IN_FLIGHT
+                && turn < IN_FLIGHT / 4
                 && let Some((request, weight)) = requests.next()
             {
                 self.calls += 1;
                 let (id, routing) = (self.calls, Routing::Forward);
                 self.leader.step(1, Input::Call(Call { id, timeout_ms: 60_000, routing, request }));
                 in_flight += weight;
+                turn += weight;
                 weights.push_back(weight);
             }
             self.leader.turn(1);
-            self.exchange(in_flight >= IN_FLIGHT || requests.peek().is_none());
+            self.exchange(in_flight > IN_FLIGHT * 3 / 4 || requests.peek().is_none());
             for answer in self.leader.answers.drain(..) {
                 in_flight -= weights.pop_front().expect("asked");
                 answers.push(answer);
