@@ -72,8 +72,12 @@ fn turn(
         log.sync()?;
     }
     let sync = before.elapsed();
+    let purged = !purges.is_empty();
     for (shard, start) in purges {
         log.purge(shard, start.index, start.term)?;
+    }
+    if purged {
+        log.settle()?;
     }
     Ok((persisted, sync))
 }

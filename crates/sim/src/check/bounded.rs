@@ -27,8 +27,9 @@ pub fn check_log(stats: &LogStats, segment_bytes: u64, purged_at: u64) -> Verdic
     violation(
         NAME,
         format!(
-            "the log keeps {} bytes in {} segments, but needs {} (segments of {segment_bytes})",
-            stats.bytes, stats.segments, stats.live_bytes
+            "the log keeps {} bytes in {} segments, but needs {} and was given {since} since the last purge \
+             (segments of {segment_bytes}, {} batches, {} records)",
+            stats.bytes, stats.segments, stats.live_bytes, stats.batches, stats.appended_records
         ),
     )
 }

@@ -170,7 +170,8 @@ impl World {
             return Ok(());
         }
         for (shard, start) in std::mem::take(&mut process.purges) {
-            if process.log.purge(shard, start.index, start.term).is_err() {
+            let purged = process.log.purge(shard, start.index, start.term);
+            if purged.and_then(|()| process.log.settle()).is_err() {
                 return self.exit(node, "purge failed");
             }
             process.purged = Some((process.log.stats().appended_bytes, 0));

@@ -24,17 +24,17 @@ impl<D: Disk> Log<D> {
     /// A durable snapshot covers the shard's log up to this point: forgets it. Files go during a later sync.
     pub fn purge(&mut self, shard: u16, upto_index: u64, term: u64) -> Result<(), Fault> {
         self.check_open()?;
-        let mut start = (upto_index, term);
         let held = self.shards.get(shard);
-        if upto_index <= held.start_index {
-            return Ok(());
+        if upto_index > held.start_index {
+            let mut start = (upto_index, term);
+            if planted::active(Bug::PurgeOneTooMany)
+                && let Some((_, term)) = held.at(upto_index + 1)
+            {
+                start = (upto_index + 1, term);
+            }
+            self.append(&[Record::Start { shard, index: start.0, term: start.1 }])?;
         }
-        if planted::active(Bug::PurgeOneTooMany)
-            && let Some((_, term)) = held.at(upto_index + 1)
-        {
-            start = (upto_index + 1, term);
-        }
-        self.append(&[Record::Start { shard, index: start.0, term: start.1 }])?;
+        // Room is made in any case: a received snapshot restarts the log at its point before this call names it.
         // Several segments may have been filled since the last call: one segment per call would never catch up.
         let mut copied = 0;
         while copied < self.options.rewrite_bytes {
