@@ -21,6 +21,8 @@ struct Live {
     fence: Fence,
     ttl_ms: u64,
     deadline_ms: u64,
+    /// Its expiry was offered and may be in the log already: too late for a renewal.
+    expiring: bool,
 }
 
 /// The live claims of one shard; empty on nodes that do not lead it.
@@ -46,7 +48,7 @@ impl Liveness {
         if self.claims.len() <= index {
             self.claims.resize(index + 1, None);
         }
-        self.claims[index] = Some(Live { fence, ttl_ms, deadline_ms });
+        self.claims[index] = Some(Live { fence, ttl_ms, deadline_ms, expiring: false });
         self.due.push(Reverse((deadline_ms, slot, fence.0)));
     }
 
@@ -59,10 +61,11 @@ impl Liveness {
         }
     }
 
-    /// The worker lives: its claim gets a whole ttl again. `None` when no such claim is alive here.
+    /// The worker lives: its claim gets a whole ttl again. `None` when no such claim is alive here, or its expiry is
+    /// under way: a renewal that was confirmed must never be overruled (Q6).
     pub fn renew(&mut self, slot: u32, fence: Fence, now_ms: u64) -> Option<u64> {
         let live = self.claims.get_mut(slot as usize)?.as_mut()?;
-        if live.fence != fence {
+        if live.fence != fence || live.expiring {
             return None;
         }
         live.deadline_ms = now_ms + live.ttl_ms;
@@ -88,6 +91,7 @@ impl Liveness {
                 continue;
             }
             if live.deadline_ms <= now_ms {
+                live.expiring = true;
                 out.push((slot, live.fence));
                 self.due.push(Reverse((now_ms + REPROPOSE_MS, slot, fence)));
             } else {
@@ -98,7 +102,7 @@ impl Liveness {
     }
 
     fn start_afresh(&mut self, now_ms: u64) {
-        for live in self.claims.iter_mut().flatten() {
+        for live in self.claims.iter_mut().flatten().filter(|live| !live.expiring) {
             live.deadline_ms = now_ms + live.ttl_ms;
         }
     }
@@ -136,6 +140,7 @@ mod tests {
         assert_eq!(live.renew(0, Fence(4), 900), None);
         assert_eq!(live.expired(1_000, 10), vec![]);
         assert_eq!(live.expired(1_900, 10), vec![(0, Fence(5))]);
+        assert_eq!(live.renew(0, Fence(5), 1_950), None, "its expiry is under way");
         live.release(0, Fence(5));
         assert_eq!(live.expired(2_900, 10), vec![]);
     }
