@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use ikada_consensus::{Consensus, NodeId, OpenError, Outbox, Recovered};
-use ikada_state::{Command, Member, Namespace, Order, Shard, ShardId, TaskId, slot_of};
+use ikada_state::{
+    Command, Member, Namespace, Order, Shard, ShardId, Sweep, TaskId, Void, slot_of,
+};
 
 use crate::call::CallId;
 use crate::clock::WallClocks;
@@ -152,6 +154,12 @@ impl Replica {
             Command::Expire(expire) => &expire.id,
             Command::Unclaim(unclaim) => &unclaim.id,
             Command::Cancel(cancel) => &cancel.id,
+            Command::Retry(retry) => &retry.id,
+            Command::Drop(drop) => &drop.id,
+            // These name their shard; one that does not exist is refused by whoever gets the order.
+            Command::Sweep(Sweep { shard, .. }) | Command::Void(Void { shard, .. }) => {
+                return if usize::from(*shard) < self.seats.len() { *shard } else { 0 };
+            }
             Command::Claim(_)
             | Command::SetQueue(_)
             | Command::Deliver(_)

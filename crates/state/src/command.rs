@@ -4,8 +4,8 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Acked, Cancel, Claim, Complete, Deliver, Enqueue, Expire, Fail, Namespace, RaiseEpoch,
-    RequestKey, SetMembers, SetQueue, Unclaim,
+    Acked, Cancel, Claim, Complete, Deliver, DropTask, Enqueue, Expire, Fail, Namespace,
+    RaiseEpoch, RequestKey, Retry, SetMembers, SetQueue, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -47,6 +47,18 @@ pub enum Command {
     /// Raise the restore epoch, so that new fences exceed all older ones.
     #[n(12)]
     RaiseEpoch(#[n(0)] RaiseEpoch),
+    /// Give a dead or cancelled task fresh attempts.
+    #[n(20)]
+    Retry(#[n(0)] Retry),
+    /// Remove a finished task.
+    #[n(21)]
+    Drop(#[n(0)] DropTask),
+    /// One bounded step of a job on many tasks of a queue.
+    #[n(22)]
+    Sweep(#[n(0)] Sweep),
+    /// Rule a request id out.
+    #[n(23)]
+    Void(#[n(0)] Void),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

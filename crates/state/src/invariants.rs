@@ -59,8 +59,8 @@ pub fn accounting(shard: &Shard) -> Result<(), Violation> {
         let open = count[0] + count[1] + count[2];
         let kept = count[3] + count[4] + count[5];
         let found = || format!("queue {}: {total:?}, records {count:?}", record.name);
-        expect(total.submitted == open + ended, "accounting", found)?;
-        expect(ended == kept + total.removed, "accounting", found)?;
+        expect(total.submitted + total.retried == open + ended, "accounting", found)?;
+        expect(ended == kept + total.removed + total.retried, "accounting", found)?;
     }
     Ok(())
 }
@@ -117,9 +117,12 @@ pub fn attempts_bounded(shard: &Shard) -> Result<(), Violation> {
         };
         expect(task.attempt <= task.max_attempts, "attempts_bounded", found)?;
         expect(kept.len() <= kept_max, "attempts_bounded", found)?;
-        expect(usize::from(task.attempt) >= counted, "attempts_bounded", found)?;
+        // Attempts from before a retry are kept, but count no more.
+        let spent = task.history.as_ref().map_or(0, |history| history.spent as usize);
+        let begun = spent + usize::from(task.attempt);
+        expect(begun >= counted, "attempts_bounded", found)?;
         let complete = kept.len() < kept_max;
-        let exact = usize::from(task.attempt) == counted;
+        let exact = begun == counted;
         expect(!complete || exact, "attempts_bounded", found)?;
     }
     Ok(())
@@ -139,6 +142,7 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("submit window", sizes.submits, u64::from(limits.submit_window_max)),
         ("claim window", sizes.claims, u64::from(limits.claim_window_max)),
         ("remembered grants", shard.index.claim_weight, limits.claim_marks_max),
+        ("tombstones", sizes.voids, crate::dedup::VOIDS_MAX as u64),
         ("outbox", sizes.outbox, u64::from(limits.outbox_max)),
     ];
     for (what, size, size_max) in pairs {
@@ -164,6 +168,7 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     same(kept.claim_weight == derived.claim_weight, "the number of remembered grants")?;
     same(kept.task_names.len() == shard.core.tasks.len(), "the number of task names")?;
     same(kept.submits.len() == shard.core.submits.len(), "the number of request keys")?;
+    same(kept.voids.len() == shard.core.voids.len(), "the number of tombstones")?;
     same(kept.claims.len() == shard.core.claims.len(), "the number of claim keys")?;
     for (slot, task) in shard.core.tasks.iter() {
         let namespace = &shard.core.queues[task.queue as usize].namespace;
@@ -194,6 +199,9 @@ fn recompute(core: &Core) -> StateHash {
         hash.add(entry.digest(number));
     }
     for (number, entry) in core.claims.iter() {
+        hash.add(entry.digest(number));
+    }
+    for (number, entry) in core.voids.iter() {
         hash.add(entry.digest(number));
     }
     for line in core.outbox.line_records() {

@@ -33,7 +33,7 @@ pub mod task;
 
 pub use batch::BatchBuilder;
 pub use command::{Command, Order};
-pub use dedup::{Outcome, RecordedRequest};
+pub use dedup::{Outcome, RecordedRequest, Void};
 pub use effect::{Applied, Effect};
 pub use ids::{
     Fence, Lsn, NameError, Namespace, QueueHandle, QueueName, RequestId, RequestKey, SessionId,
@@ -42,13 +42,15 @@ pub use ids::{
 pub use limits::Limits;
 pub use members::{Member, RaiseEpoch, SetMembers};
 pub use outbox::{Acked, Deliver, Message, OutboxItem};
-pub use queue::{Backoff, QueueChange, QueueCounters, QueueSettings, QueueView, SetQueue};
+pub use queue::{
+    Backoff, QueueChange, QueueCounters, QueueSettings, QueueView, SetQueue, Sweep, SweepAction,
+};
 pub use refusal::RefusalCode;
 pub use reply::{FailNext, Grant, Reply};
 pub use shard::{Shard, Sizes};
 pub use slots::{SLOTS, SlotMap, slot_of};
 pub use snapshot::{Frozen, RestoreError};
 pub use task::{
-    AttemptOutcome, AttemptView, Cancel, Claim, ClaimView, Complete, DeadReason, Enqueue, Expire,
-    Fail, TaskFilter, TaskList, TaskState, TaskView, Unclaim,
+    AttemptOutcome, AttemptView, Cancel, Claim, ClaimView, Complete, DeadReason, DropTask, Enqueue,
+    Expire, Fail, Retry, TaskFilter, TaskList, TaskState, TaskView, Unclaim,
 };

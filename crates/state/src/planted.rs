@@ -30,11 +30,17 @@ pub enum Bug {
     OutboxAppliedTwice,
     /// An enqueue into a paused queue is acknowledged but dropped.
     PausedEnqueueDropped,
+    /// Snapshots leave out the tombstones of requests.
+    VoidNotInSnapshot,
+    /// A purge of waiting tasks takes claimed ones too.
+    PurgeTakesClaimed,
+    /// A retried task keeps the count of its attempts.
+    RetryKeepsAttempts,
 }
 
 impl Bug {
     /// All planted defects of this crate.
-    pub const ALL: [Bug; 10] = [
+    pub const ALL: [Bug; 13] = [
         Bug::ExpireUnfenced,
         Bug::CompleteStaleFence,
         Bug::DedupNotInSnapshot,
@@ -45,6 +51,9 @@ impl Bug {
         Bug::RetentionRemovesLive,
         Bug::OutboxAppliedTwice,
         Bug::PausedEnqueueDropped,
+        Bug::VoidNotInSnapshot,
+        Bug::PurgeTakesClaimed,
+        Bug::RetryKeepsAttempts,
     ];
 }
 

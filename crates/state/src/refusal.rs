@@ -62,13 +62,26 @@ refusal_codes! {
     VersionConflict = 15, "version_conflict";
     /// The grant counter is used up; a restore epoch must be raised first.
     FenceExhausted = 16, "fence_exhausted";
+    /// The task is not finished, so it can neither be retried nor dropped.
+    TaskNotFinished = 30, "task_not_finished";
+    /// The request id was ruled out.
+    RequestVoided = 31, "request_voided";
+    /// The shard holds as many tombstones of requests as it may.
+    TooManyVoids = 32, "too_many_voids";
 }
 
 impl RefusalCode {
     /// Whether the same order may succeed later without any change by its sender. Such refusals are
     /// not remembered, so that a retry under the same request id is judged afresh.
     pub fn is_transient(self) -> bool {
-        matches!(self, Self::QueueFull | Self::TooManyQueues | Self::OutboxFull | Self::OutboxGap)
+        matches!(
+            self,
+            Self::QueueFull
+                | Self::TooManyQueues
+                | Self::OutboxFull
+                | Self::OutboxGap
+                | Self::TooManyVoids
+        )
     }
 }
 

@@ -121,6 +121,25 @@ pub enum Reply {
         #[n(0)]
         code: RefusalCode,
     },
+    /// The task is ready again, with fresh attempts.
+    #[n(20)]
+    Retried,
+    /// The finished task is removed.
+    #[n(21)]
+    Dropped,
+    /// One step of a sweep is done.
+    #[n(22)]
+    Swept {
+        /// Tasks changed by this step.
+        #[n(0)]
+        count: u32,
+        /// Where the next step begins; none when the shard is done.
+        #[n(1)]
+        next: Option<u32>,
+    },
+    /// The request is ruled out in this shard.
+    #[n(23)]
+    Voided,
 }
 
 impl Reply {

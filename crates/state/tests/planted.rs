@@ -123,3 +123,20 @@ fn a_paused_queue_can_drop_tasks() {
     with(Bug::PausedEnqueueDropped, || world.add("a"));
     assert!(world.shard.task(&Namespace::default(), &task_id("a")).is_none());
 }
+
+#[test]
+fn operations_can_go_wrong() {
+    let (mut world, grant) = claimed();
+    world.run(Command::Void(Void { shard: 0, request: key("r").id }));
+    let reload = || Shard::restore(world.shard.freeze().chunks()).unwrap();
+    let shard = with(Bug::VoidNotInSnapshot, reload);
+    assert_eq!(shard.voided_ms(&Namespace::default(), &key("r").id), None);
+    let (action, from) = (SweepAction::CancelWaiting, 0);
+    let purge = Command::Sweep(Sweep { shard: 0, queue: queue("q"), action, from });
+    let reply = with(Bug::PurgeTakesClaimed, || world.run(purge));
+    assert_eq!(reply, Reply::Swept { count: 1, next: None });
+    assert_eq!(world.state(grant.id.as_str()), TaskState::Cancelled);
+    let retry = Command::Retry(Retry { id: grant.id });
+    with(Bug::RetryKeepsAttempts, || apply(&mut world.shard, retry));
+    assert!(invariants::attempts_bounded(&world.shard).is_err());
+}

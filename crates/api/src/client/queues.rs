@@ -1,13 +1,17 @@
-//! Queues: show, change, pause, resume.
+//! Queues: show, change, pause, resume, and jobs on all tasks of one.
 
 use std::time::Duration;
 
 use hyper::Method;
+use tokio::time::Instant;
 
-use super::send::Ask;
-use super::url::{escape, unique_key};
+use super::send::{Ask, read_json};
+use super::url::{escape, unique_key, with_query};
 use super::{Client, Error};
-use crate::v1::{QueueInfo, QueuePage, QueueSettingsBody};
+use crate::v1::{QueueInfo, QueuePage, QueueSettingsBody, SweepAnswer};
+
+/// With less time left than this, a job on many tasks is not sent again.
+const LAST_TRY: Duration = Duration::from_millis(500);
 
 impl Client {
     /// All queues of the namespace.
@@ -41,13 +45,40 @@ impl Client {
     }
 
     async fn switch_queue(&self, name: &str, verb: &str) -> Result<QueueInfo, Error> {
-        let ask = Ask {
-            method: Method::POST,
-            path: format!("/v1/queues/{}/{verb}", escape(name)),
-            body: None,
-            key: Some(unique_key()),
-            hold: Duration::ZERO,
-        };
-        self.ask(&ask).await
+        let path = format!("/v1/queues/{}/{verb}", escape(name));
+        self.ask(&Ask::act(Method::POST, path, Some(unique_key()))).await
+    }
+
+    /// Gives all dead tasks of a queue fresh attempts.
+    pub async fn retry_dead(&self, queue: &str) -> Result<SweepAnswer, Error> {
+        self.sweep(queue, "retry", &[]).await
+    }
+
+    /// Removes all dead tasks of a queue; with `finished` also those done and cancelled.
+    pub async fn drop_dead(&self, queue: &str, finished: bool) -> Result<SweepAnswer, Error> {
+        self.sweep(queue, "drop", &[("finished", finished.to_string())]).await
+    }
+
+    /// Cancels all tasks of a queue that wait; with `claimed` also those that workers hold.
+    pub async fn purge_queue(&self, queue: &str, claimed: bool) -> Result<SweepAnswer, Error> {
+        self.sweep(queue, "purge", &[("claimed", claimed.to_string())]).await
+    }
+
+    /// Sends until every shard is done or the time is over; each resend goes on where the one before ended.
+    async fn sweep(
+        &self,
+        queue: &str,
+        verb: &str,
+        pairs: &[(&str, String)],
+    ) -> Result<SweepAnswer, Error> {
+        let path = with_query(&format!("/v1/queues/{}/{verb}", escape(queue)), pairs);
+        let ask = Ask::act(Method::POST, path, Some(unique_key()));
+        let deadline = self.deadline(&ask);
+        loop {
+            let answer: SweepAnswer = read_json(&self.send(&ask, deadline).await?.body)?;
+            if answer.complete || Instant::now() + LAST_TRY >= deadline {
+                return Ok(answer);
+            }
+        }
     }
 }

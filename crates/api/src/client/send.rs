@@ -46,6 +46,11 @@ impl Ask {
         Ask { method: Method::GET, path, body: None, key: None, hold: Duration::ZERO }
     }
 
+    /// A request without a body that changes something.
+    pub(crate) fn act(method: Method, path: String, key: Option<String>) -> Ask {
+        Ask { method, path, body: None, key, hold: Duration::ZERO }
+    }
+
     /// A request with a JSON body.
     pub(crate) fn json<T: serde::Serialize>(
         method: Method,

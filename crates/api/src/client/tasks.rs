@@ -130,19 +130,31 @@ impl Client {
     /// Cancels a task.
     pub async fn cancel(&self, id: &str) -> Result<ItemOutcome, Error> {
         let path = format!("/v1/tasks/{}/cancel", escape(id));
-        let ask = Ask {
-            method: Method::POST,
-            path,
-            body: None,
-            key: Some(unique_key()),
-            hold: Duration::ZERO,
-        };
-        self.ask(&ask).await
+        self.ask(&Ask::act(Method::POST, path, Some(unique_key()))).await
+    }
+
+    /// Gives a dead or cancelled task fresh attempts.
+    pub async fn retry(&self, id: &str) -> Result<ItemOutcome, Error> {
+        let path = format!("/v1/tasks/{}/retry", escape(id));
+        self.ask(&Ask::act(Method::POST, path, Some(unique_key()))).await
+    }
+
+    /// Removes a finished task.
+    pub async fn drop_task(&self, id: &str) -> Result<ItemOutcome, Error> {
+        let path = format!("/v1/tasks/{}", escape(id));
+        self.ask(&Ask::act(Method::DELETE, path, Some(unique_key()))).await
     }
 
     /// What became of one item of a request.
     pub async fn request(&self, key: &str, item: u32) -> Result<RequestInfo, Error> {
         let path = format!("/v1/requests/{}", escape(key));
         self.ask(&Ask::get(with_query(&path, &[("item", item.to_string())]))).await
+    }
+
+    /// Rules a request out: what is not committed of it never will be. Tells what became of one item.
+    pub async fn void_request(&self, key: &str, item: u32) -> Result<RequestInfo, Error> {
+        let path = format!("/v1/requests/{}/void", escape(key));
+        let path = with_query(&path, &[("item", item.to_string())]);
+        self.ask(&Ask::act(Method::POST, path, None)).await
     }
 }

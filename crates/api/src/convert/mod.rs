@@ -9,7 +9,7 @@ mod show;
 
 pub use field::{FieldError, parse_name};
 pub use order::{
-    cancel_order, claim_names, complete_order, enqueue_order, fail_order, pause_order,
-    set_queue_order,
+    cancel_order, claim_names, complete_order, drop_order, enqueue_order, fail_order, pause_order,
+    retry_order, set_queue_order,
 };
 pub use show::{show_grant, show_queue, show_task, task_state};

@@ -2,8 +2,9 @@
 
 use ikada_state::limits::PRIORITY_MAX;
 use ikada_state::{
-    Backoff, Cancel, Command, Complete, Enqueue, Fail, Fence, Limits, Namespace, Order,
-    QueueChange, QueueName, RequestKey, SetQueue, SharedBytes, TaskId, WorkerId, derive_task_id,
+    Backoff, Cancel, Command, Complete, DropTask, Enqueue, Fail, Fence, Limits, Namespace, Order,
+    QueueChange, QueueName, RequestKey, Retry, SetQueue, SharedBytes, TaskId, WorkerId,
+    derive_task_id,
 };
 use serde_json::value::RawValue;
 
@@ -99,6 +100,18 @@ pub fn fail_order(
 /// A task to cancel.
 pub fn cancel_order(namespace: &Namespace, key: RequestKey, id: &str) -> Result<Order, FieldError> {
     let command = Command::Cancel(Cancel { id: parse_name("id", id, TaskId::parse)? });
+    Ok(Order { namespace: namespace.clone(), request: Some(key), command })
+}
+
+/// A given-up task to try again.
+pub fn retry_order(namespace: &Namespace, key: RequestKey, id: &str) -> Result<Order, FieldError> {
+    let command = Command::Retry(Retry { id: parse_name("id", id, TaskId::parse)? });
+    Ok(Order { namespace: namespace.clone(), request: Some(key), command })
+}
+
+/// A finished task to remove.
+pub fn drop_order(namespace: &Namespace, key: RequestKey, id: &str) -> Result<Order, FieldError> {
+    let command = Command::Drop(DropTask { id: parse_name("id", id, TaskId::parse)? });
     Ok(Order { namespace: namespace.clone(), request: Some(key), command })
 }
 

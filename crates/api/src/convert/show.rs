@@ -117,6 +117,8 @@ pub fn show_queue(view: &QueueView) -> QueueInfo {
             dead_total: view.counters.dead,
             cancelled_total: view.counters.cancelled,
             removed_total: view.counters.removed,
+            retried_total: view.counters.retried,
+            failed_attempts_total: view.counters.failed,
         },
     }
 }

@@ -19,6 +19,7 @@ pub fn find(method: &str, path: &str) -> Found {
         "GET" | "HEAD" => Some(Verb::Get),
         "POST" => Some(Verb::Post),
         "PUT" => Some(Verb::Put),
+        "DELETE" => Some(Verb::Delete),
         _ => None,
     };
     let mut others = Vec::new();

@@ -20,6 +20,8 @@ pub enum Verb {
     Post,
     /// Sets.
     Put,
+    /// Removes.
+    Delete,
 }
 
 impl Verb {
@@ -29,6 +31,7 @@ impl Verb {
             Verb::Get => "GET",
             Verb::Post => "POST",
             Verb::Put => "PUT",
+            Verb::Delete => "DELETE",
         }
     }
 }
@@ -41,6 +44,8 @@ pub enum Operation {
     ListTasks,
     ShowTask,
     CancelTask,
+    RetryTask,
+    DropTask,
     Claim,
     Complete,
     Fail,
@@ -50,7 +55,11 @@ pub enum Operation {
     SetQueue,
     PauseQueue,
     ResumeQueue,
+    RetryQueue,
+    DropQueue,
+    PurgeQueue,
     ShowRequest,
+    VoidRequest,
     ShowCluster,
     ListEvents,
     Transfer,

@@ -23,6 +23,14 @@ const LIMIT: Parameter =
     Parameter { name: "limit", about: "Most tasks on the page: 1 to 1000, 100 when absent." };
 const ITEM: Parameter =
     Parameter { name: "item", about: "Which item of the request, from 0; 0 when absent." };
+const CLAIMED: Parameter = Parameter {
+    name: "claimed",
+    about: "`true`: cancel tasks that workers hold, too; `false` when absent.",
+};
+const FINISHED: Parameter = Parameter {
+    name: "finished",
+    about: "`true`: remove done and cancelled tasks, too; `false` when absent.",
+};
 const AFTER_EVENT: Parameter =
     Parameter { name: "after", about: "Only events with a higher sequence." };
 
@@ -111,6 +119,19 @@ pub const ROUTES: &[Route] = &[
         ..act("/v1/tasks/{id}/cancel", Operation::CancelTask, "Cancel a task that is not finished.")
     },
     Route {
+        answer: Some(of::<v1::ItemOutcome>),
+        ..act(
+            "/v1/tasks/{id}/retry",
+            Operation::RetryTask,
+            "Give a dead or cancelled task fresh attempts; it keeps its history.",
+        )
+    },
+    Route {
+        verb: Verb::Delete,
+        answer: Some(of::<v1::ItemOutcome>),
+        ..act("/v1/tasks/{id}", Operation::DropTask, "Remove a finished task.")
+    },
+    Route {
         answer: Some(of::<v1::QueuePage>),
         ..look("/v1/queues", Operation::ListQueues, "List the queues of the namespace.")
     },
@@ -133,9 +154,41 @@ pub const ROUTES: &[Route] = &[
         ..act("/v1/queues/{name}/resume", Operation::ResumeQueue, "Hand a queue's tasks out again.")
     },
     Route {
+        answer: Some(of::<v1::SweepAnswer>),
+        ..act(
+            "/v1/queues/{name}/retry",
+            Operation::RetryQueue,
+            "Give all dead tasks of a queue fresh attempts.",
+        )
+    },
+    Route {
+        query: &[NAMESPACE, FINISHED],
+        answer: Some(of::<v1::SweepAnswer>),
+        ..act("/v1/queues/{name}/drop", Operation::DropQueue, "Remove all dead tasks of a queue.")
+    },
+    Route {
+        query: &[NAMESPACE, CLAIMED],
+        answer: Some(of::<v1::SweepAnswer>),
+        ..act(
+            "/v1/queues/{name}/purge",
+            Operation::PurgeQueue,
+            "Cancel all tasks of a queue that wait: scheduled and ready.",
+        )
+    },
+    Route {
         query: &[NAMESPACE, CONSISTENCY, MIN_LSN, ITEM],
         answer: Some(of::<v1::RequestInfo>),
         ..look("/v1/requests/{id}", Operation::ShowRequest, "Tell what became of a request id.")
+    },
+    Route {
+        query: &[NAMESPACE, ITEM],
+        answer: Some(of::<v1::RequestInfo>),
+        keyed: false,
+        ..act(
+            "/v1/requests/{id}/void",
+            Operation::VoidRequest,
+            "Rule a request id out: what is not committed of it never will be.",
+        )
     },
     Route {
         query: NONE,

@@ -16,7 +16,9 @@ pub use cluster::{
 pub use number::Number;
 pub use payload::{Body, BodyError, JSON_DEPTH_MAX, json_depth};
 pub use position::{Position, PositionError, parse_positions, print_positions};
-pub use queue::{QueueCounts, QueueInfo, QueuePage, QueueSettingsBody, QueueSettingsInfo};
+pub use queue::{
+    QueueCounts, QueueInfo, QueuePage, QueueSettingsBody, QueueSettingsInfo, SweepAnswer,
+};
 pub use request::{RequestInfo, RequestStatus};
 pub use task::{
     AttemptInfo, BackoffBody, EnqueueAnswer, EnqueueBatch, ItemOutcome, NewTask, OutcomeKind, Task,

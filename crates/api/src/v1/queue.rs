@@ -75,8 +75,14 @@ pub struct QueueCounts {
     pub dead_total: u64,
     /// Cancelled, ever.
     pub cancelled_total: u64,
-    /// Finished and removed by retention, ever.
+    /// Finished and removed, by retention or by hand, ever.
     pub removed_total: u64,
+    /// Given fresh attempts after they had ended, ever.
+    #[serde(default)]
+    pub retried_total: u64,
+    /// Attempts that failed or expired, ever.
+    #[serde(default)]
+    pub failed_attempts_total: u64,
 }
 
 /// A queue, summed over all shards.
@@ -88,6 +94,19 @@ pub struct QueueInfo {
     pub settings: QueueSettingsInfo,
     /// Its tasks.
     pub counts: QueueCounts,
+}
+
+/// What became of a job on many tasks of a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepAnswer {
+    /// The queue.
+    pub queue: String,
+    /// The request id; sending the request again under it goes on where this answer ends.
+    pub request: String,
+    /// Tasks changed so far, over all shards.
+    pub count: u64,
+    /// Whether every shard is done. False, with status 202, when the caller's time was over first.
+    pub complete: bool,
 }
 
 /// All queues in name order.

@@ -21,6 +21,12 @@ pub struct RequestInfo {
     /// When it was first applied, in log time; absent unless committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_ms: Option<u64>,
+    /// Since when it is ruled out, in log time; absent unless voided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voided_ms: Option<u64>,
+    /// How many tasks this step of a job on many tasks changed; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
     /// Why it was refused; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Box<Problem>>,
@@ -34,4 +40,17 @@ pub enum RequestStatus {
     Committed,
     /// It was not, as of this read; a resend that is still under way may yet be.
     NotYet,
+    /// It was not and never will be: every shard refuses it.
+    Voided,
+}
+
+impl RequestStatus {
+    /// The public word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RequestStatus::Committed => "committed",
+            RequestStatus::NotYet => "not_yet",
+            RequestStatus::Voided => "voided",
+        }
+    }
 }

@@ -109,6 +109,12 @@ pub enum OutcomeKind {
     Dead,
     /// The task is cancelled.
     Cancelled,
+    /// The task is ready again, with fresh attempts.
+    Retried,
+    /// The finished task is removed.
+    Dropped,
+    /// One step of a job on many tasks is done.
+    Swept,
     /// The claim lives on.
     Renewed,
     /// The queue's settings are stored.

@@ -4,6 +4,7 @@ mod bench;
 mod cluster;
 mod demo;
 mod queue;
+mod request;
 mod server;
 mod task;
 
@@ -16,9 +17,10 @@ use ikada_api::client::ClientOptions;
 pub(crate) use bench::{BenchCommand, FailoverArgs, StartupArgs};
 pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
 pub(crate) use demo::DemoArgs;
-pub(crate) use queue::QueueCommand;
+pub(crate) use queue::{PurgeArgs, QueueCommand};
+pub(crate) use request::RequestCommand;
 pub(crate) use server::ServerArgs;
-pub(crate) use task::{EnqueueArgs, ListArgs, TaskCommand};
+pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand};
 
 use crate::failure::Failure;
 use crate::render::OutputKind;
@@ -101,12 +103,15 @@ pub(crate) enum Command {
     /// Look at the cluster, or move leadership.
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// Submit, show, list and cancel tasks.
+    /// Submit, show, list, cancel, retry and drop tasks.
     #[command(subcommand)]
     Task(TaskCommand),
-    /// Look at queues and change their settings.
+    /// Look at queues, change their settings, purge them.
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Ask what became of a request, or rule it out.
+    #[command(subcommand)]
+    Request(RequestCommand),
 }
 
 #[cfg(test)]

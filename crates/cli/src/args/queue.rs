@@ -22,6 +22,24 @@ pub(crate) enum QueueCommand {
     /// Hand a queue's tasks out again.
     #[command(after_help = "Examples:\n  ikada queue resume mail")]
     Resume(QueueName),
+    /// Cancel all tasks of a queue that wait: scheduled and ready.
+    #[command(
+        after_help = "Examples:\n  ikada queue purge mail               asks first\n  ikada queue purge mail --yes\n  ikada queue purge mail --claimed     takes tasks from workers, too\n\nCancelled tasks are listed until their retention time is over; `ikada task retry` brings one back."
+    )]
+    Purge(PurgeArgs),
+}
+
+/// Flags of `purge`.
+#[derive(Debug, Args)]
+pub(crate) struct PurgeArgs {
+    /// The queue.
+    pub(crate) name: String,
+    /// Cancel tasks that workers hold, too.
+    #[arg(long)]
+    pub(crate) claimed: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 /// A queue.

@@ -18,6 +18,40 @@ pub(crate) enum TaskCommand {
         /// The task.
         id: String,
     },
+    /// Give dead or cancelled tasks fresh attempts; they keep their history.
+    #[command(
+        after_help = "Examples:\n  ikada task retry report-7 report-8\n  ikada task retry --queue mail --all        every dead task of the queue"
+    )]
+    Retry(ManyArgs),
+    /// Remove finished tasks before their retention time is over.
+    #[command(
+        after_help = "Examples:\n  ikada task drop report-7\n  ikada task drop --queue mail --all              every dead task of the queue\n  ikada task drop --queue mail --all --finished   done and cancelled ones too"
+    )]
+    Drop(DropArgs),
+}
+
+/// Tasks by name, or all dead ones of a queue.
+#[derive(Debug, Args)]
+pub(crate) struct ManyArgs {
+    /// The tasks.
+    #[arg(required_unless_present = "all")]
+    pub(crate) ids: Vec<String>,
+    /// The queue whose dead tasks are meant.
+    #[arg(long, short, requires = "all", conflicts_with = "ids")]
+    pub(crate) queue: Option<String>,
+    /// All dead tasks of the queue.
+    #[arg(long, requires = "queue")]
+    pub(crate) all: bool,
+}
+
+/// Flags of `drop`.
+#[derive(Debug, Args)]
+pub(crate) struct DropArgs {
+    #[command(flatten)]
+    pub(crate) many: ManyArgs,
+    /// With --all: done and cancelled tasks too.
+    #[arg(long, requires = "all")]
+    pub(crate) finished: bool,
 }
 
 const ENQUEUE_EXAMPLES: &str = "\

@@ -2,10 +2,12 @@
 
 mod cluster;
 mod queue;
+mod request;
 mod server;
 mod task;
 
 pub(crate) use cluster::cluster;
 pub(crate) use queue::queue;
+pub(crate) use request::request;
 pub(crate) use server::server;
 pub(crate) use task::task;

@@ -1,6 +1,10 @@
-//! `ikada queue list|show|set|pause|resume`.
+//! `ikada queue list|show|set|pause|resume|purge`.
 
-use crate::args::{QueueCommand, SharedArgs};
+use std::io::{IsTerminal, Write};
+
+use ikada_api::Client;
+
+use crate::args::{PurgeArgs, QueueCommand, SharedArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -24,6 +28,34 @@ pub(crate) async fn queue(
         }
         QueueCommand::Pause(queue) => client.pause_queue(&queue.name).await?,
         QueueCommand::Resume(queue) => client.resume_queue(&queue.name).await?,
+        QueueCommand::Purge(args) => return purge(&client, args, screen).await,
     };
     screen.show(&shown)
+}
+
+async fn purge(client: &Client, args: PurgeArgs, screen: &mut Screen) -> Result<(), Failure> {
+    if !args.yes {
+        let counts = client.queue(&args.name).await?.counts;
+        let waiting = counts.scheduled + counts.ready;
+        let held = if args.claimed { counts.claimed } else { 0 };
+        confirm(&format!("Cancel {} tasks of queue {}?", waiting + held, args.name))?;
+    }
+    let answer = client.purge_queue(&args.name, args.claimed).await?;
+    screen.show(&answer)
+}
+
+/// Asks on the terminal; without one there is nobody to ask.
+fn confirm(question: &str) -> Result<(), Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage("queue purge asks first; without a terminal, add --yes"));
+    }
+    eprint!("{question} [y/N] ");
+    let _ = std::io::stderr().flush();
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| Failure::failed(format!("standard input: {error}")))?;
+    match line.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::failed("nothing was cancelled")),
+    }
 }

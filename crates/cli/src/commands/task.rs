@@ -1,13 +1,13 @@
-//! `ikada task enqueue|show|list|cancel`.
+//! `ikada task enqueue|show|list|cancel|retry|drop`.
 
 use std::io::Read;
 
 use ikada_api::Client;
-use ikada_api::client::{Consistency, TaskQuery, unique_key};
-use ikada_api::v1::{Body, NewTask, TaskPage};
+use ikada_api::client::{Consistency, Error, TaskQuery, unique_key};
+use ikada_api::v1::{Body, ItemOutcome, NewTask, TaskPage};
 use serde_json::value::RawValue;
 
-use crate::args::{EnqueueArgs, ListArgs, SharedArgs, TaskCommand};
+use crate::args::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, SharedArgs, TaskCommand};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -31,6 +31,8 @@ pub(crate) async fn task(
             let outcome = client.cancel(&id).await?;
             screen.show(&outcome)
         }
+        TaskCommand::Retry(args) => retry(&client, args, screen).await,
+        TaskCommand::Drop(args) => drop_tasks(&client, args, screen).await,
     }
 }
 
@@ -83,6 +85,44 @@ fn read_payload(args: &EnqueueArgs) -> Result<(Option<Box<RawValue>>, Option<Str
     read.map_err(|error| Failure::failed(format!("payload file {path}: {error}")))?;
     let body = Body::of(&bytes);
     Ok((body.json, body.base64))
+}
+
+async fn retry(client: &Client, args: ManyArgs, screen: &mut Screen) -> Result<(), Failure> {
+    if let Some(queue) = &args.queue {
+        return screen.show(&client.retry_dead(queue).await?);
+    }
+    each(&args.ids, screen, async |id| client.retry(id).await).await
+}
+
+async fn drop_tasks(client: &Client, args: DropArgs, screen: &mut Screen) -> Result<(), Failure> {
+    if let Some(queue) = &args.many.queue {
+        return screen.show(&client.drop_dead(queue, args.finished).await?);
+    }
+    each(&args.many.ids, screen, async |id| client.drop_task(id).await).await
+}
+
+/// One verb for each task. A refusal does not stop the rest; the first one decides how the command ends.
+async fn each(
+    ids: &[String],
+    screen: &mut Screen,
+    verb: impl AsyncFn(&str) -> Result<ItemOutcome, Error>,
+) -> Result<(), Failure> {
+    let (mut done, mut refused) = (Vec::new(), None);
+    for id in ids {
+        match verb(id).await {
+            Ok(outcome) => done.push(outcome),
+            Err(Error::Refused(problem)) => {
+                eprintln!("{id}: {problem}");
+                refused.get_or_insert(Failure::Refused { message: problem.to_string() });
+            }
+            Err(error) => {
+                screen.show(&done)?;
+                return Err(error.into());
+            }
+        }
+    }
+    screen.show(&done)?;
+    refused.map_or(Ok(()), Err)
 }
 
 async fn list(client: &Client, args: ListArgs, screen: &mut Screen) -> Result<(), Failure> {

@@ -102,6 +102,8 @@ async fn run<D: Door>(
         Operation::ListTasks => tasks::list(app, context).await,
         Operation::ShowTask => tasks::show(app, context).await,
         Operation::CancelTask => tasks::cancel(app, context).await,
+        Operation::RetryTask => tasks::retry(app, context).await,
+        Operation::DropTask => tasks::drop_task(app, context).await,
         Operation::Claim => tasks::claim(app, context, body).await,
         Operation::Complete => tasks::complete(app, context, body).await,
         Operation::Fail => tasks::fail(app, context, body).await,
@@ -111,6 +113,10 @@ async fn run<D: Door>(
         Operation::SetQueue => queues::set(app, context, body).await,
         Operation::PauseQueue => queues::pause(app, context, true).await,
         Operation::ResumeQueue => queues::pause(app, context, false).await,
+        Operation::RetryQueue => queues::retry(app, context).await,
+        Operation::DropQueue => queues::drop_all(app, context).await,
+        Operation::PurgeQueue => queues::purge(app, context).await,
+        Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
         Operation::ShowCluster => cluster::show(app).await,
         Operation::ListEvents => cluster::events(app, context).await,
@@ -130,8 +136,19 @@ pub(super) async fn call<D: Door>(
     request: call::Request,
     routing: call::Routing,
 ) -> Result<call::Answer, Stop> {
-    let called = app.door.call(request, context.timeout, routing);
-    let Ok(answer) = tokio::time::timeout(context.timeout + NET, called).await else {
+    call_within(app, context, request, routing, context.timeout).await
+}
+
+/// Carries out one of several calls, within the time that is left.
+pub(super) async fn call_within<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    request: call::Request,
+    routing: call::Routing,
+    left: Duration,
+) -> Result<call::Answer, Stop> {
+    let called = app.door.call(request, left, routing);
+    let Ok(answer) = tokio::time::timeout(left + NET, called).await else {
         return Err(problems::unknown(context.key.as_ref().map(|key| key.as_str())).into());
     };
     match answer {

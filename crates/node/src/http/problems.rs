@@ -38,6 +38,9 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::WrongShard => (500, "wrong shard"),
         Code::VersionConflict => (409, "settings changed"),
         Code::FenceExhausted => (503, "fences used up"),
+        Code::TaskNotFinished => (409, "task not finished"),
+        Code::RequestVoided => (409, "request voided"),
+        Code::TooManyVoids => (429, "too many voided requests"),
     }
 }
 
@@ -59,6 +62,9 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::OutboxFull => "too many changes wait for other shards; try again",
         Code::WrongShard => "the command was sent to a shard that does not own it",
         Code::VersionConflict => "the settings have another version by now; read them again",
+        Code::TaskNotFinished => "only finished tasks can be retried or dropped; cancel it first",
+        Code::RequestVoided => "this request id was ruled out by a void; choose a fresh key",
+        Code::TooManyVoids => "as many requests are ruled out as may be; try again later",
         Code::FenceExhausted => "the shard can grant no more claims; raise its restore epoch",
     }
 }

@@ -87,6 +87,20 @@ pub enum Unavailable {
     Stopping,
 }
 
+/// What became of one item of a request, over all shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestFate {
+    /// It was committed, with this outcome.
+    Committed(RecordedRequest),
+    /// It was not, and may yet be.
+    NotYet,
+    /// It was not and never will be: every shard refuses it since this log time.
+    Voided {
+        /// Log time in ms.
+        since_ms: u64,
+    },
+}
+
 /// What a read found.
 #[derive(Debug, Clone)]
 pub enum View {
@@ -103,8 +117,8 @@ pub enum View {
     Queue(Option<QueueView>),
     /// All queues, in name order.
     Queues(Vec<QueueView>),
-    /// What became of a request, if it was committed and is remembered.
-    Request(Option<RecordedRequest>),
+    /// What became of a request.
+    Request(RequestFate),
     /// The members.
     Members(Vec<Member>),
 }

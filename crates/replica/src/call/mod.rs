@@ -9,5 +9,5 @@
 mod answer;
 mod request;
 
-pub use answer::{Answer, Outcome, RenewOutcome, Unavailable, View};
+pub use answer::{Answer, Outcome, RenewOutcome, RequestFate, Unavailable, View};
 pub use request::{Call, CallId, ClaimCall, Consistency, Query, Renewal, Request, Routing};

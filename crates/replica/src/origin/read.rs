@@ -3,9 +3,9 @@
 //! Linearizable reads of one turn share one read-index round per shard; the leader is asked, this node waits until it
 //! has applied that far, and answers itself. So reads spread over all nodes and write nothing.
 
-use ikada_state::{Lsn, ShardId, TaskFilter};
+use ikada_state::{Lsn, Namespace, RequestId, RequestKey, ShardId, TaskFilter};
 
-use crate::call::{Answer, CallId, Consistency, Query, View};
+use crate::call::{Answer, CallId, Consistency, Query, RequestFate, View};
 use crate::leg::{Leg, Owner};
 use crate::origin::{OpenCall, OpenKind, OpenRead};
 use crate::output::Now;
@@ -162,14 +162,22 @@ impl Replica {
                 }
                 View::Queues(queues.into_values().collect())
             }
-            Query::Request(namespace, id, item) => {
-                let key = ikada_state::RequestKey { id: id.clone(), item: *item };
-                View::Request(
-                    self.seats.iter().find_map(|seat| seat.state.request(namespace, &key)),
-                )
-            }
+            Query::Request(namespace, id, item) => View::Request(self.fate(namespace, id, *item)),
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
+    }
+
+    /// What became of a request: committed anywhere counts; ruled out only if every shard refuses it.
+    fn fate(&self, namespace: &Namespace, id: &RequestId, item: u32) -> RequestFate {
+        let key = RequestKey { id: id.clone(), item };
+        let mut states = self.seats.iter().map(|seat| &seat.state);
+        if let Some(recorded) = states.clone().find_map(|state| state.request(namespace, &key)) {
+            return RequestFate::Committed(recorded);
+        }
+        let since = states.try_fold(0, |latest: u64, state| {
+            state.voided_ms(namespace, id).map(|since_ms| latest.max(since_ms))
+        });
+        since.map_or(RequestFate::NotYet, |since_ms| RequestFate::Voided { since_ms })
     }
 
     /// One page of tasks: shard after shard, each from its own place on.

@@ -105,6 +105,13 @@ impl Model {
         }
     }
 
+    /// A task that had ended is tried again, with fresh attempts.
+    pub fn revive(&mut self, id: &TaskId) {
+        let task = self.task_mut(id);
+        task.end = None;
+        task.attempts = 0;
+    }
+
     /// A task reached its end.
     pub fn settle(&mut self, id: &TaskId, end: End) {
         let task = self.task_mut(id);

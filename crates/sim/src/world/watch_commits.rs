@@ -188,6 +188,13 @@ impl World {
                 }
                 Ok(())
             }
+            Command::Retry(retry) => {
+                if matches!(reply, Reply::Retried) {
+                    self.watch.models[position].revive(&retry.id);
+                }
+                Ok(())
+            }
+            Command::Drop(_) | Command::Sweep(_) | Command::Void(_) => Ok(()),
             Command::SetQueue(_)
             | Command::Acked(_)
             | Command::SetMembers(_)

@@ -37,6 +37,22 @@ pub enum Outcome {
         #[n(0)]
         code: RefusalCode,
     },
+    /// A task was given fresh attempts.
+    #[n(20)]
+    Retried,
+    /// A finished task was removed.
+    #[n(21)]
+    Dropped,
+    /// One step of a sweep was done.
+    #[n(22)]
+    Swept {
+        /// Tasks changed.
+        #[n(0)]
+        count: u32,
+        /// Where the next step begins.
+        #[n(1)]
+        next: Option<u32>,
+    },
 }
 
 impl Outcome {
@@ -46,6 +62,9 @@ impl Outcome {
             Reply::Enqueued { created, .. } => Some(Outcome::Enqueued { created: *created }),
             Reply::Cancelled => Some(Outcome::Cancelled),
             Reply::QueueSet { version } => Some(Outcome::QueueSet { version: *version }),
+            Reply::Retried => Some(Outcome::Retried),
+            Reply::Dropped => Some(Outcome::Dropped),
+            Reply::Swept { count, next } => Some(Outcome::Swept { count: *count, next: *next }),
             Reply::Refused { code } if !code.is_transient() => {
                 Some(Outcome::Refused { code: *code })
             }
@@ -142,6 +161,12 @@ impl RingEntry for SubmitEntry {
             Outcome::Cancelled => (1, 0),
             Outcome::QueueSet { version } => (2, version),
             Outcome::Refused { code } => (3, code as u64),
+            Outcome::Retried => (20, 0),
+            Outcome::Dropped => (21, 0),
+            Outcome::Swept { count, next } => {
+                let next = next.map_or(0, |slot| u64::from(slot) + 1);
+                (22, u64::from(count) << 40 | next)
+            }
         };
         let [high, low] = self.key;
         let words = [number, high, low, self.body_hash, self.time_ms, kind, detail];

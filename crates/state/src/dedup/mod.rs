@@ -10,7 +10,10 @@
 mod entry;
 mod remember;
 mod ring;
+mod void;
 
 pub(crate) use entry::{ClaimEntry, GrantMark, Grants, SubmitEntry};
 pub use entry::{Outcome, RecordedRequest};
 pub(crate) use ring::{Ring, RingEntry};
+pub(crate) use void::VoidEntry;
+pub use void::{VOIDS_MAX, Void};

@@ -2,6 +2,7 @@
 
 use super::{
     ClaimEntry, GrantMark, Grants, Outcome, RecordedRequest, Ring, RingEntry, SubmitEntry,
+    VOIDS_MAX, VoidEntry,
 };
 use crate::hash::{Lookup, StateHash};
 use crate::ids::request_hash;
@@ -132,6 +133,26 @@ impl Shard {
         let claims_before = time_ms.saturating_sub(limits.claim_window_ms);
         self.submit_window().forget_aged(submits_before, steps_max);
         self.claim_window().forget_aged(claims_before, steps_max);
+        self.void_window().forget_aged(submits_before, steps_max);
+    }
+
+    fn void_window(&mut self) -> Window<'_, VoidEntry> {
+        Window {
+            ring: &mut self.core.voids,
+            lookup: &mut self.index.voids,
+            hash: &mut self.core.hash,
+            weight: &mut self.index.void_weight,
+        }
+    }
+
+    /// Keeps a tombstone; the caller has checked that there is room.
+    pub(crate) fn remember_void(&mut self, entry: VoidEntry) {
+        self.void_window().remember(entry, VOIDS_MAX as u32, u64::MAX);
+    }
+
+    /// The tombstone of a key.
+    pub(crate) fn find_void(&self, key: [u64; 2]) -> Option<&VoidEntry> {
+        find_entry(&self.core.voids, &self.index.voids, key)
     }
 
     /// Whether a claim under this key was granted something and is remembered.

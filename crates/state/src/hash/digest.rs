@@ -18,6 +18,7 @@ pub(crate) enum RecordKind {
     Member = 9,
     SlotMap = 10,
     Trailer = 11,
+    Void = 20,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::{Namespace, RequestKey, TaskId};
+use super::{Namespace, RequestId, RequestKey, TaskId};
 
 /// Hash of a task's full name, for the id table.
 pub(crate) fn task_hash(namespace: &str, id: &str) -> u64 {
@@ -21,16 +21,25 @@ pub(crate) fn task_hash(namespace: &str, id: &str) -> u64 {
 
 /// Hash of a request item's full name, for the dedup windows.
 pub(crate) fn request_hash(namespace: &Namespace, key: &RequestKey) -> [u64; 2] {
-    let (namespace, id) = (namespace.as_str().as_bytes(), key.id.as_str().as_bytes());
+    request_item_hash(namespace, &key.id, key.item)
+}
+
+fn request_item_hash(namespace: &Namespace, id: &RequestId, item: u32) -> [u64; 2] {
+    let (namespace, id) = (namespace.as_str().as_bytes(), id.as_str().as_bytes());
     // Names are at most 128 bytes, so the joined form fits the stack.
     let mut joined = [0u8; 2 * super::name::NAME_BYTES_MAX + 5];
     let mut length = 0;
-    for part in [namespace, b"/", id, &key.item.to_le_bytes()[..]] {
+    for part in [namespace, b"/", id, &item.to_le_bytes()[..]] {
         joined[length..length + part.len()].copy_from_slice(part);
         length += part.len();
     }
     let hash = xxhash_rust::xxh3::xxh3_128(&joined[..length]);
     [(hash >> 64) as u64, hash as u64]
+}
+
+/// Hash of a request as a whole, for its tombstone. No item has this number.
+pub(crate) fn void_hash(namespace: &Namespace, request: &RequestId) -> [u64; 2] {
+    request_item_hash(namespace, request, u32::MAX)
 }
 
 /// The id of a task whose submitter named none: the same request item always gives the same id, so
@@ -48,7 +57,6 @@ pub fn derive_task_id(namespace: &Namespace, key: &RequestKey) -> TaskId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RequestId;
 
     #[test]
     fn derived_ids_are_stable_and_distinct() {

@@ -8,7 +8,7 @@ mod name;
 
 pub use bytes::SharedBytes;
 pub use derive::derive_task_id;
-pub(crate) use derive::{request_hash, task_hash};
+pub(crate) use derive::{request_hash, task_hash, void_hash};
 pub use fence::{Fence, Lsn};
 pub use name::{NameError, Namespace, QueueName, RequestId, TaskId, WorkerId};
 

@@ -4,9 +4,11 @@
 
 mod record;
 mod set;
+mod sweep;
 mod view;
 
 pub(crate) use record::QueueRecord;
 pub use record::{Backoff, QueueCounters, QueueSettings};
 pub use set::{QueueChange, SetQueue};
+pub use sweep::{SWEEP_SLOTS_MAX, SWEEP_TASKS_MAX, Sweep, SweepAction};
 pub use view::QueueView;

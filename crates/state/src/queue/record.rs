@@ -90,6 +90,14 @@ pub struct QueueCounters {
     /// Finished tasks removed by retention.
     #[n(4)]
     pub removed: u64,
+    /// Given-up tasks that were given fresh attempts.
+    #[n(5)]
+    #[cbor(default)]
+    pub retried: u64,
+    /// Attempts that ended as failed or expired.
+    #[n(6)]
+    #[cbor(default)]
+    pub failed: u64,
 }
 
 /// One queue as stored.

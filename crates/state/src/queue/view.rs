@@ -42,6 +42,8 @@ impl QueueView {
         self.counters.dead += other.counters.dead;
         self.counters.cancelled += other.counters.cancelled;
         self.counters.removed += other.counters.removed;
+        self.counters.retried += other.counters.retried;
+        self.counters.failed += other.counters.failed;
         self.scheduled += other.scheduled;
         self.ready += other.ready;
         self.claimed += other.claimed;

@@ -47,26 +47,27 @@ impl Shard {
 
     fn apply_order(&mut self, batch: &mut Batch, order: Order) -> Reply {
         let namespace = order.namespace;
+        let voided = self.is_voided(&namespace, order.request.as_ref());
         let request = order.request.map(|key| request_hash(&namespace, &key));
         match order.command {
             Command::Enqueue(verb) => {
                 let hashes = BodyHashes::of(&verb);
                 let id = verb.id.clone();
-                self.once(batch, request, hashes.body, Some(&id), |shard, batch| {
+                self.once(batch, request, voided, hashes.body, Some(&id), |shard, batch| {
                     shard.apply_enqueue(batch, &namespace, verb, hashes)
                 })
             }
             Command::Cancel(verb) => {
-                self.once(batch, request, verb.body_hash(), None, |shard, batch| {
+                self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {
                     shard.apply_cancel(batch, &namespace, &verb)
                 })
             }
             Command::SetQueue(verb) => {
-                self.once(batch, request, settings_hash(&verb), None, |shard, batch| {
+                self.once(batch, request, voided, settings_hash(&verb), None, |shard, batch| {
                     shard.apply_set_queue(batch, &namespace, &verb)
                 })
             }
-            Command::Claim(verb) => self.apply_claim(batch, &namespace, request, &verb),
+            Command::Claim(verb) => self.apply_claim(batch, &namespace, request, voided, &verb),
             Command::Complete(verb) => self.apply_complete(batch, &namespace, verb),
             Command::Fail(verb) => self.apply_fail(batch, &namespace, verb),
             Command::Expire(verb) => self.apply_expire(batch, &namespace, &verb),
@@ -75,6 +76,22 @@ impl Shard {
             Command::Acked(verb) => self.apply_acked(&verb),
             Command::SetMembers(verb) => self.apply_set_members(batch, verb),
             Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
+            Command::Retry(verb) => {
+                self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {
+                    shard.apply_retry(batch, &namespace, &verb)
+                })
+            }
+            Command::Drop(verb) => {
+                self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {
+                    shard.apply_drop(batch, &namespace, &verb)
+                })
+            }
+            Command::Sweep(verb) => {
+                self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {
+                    shard.apply_sweep(batch, &namespace, &verb)
+                })
+            }
+            Command::Void(verb) => self.apply_void(&namespace, &verb),
         }
     }
 
@@ -83,6 +100,7 @@ impl Shard {
         &mut self,
         batch: &mut Batch,
         request: Option<[u64; 2]>,
+        voided: bool,
         body_hash: u64,
         id: Option<&TaskId>,
         verb: impl FnOnce(&mut Shard, &mut Batch) -> Reply,
@@ -93,6 +111,7 @@ impl Shard {
         match self.recall_submit(key, body_hash) {
             Some(Ok(outcome)) => return rebuild_reply(outcome, id),
             Some(Err(code)) => return Reply::refused(code),
+            None if voided => return Reply::refused(RefusalCode::RequestVoided),
             None => {}
         }
         let reply = verb(self, batch);
@@ -111,6 +130,9 @@ fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
         (Outcome::Cancelled, _) => Reply::Cancelled,
         (Outcome::QueueSet { version }, _) => Reply::QueueSet { version },
         (Outcome::Refused { code }, _) => Reply::refused(code),
+        (Outcome::Retried, _) => Reply::Retried,
+        (Outcome::Dropped, _) => Reply::Dropped,
+        (Outcome::Swept { count, next }, _) => Reply::Swept { count, next },
     }
 }
 

@@ -16,8 +16,8 @@ use crate::{Namespace, QueueName};
 pub(crate) struct Line {
     /// Slots by ready key: priority, then place in line.
     pub(crate) ready: BTreeMap<u64, u32>,
-    /// Slots of finished tasks, oldest first.
-    pub(crate) finished: VecDeque<u32>,
+    /// Places in line and slots of finished tasks, oldest first.
+    pub(crate) finished: VecDeque<(u64, u32)>,
     counts: [u64; TaskState::ALL.len()],
 }
 
@@ -47,8 +47,11 @@ pub(crate) struct Index {
     pub(crate) queue_names: Lookup,
     pub(crate) submits: Lookup,
     pub(crate) claims: Lookup,
+    pub(crate) voids: Lookup,
     /// Always 0: remembered submissions are bounded by number alone.
     pub(crate) submit_weight: u64,
+    /// Always 0: tombstones are bounded by number alone.
+    pub(crate) void_weight: u64,
     /// Grants held by remembered claims.
     pub(crate) claim_weight: u64,
     pub(crate) free: BitSet,
@@ -104,6 +107,9 @@ impl Index {
             index.claims.insert(entry.key[0], number as u32);
             index.claim_weight += entry.grants.len() as u64;
         }
+        for (number, entry) in core.voids.iter() {
+            index.voids.insert(entry.key[0], number as u32);
+        }
         index
     }
 
@@ -129,7 +135,7 @@ impl Index {
                 self.claimed.insert(slot);
             }
             TaskState::Done | TaskState::Dead | TaskState::Cancelled => {
-                line.finished.push_back(slot);
+                line.finished.push_back((task.sequence, slot));
                 self.finished.insert(task.sequence, slot);
             }
         }
@@ -150,8 +156,8 @@ impl Index {
                 self.claimed.remove(slot);
             }
             TaskState::Done | TaskState::Dead | TaskState::Cancelled => {
-                // The oldest goes first, so this is the front but for planted defects.
-                if let Some(place) = line.finished.iter().position(|held| *held == slot) {
+                let place = line.finished.binary_search_by_key(&task.sequence, |held| held.0);
+                if let Ok(place) = place {
                     line.finished.remove(place);
                 }
                 self.finished.remove(&task.sequence);

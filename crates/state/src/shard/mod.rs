@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::{Decode, Encode};
 
-use crate::dedup::{ClaimEntry, Ring, SubmitEntry};
+use crate::dedup::{ClaimEntry, Ring, SubmitEntry, VoidEntry};
 use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::limits::Limits;
 use crate::outbox::Outbox;
@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) queues: Vec<QueueRecord>,
     pub(crate) submits: Ring<SubmitEntry>,
     pub(crate) claims: Ring<ClaimEntry>,
+    /// Tombstones of requests that were ruled out.
+    pub(crate) voids: Ring<VoidEntry>,
     pub(crate) outbox: Outbox,
     /// Highest message number applied, per source shard.
     pub(crate) inbox: BTreeMap<ShardId, u64>,
@@ -121,6 +123,7 @@ impl Core {
             queues: Vec::new(),
             submits: Ring::starting_at(header.submits_head),
             claims: Ring::starting_at(header.claims_head),
+            voids: Ring::starting_at(0),
             outbox: Outbox::default(),
             inbox: BTreeMap::new(),
             members: Vec::new(),

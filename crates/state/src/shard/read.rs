@@ -26,6 +26,8 @@ pub struct Sizes {
     pub submits: u64,
     /// Claim request ids remembered.
     pub claims: u64,
+    /// Tombstones of requests.
+    pub voids: u64,
     /// Messages waiting for other shards.
     pub outbox: u64,
     /// Entries refused as a whole.
@@ -106,6 +108,7 @@ impl Shard {
             queues: self.core.queues.len() as u64,
             submits: self.core.submits.len() as u64,
             claims: self.core.claims.len() as u64,
+            voids: self.core.voids.len() as u64,
             outbox: self.core.outbox.len() as u64,
             entries_refused: self.core.entries_refused,
         }

@@ -4,7 +4,7 @@
 use minicbor::Decode;
 
 use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
-use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry};
+use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
 use crate::hash::{RecordKind, digest_record};
 use crate::limits::BATCH_ORDERS_MAX;
 use crate::members::Member;
@@ -57,6 +57,11 @@ fn next_record(bytes: &[u8], record: u64) -> Result<Option<(u8, usize)>, Restore
     Ok((rest.len() >= length).then_some((*kind, length)))
 }
 
+/// Kinds come in rising order, but for the trailer, which ends the stream.
+fn rank(kind: u8) -> u8 {
+    if kind == RecordKind::Trailer as u8 { u8::MAX } else { kind }
+}
+
 #[derive(Default)]
 struct Reader {
     core: Option<Core>,
@@ -84,7 +89,7 @@ impl Reader {
             return Err(RestoreError::Trailing);
         }
         let misplaced = RestoreError::Kind { record: self.records, kind };
-        if kind < self.last_kind {
+        if rank(kind) < rank(self.last_kind) {
             return Err(misplaced);
         }
         self.last_kind = kind;
@@ -104,6 +109,7 @@ impl Reader {
             kind if kind == RecordKind::Inbox as u8 => self.take_inbox(&mut core, bytes),
             kind if kind == RecordKind::Member as u8 => self.take_member(&mut core, bytes),
             kind if kind == RecordKind::SlotMap as u8 => self.take_slot_map(&mut core, bytes),
+            kind if kind == RecordKind::Void as u8 => self.take_void(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -150,7 +156,11 @@ impl Reader {
         let record: QueueRecord = self.decode(bytes)?;
         let counters = &record.counters;
         let totals = [counters.submitted, counters.done, counters.dead, counters.cancelled];
-        if totals.iter().chain([&counters.removed]).any(|total| *total > u64::MAX / 8) {
+        if totals
+            .iter()
+            .chain([&counters.removed, &counters.retried, &counters.failed])
+            .any(|total| *total > u64::MAX / 8)
+        {
             return Err(self.invalid("counters have room"));
         }
         // Settings add at most as many queues again as tasks do.
@@ -206,6 +216,16 @@ impl Reader {
         core.claims.push(entry);
         match core.claims.len() > core.limits.claim_window_max as usize {
             true => Err(self.invalid("claim window is bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_void(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let entry: VoidEntry = self.decode(bytes)?;
+        core.hash.add(entry.digest(0));
+        core.voids.push(entry);
+        match core.voids.len() > VOIDS_MAX {
+            true => Err(self.invalid("tombstones are bounded")),
             false => Ok(()),
         }
     }
@@ -274,7 +294,8 @@ impl Reader {
         }
         let found = core.state_hash();
         let unchecked = planted::active(Bug::GrantCounterNotInSnapshot)
-            || planted::active(Bug::DedupNotInSnapshot);
+            || planted::active(Bug::DedupNotInSnapshot)
+            || planted::active(Bug::VoidNotInSnapshot);
         if found != trailer.hash && !unchecked {
             return Err(RestoreError::Hash { found, stored: trailer.hash });
         }

@@ -161,6 +161,11 @@ impl Chunks {
         if let Some(map) = &core.slot_map {
             self.put(RecordKind::SlotMap, map);
         }
+        if !planted::active(Bug::VoidNotInSnapshot) {
+            for (_, entry) in core.voids.iter() {
+                self.put(RecordKind::Void, entry);
+            }
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
     }

@@ -38,6 +38,12 @@ impl Shard {
         if self.core.tasks.get(slot).is_some_and(|task| task.state.is_terminal()) {
             return Reply::refused(RefusalCode::TaskFinished);
         }
+        self.cancel_slot(batch, slot);
+        Reply::Cancelled
+    }
+
+    /// Cancels the unfinished task at a slot.
+    pub(crate) fn cancel_slot(&mut self, batch: &mut Batch, slot: u32) {
         let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);
         self.change_task(batch, slot, |task| {
             let was_claimed = task.state == TaskState::Claimed;
@@ -50,6 +56,5 @@ impl Shard {
                 history.newest.ended_ms = now_ms;
             }
         });
-        Reply::Cancelled
     }
 }

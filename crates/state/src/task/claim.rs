@@ -53,12 +53,14 @@ impl Shard {
         batch: &mut Batch,
         namespace: &Namespace,
         request: Option<[u64; 2]>,
+        voided: bool,
         order: &Claim,
     ) -> Reply {
         let body_hash = order.body_hash();
         match request.and_then(|key| self.recall_claim(key, body_hash)) {
             Some(Ok(grants)) => return self.repeat_grants(&grants),
             Some(Err(code)) => return Reply::refused(code),
+            None if voided => return Reply::refused(RefusalCode::RequestVoided),
             None => {}
         }
         match self.claim(batch, namespace, order) {
@@ -176,8 +178,7 @@ fn start_attempt(task: &mut Task, attempt: Attempt, kept_max: usize) {
     }
     match &mut task.history {
         None => {
-            task.history =
-                Some(Arc::new(History { newest: attempt, earlier: Vec::new(), result: None }));
+            task.history = Some(Arc::new(History::beginning(attempt)));
         }
         Some(history) => {
             let history = Arc::make_mut(history);

@@ -151,7 +151,8 @@ impl Shard {
         Ok((id, true))
     }
 
-    fn check_room(&self, payload_bytes: u64) -> Result<(), RefusalCode> {
+    /// Refuses when the shard holds as many unfinished tasks, or bytes of them, as it may.
+    pub(crate) fn check_room(&self, payload_bytes: u64) -> Result<(), RefusalCode> {
         let limits = &self.core.limits;
         let bytes = self.index.pending_bytes.saturating_add(payload_bytes);
         if self.pending_tasks() >= limits.pending_tasks_max || bytes > limits.pending_bytes_max {

@@ -147,6 +147,10 @@ impl Shard {
                 history.newest.error = error;
             }
         });
+        if let Some(queue) = self.core.tasks.get(slot).map(|task| task.queue) {
+            self.core.queues[queue as usize].counters.failed += 1;
+            self.mark_queue(queue);
+        }
     }
 }
 

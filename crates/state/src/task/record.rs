@@ -151,9 +151,18 @@ pub(crate) struct History {
     pub(crate) earlier: Vec<Attempt>,
     #[n(2)]
     pub(crate) result: Option<SharedBytes>,
+    /// Attempts that counted before the task was last given fresh ones.
+    #[n(3)]
+    #[cbor(default)]
+    pub(crate) spent: u32,
 }
 
 impl History {
+    /// The history of a task at its first claim.
+    pub(crate) fn beginning(newest: Attempt) -> History {
+        History { newest, earlier: Vec::new(), result: None, spent: 0 }
+    }
+
     /// The attempt of a fence, if it is still kept.
     pub(crate) fn attempt(&self, fence: Fence) -> Option<&Attempt> {
         if self.newest.fence == fence {
@@ -292,5 +301,8 @@ fn digest_history(history: &History, scratch: &mut Vec<u8>) {
     if let Some(result) = &history.result {
         scratch.extend_from_slice(&(result.len() as u64 + 1).to_le_bytes());
         scratch.extend_from_slice(result);
+    }
+    if history.spent > 0 {
+        scratch.extend_from_slice(&history.spent.to_le_bytes());
     }
 }

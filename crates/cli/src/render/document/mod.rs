@@ -2,6 +2,7 @@
 
 mod cluster;
 mod queue;
+mod request;
 mod task;
 
 use serde::Serialize;

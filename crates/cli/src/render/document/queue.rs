@@ -1,6 +1,6 @@
 //! Queues and their settings.
 
-use ikada_api::v1::{QueueInfo, QueuePage};
+use ikada_api::v1::{QueueInfo, QueuePage, SweepAnswer};
 
 use super::{Document, Grid, pretty};
 use crate::render::time::span;
@@ -34,6 +34,22 @@ impl Document for QueuePage {
 
     fn names(&self) -> Vec<String> {
         self.queues.iter().map(|queue| queue.name.clone()).collect()
+    }
+}
+
+impl Document for SweepAnswer {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let complete = if self.complete { "yes" } else { "no, run it again" };
+        let row = vec![self.queue.clone(), self.count.to_string(), complete.to_owned()];
+        vec![Grid { headings: &["queue", "tasks changed", "complete"], rows: vec![row] }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.count.to_string()]
     }
 }
 

@@ -66,12 +66,13 @@ impl Document for Task {
                 vec![
                     attempt.fence.to_string(),
                     attempt.worker.clone(),
+                    moment(attempt.started_ms),
                     attempt.outcome.clone(),
                     ended.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms")),
                     or_dash(attempt.error.as_ref()),
                 ]
             });
-            let headings = &["fence", "worker", "outcome", "took", "error"];
+            let headings = &["fence", "worker", "started", "outcome", "took", "error"];
             grids.push(Grid { headings, rows: rows.collect() });
         }
         grids
@@ -101,6 +102,21 @@ impl Document for EnqueueAnswer {
 
     fn names(&self) -> Vec<String> {
         self.tasks.iter().map(|task| task.id.clone()).collect()
+    }
+}
+
+impl Document for Vec<ItemOutcome> {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let rows = self.iter().map(outcome_row).collect();
+        vec![Grid { headings: &["id", "outcome", "problem"], rows }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.iter().map(|item| item.id.clone()).collect()
     }
 }
 

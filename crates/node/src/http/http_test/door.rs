@@ -10,7 +10,7 @@ use ikada_api::state::{
     TaskState,
 };
 use ikada_replica::call::{
-    Answer, ClaimCall, Outcome, Query, RenewOutcome, Renewal, Request, Routing, View,
+    Answer, ClaimCall, Outcome, Query, RenewOutcome, Renewal, Request, RequestFate, Routing, View,
 };
 use ikada_replica::consensus::Role;
 use ikada_replica::status::{NodeStatus, PeerStatus, RoleEvent, ShardStatus};
@@ -192,7 +192,13 @@ impl World {
             Query::Queues(namespace) => View::Queues(self.shard.queues(Some(namespace)).collect()),
             Query::Request(namespace, id, item) => {
                 let key = RequestKey { id: id.clone(), item: *item };
-                View::Request(self.shard.request(namespace, &key))
+                View::Request(match self.shard.request(namespace, &key) {
+                    Some(recorded) => RequestFate::Committed(recorded),
+                    None => match self.shard.voided_ms(namespace, id) {
+                        Some(since_ms) => RequestFate::Voided { since_ms },
+                        None => RequestFate::NotYet,
+                    },
+                })
             }
             Query::Members => View::Members(self.shard.members().to_vec()),
         };

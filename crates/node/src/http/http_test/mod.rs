@@ -4,6 +4,7 @@ mod bad_input;
 mod cluster;
 mod door;
 mod lifecycle;
+mod operations;
 mod outcomes;
 mod socket;
 

@@ -3,7 +3,9 @@
 mod list;
 mod set;
 mod show;
+mod sweep;
 
 pub(super) use list::list;
 pub(super) use set::{pause, set};
 pub(super) use show::show;
+pub(super) use sweep::{drop_all, purge, retry};

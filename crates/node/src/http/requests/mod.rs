@@ -2,6 +2,8 @@
 
 mod read;
 mod show;
+mod void;
 
 pub(super) use read::{read, show_view};
 pub(super) use show::show;
+pub(super) use void::void;

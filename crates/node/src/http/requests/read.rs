@@ -18,6 +18,16 @@ pub(in crate::http) struct Seen {
     age_ms: u64,
 }
 
+impl Seen {
+    /// What an answer shows; none if it is no view.
+    pub(in crate::http) fn of(answer: Answer) -> Option<Seen> {
+        match answer {
+            Answer::View { view, lsns, age_ms } => Some(Seen { view, positions: lsns, age_ms }),
+            _ => None,
+        }
+    }
+}
+
 /// Reads.
 pub(in crate::http) async fn read<D: Door>(
     app: &App<D>,
@@ -25,10 +35,8 @@ pub(in crate::http) async fn read<D: Door>(
     query: Query,
 ) -> Result<Seen, Stop> {
     let request = Request::Read(query, context.consistency.clone());
-    match call(app, context, request, context.routing).await? {
-        Answer::View { view, lsns, age_ms } => Ok(Seen { view, positions: lsns, age_ms }),
-        _ => Err(mismatch("read")),
-    }
+    let answer = call(app, context, request, context.routing).await?;
+    Seen::of(answer).ok_or_else(|| mismatch("read"))
 }
 
 /// The answer to a read, labelled with its position and, if stale, its age.

@@ -1,49 +1,84 @@
 //! `GET /v1/requests/{id}`: whether a request was committed, and with which outcome.
 
 use ikada_api::convert::parse_name;
-use ikada_api::state::{Outcome, RecordedRequest, RequestId};
+use ikada_api::state::{Outcome, RequestId};
 use ikada_api::v1::{OutcomeKind, RequestInfo, RequestStatus};
-use ikada_replica::call::{Query, View};
+use ikada_replica::call::{Answer, Query, Request, RequestFate, View};
 
-use super::read::{read, show_view};
+use super::read::{Seen, show_view};
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
-use crate::http::dispatch::mismatch;
+use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::Context;
 
 pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
-    let name = &context.names[0];
-    let id =
-        parse_name("id", name, RequestId::parse).map_err(|error| problems::bad_field(&error))?;
-    let item: u32 = context.query_as("item", "must be a number from 0")?.unwrap_or(0);
+    let (id, item) = asked(context)?;
     let query = Query::Request(context.namespace.clone(), id, item);
-    let seen = read(app, context, query).await?;
-    let View::Request(recorded) = &seen.view else {
-        return Err(mismatch("show request"));
-    };
-    let document = describe(name, item, recorded.as_ref());
-    show_view(context, &seen, &document)
+    let read = Request::Read(query, context.consistency.clone());
+    show_fate(context, item, call(app, context, read, context.routing).await?)
 }
 
-fn describe(name: &str, item: u32, recorded: Option<&RecordedRequest>) -> RequestInfo {
-    let (outcome, problem) = match recorded.map(|recorded| &recorded.outcome) {
-        None => (None, None),
-        Some(Outcome::Enqueued { created: true }) => (Some(OutcomeKind::Created), None),
-        Some(Outcome::Enqueued { created: false }) => (Some(OutcomeKind::Existing), None),
-        Some(Outcome::Cancelled) => (Some(OutcomeKind::Cancelled), None),
-        Some(Outcome::QueueSet { .. }) => (Some(OutcomeKind::Stored), None),
-        Some(Outcome::Refused { code }) => {
-            (Some(OutcomeKind::Refused), Some(Box::new(problems::refusal(*code))))
+/// The request and the item asked for.
+pub(super) fn asked(context: &Context) -> Result<(RequestId, u32), Stop> {
+    let id = parse_name("id", &context.names[0], RequestId::parse)
+        .map_err(|error| problems::bad_field(&error))?;
+    let item = context.query_as("item", "must be a number from 0")?.unwrap_or(0);
+    Ok((id, item))
+}
+
+/// The answer about one item of a request.
+pub(super) fn show_fate(context: &Context, item: u32, answer: Answer) -> Result<Reply, Stop> {
+    let Some(seen) = Seen::of(answer) else {
+        return Err(mismatch("show request"));
+    };
+    let View::Request(fate) = &seen.view else {
+        return Err(mismatch("show request"));
+    };
+    show_view(context, &seen, &describe(&context.names[0], item, fate))
+}
+
+fn describe(name: &str, item: u32, fate: &RequestFate) -> RequestInfo {
+    let blank = |status| RequestInfo {
+        request: name.to_owned(),
+        item,
+        status,
+        outcome: None,
+        applied_ms: None,
+        voided_ms: None,
+        count: None,
+        problem: None,
+    };
+    let recorded = match fate {
+        RequestFate::NotYet => return blank(RequestStatus::NotYet),
+        RequestFate::Voided { since_ms } => {
+            return RequestInfo { voided_ms: Some(*since_ms), ..blank(RequestStatus::Voided) };
+        }
+        RequestFate::Committed(recorded) => recorded,
+    };
+    let (mut count, mut problem) = (None, None);
+    let outcome = match recorded.outcome {
+        Outcome::Enqueued { created: true } => OutcomeKind::Created,
+        Outcome::Enqueued { created: false } => OutcomeKind::Existing,
+        Outcome::Cancelled => OutcomeKind::Cancelled,
+        Outcome::QueueSet { .. } => OutcomeKind::Stored,
+        Outcome::Retried => OutcomeKind::Retried,
+        Outcome::Dropped => OutcomeKind::Dropped,
+        Outcome::Swept { count: changed, .. } => {
+            count = Some(changed);
+            OutcomeKind::Swept
+        }
+        Outcome::Refused { code } => {
+            problem = Some(Box::new(problems::refusal(code)));
+            OutcomeKind::Refused
         }
     };
     RequestInfo {
-        request: name.to_owned(),
-        item,
-        status: if recorded.is_some() { RequestStatus::Committed } else { RequestStatus::NotYet },
-        outcome,
-        applied_ms: recorded.map(|recorded| recorded.time_ms),
+        outcome: Some(outcome),
+        applied_ms: Some(recorded.time_ms),
+        count,
         problem,
+        ..blank(RequestStatus::Committed)
     }
 }

@@ -1,6 +1,6 @@
 //! Tasks: one file per verb.
 
-mod cancel;
+mod act;
 mod claim;
 mod enqueue;
 mod list;
@@ -9,7 +9,7 @@ mod report;
 mod show;
 mod write;
 
-pub(super) use cancel::cancel;
+pub(super) use act::{cancel, drop_task, retry};
 pub(super) use claim::claim;
 pub(super) use enqueue::enqueue;
 pub(super) use list::list;

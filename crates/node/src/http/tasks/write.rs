@@ -105,6 +105,8 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         StateReply::Failed { next: FailNext::Dead } => (OutcomeKind::Dead, None, None),
         StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
         StateReply::QueueSet { .. } => (OutcomeKind::Stored, None, None),
+        StateReply::Retried => (OutcomeKind::Retried, None, None),
+        StateReply::Dropped => (OutcomeKind::Dropped, None, None),
         // No route sends these orders; should one come back, it is a defect and says so.
         StateReply::Claimed { .. }
         | StateReply::Expired { .. }
@@ -112,6 +114,8 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::Delivered { .. }
         | StateReply::Acked
         | StateReply::MembersSet
+        | StateReply::Swept { .. }
+        | StateReply::Voided
         | StateReply::EpochRaised => (OutcomeKind::Refused, None, Some(problems::internal())),
         StateReply::Refused { code } => show_refusal(*code),
     }
