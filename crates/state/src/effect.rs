@@ -3,10 +3,24 @@
 
 use crate::{Fence, QueueHandle, Reply, ShardId, TaskId, TaskState};
 
+/// Who listens to what an entry brings. The state moves alike for all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// A follower: neither replies nor effects are put together.
+    Nobody,
+    /// A leader: replies, and the effects that it acts on.
+    Leader,
+    /// A watcher: also every change of a task's state.
+    #[default]
+    Watcher,
+}
+
 /// Result of applying one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// One reply per order, in order; empty if the entry was empty or wholly undecodable.
+    /// Orders in the entry.
+    pub orders: usize,
+    /// One reply per order, in order; empty if the entry was empty or wholly undecodable, or nobody listens.
     pub replies: Vec<Reply>,
     /// What happened, in order.
     pub effects: Vec<Effect>,
@@ -36,7 +50,7 @@ pub enum Effect {
         /// Token of the claim that ended.
         fence: Fence,
     },
-    /// A task changed state. `from` is none for a new task, `to` is none for one removed by
+    /// A task changed state; told to watchers only. `from` is none for a new task, `to` is none for one removed by
     /// retention.
     Moved {
         /// The task's queue (and by it the namespace).

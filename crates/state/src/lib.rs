@@ -34,7 +34,7 @@ pub mod task;
 pub use batch::BatchBuilder;
 pub use command::{Command, Order};
 pub use dedup::{Outcome, RecordedRequest, Void};
-pub use effect::{Applied, Effect};
+pub use effect::{Applied, Audience, Effect};
 pub use ids::{
     Fence, Lsn, NameError, Namespace, QueueHandle, QueueName, RequestId, RequestKey, SessionId,
     ShardId, SharedBytes, TaskId, WorkerId, derive_task_id,

@@ -22,7 +22,7 @@ use crate::peer::Ask;
 /// On whose behalf a leg runs.
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
-    /// A call; for writes and renewals the positions of this leg's items in it.
+    /// A call; for writes and renewals the positions of this leg's items in it (none for a write of one order).
     Call(CallId, Vec<u32>),
     /// Linearizable reads that share one read-index round.
     Reads(Vec<CallId>),

@@ -26,7 +26,7 @@ impl Replica {
         };
         // The call ends by its patience; the deadline also covers a leader that does not answer.
         let deadline_ms = deadline_ms.max(claim.patience_ms);
-        self.calls.insert(call, OpenCall { deadline_ms, kind: OpenKind::Claim(claim) });
+        self.calls.insert(call, OpenCall { deadline_ms, kind: OpenKind::Claim(Box::new(claim)) });
         self.claim_next(call, now);
     }
 

@@ -24,10 +24,17 @@ pub(crate) struct OpenCall {
 /// What is collected for it.
 #[derive(Debug)]
 pub(crate) enum OpenKind {
-    Write { outcomes: Vec<Option<Outcome>>, missing: usize },
-    Renew { outcomes: Vec<Option<RenewOutcome>>, missing: usize },
-    Claim(OpenClaim),
-    Read(OpenRead),
+    /// Of a single order nothing is gathered: its outcome is the answer.
+    Write {
+        outcomes: Vec<Option<Outcome>>,
+        missing: usize,
+    },
+    Renew {
+        outcomes: Vec<Option<RenewOutcome>>,
+        missing: usize,
+    },
+    Claim(Box<OpenClaim>),
+    Read(Box<OpenRead>),
     Admin,
 }
 

@@ -88,6 +88,9 @@ impl Replica {
     /// what remains: reads and claims, and items whose fate is open.
     fn overdue(&self, open: OpenCall) -> Answer {
         match open.kind {
+            OpenKind::Write { outcomes, missing } if outcomes.is_empty() => {
+                Answer::Written(vec![Outcome::Unknown; missing])
+            }
             OpenKind::Write { outcomes, .. } => Answer::Written(
                 outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::Unknown)).collect(),
             ),

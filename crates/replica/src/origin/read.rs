@@ -46,7 +46,7 @@ impl Replica {
                 (shard, need)
             })
             .collect();
-        let kind = OpenKind::Read(OpenRead { query, consistency, needs });
+        let kind = OpenKind::Read(Box::new(OpenRead { query, consistency, needs }));
         self.calls.insert(call, OpenCall { deadline_ms, kind });
         if !self.try_read(call, now) {
             self.reads_waiting.push(call);

@@ -23,14 +23,17 @@ impl Replica {
             return self.answer(call, Answer::Written(Vec::new()));
         }
         let missing = orders.len();
-        let kind = OpenKind::Write { outcomes: vec![None; missing], missing };
-        self.calls.insert(call, OpenCall { deadline_ms, kind });
         if missing == 1 {
+            // The usual call. Its one outcome becomes the answer without being gathered first.
+            let kind = OpenKind::Write { outcomes: Vec::new(), missing };
+            self.calls.insert(call, OpenCall { deadline_ms, kind });
             let shard = self.shard_of(&orders[0]);
-            let owner = Owner::Call(call, vec![0]);
+            let owner = Owner::Call(call, Vec::new());
             self.open_leg(Leg::new(shard, owner, Ask::Write(orders), deadline_ms), now);
             return;
         }
+        let kind = OpenKind::Write { outcomes: vec![None; missing], missing };
+        self.calls.insert(call, OpenCall { deadline_ms, kind });
         let mut groups: BTreeMap<ShardId, (Vec<u32>, Vec<Order>)> = BTreeMap::new();
         for (position, order) in orders.into_iter().enumerate() {
             let (items, group) = groups.entry(self.shard_of(&order)).or_default();
@@ -51,6 +54,10 @@ impl Replica {
             return;
         };
         let shard = leg.shard;
+        if items.is_empty() {
+            let outcome = only_outcome(leg, told);
+            return self.answer(call, Answer::Written(vec![outcome]));
+        }
         let mut fill = |item: u32, outcome: Outcome| {
             let place = &mut outcomes[item as usize];
             if place.is_none() {
@@ -65,20 +72,10 @@ impl Replica {
                     fill(*item, Outcome::Reply { reply, shard, lsn });
                 }
             }
-            Told::Busy => {
-                let what = "orders waiting at the shard's leader";
+            told => {
+                let outcome = failed_outcome(leg, &told);
                 for item in items {
-                    fill(*item, Outcome::Unavailable(Unavailable::Overloaded { what }));
-                }
-            }
-            Told::NotLeader { .. } if !leg.handed_over => {
-                for item in items {
-                    fill(*item, Outcome::Unavailable(Unavailable::NoLeader { shard }));
-                }
-            }
-            _ => {
-                for item in items {
-                    fill(*item, Outcome::Unknown);
+                    fill(*item, outcome.clone());
                 }
             }
         }
@@ -86,5 +83,30 @@ impl Replica {
             let outcomes = std::mem::take(outcomes).into_iter().flatten().collect();
             self.answer(call, Answer::Written(outcomes));
         }
+    }
+}
+
+/// The outcome of a leg with one order.
+fn only_outcome(leg: &Leg, told: Told) -> Outcome {
+    match told {
+        Told::Replies { term, index, mut replies } if replies.len() == 1 => match replies.pop() {
+            Some(reply) => Outcome::Reply { reply, shard: leg.shard, lsn: Lsn { term, index } },
+            None => Outcome::Unknown,
+        },
+        told => failed_outcome(leg, &told),
+    }
+}
+
+/// What is known of orders that were not answered one by one.
+fn failed_outcome(leg: &Leg, told: &Told) -> Outcome {
+    match told {
+        Told::Busy => {
+            let what = "orders waiting at the shard's leader";
+            Outcome::Unavailable(Unavailable::Overloaded { what })
+        }
+        Told::NotLeader { .. } if !leg.handed_over => {
+            Outcome::Unavailable(Unavailable::NoLeader { shard: leg.shard })
+        }
+        _ => Outcome::Unknown,
     }
 }

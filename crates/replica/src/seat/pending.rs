@@ -44,6 +44,9 @@ struct Batch {
 pub(crate) struct Pending {
     batches: VecDeque<Batch>,
     bytes: usize,
+    /// Sizes of the last entry: the next one is likely to be alike.
+    room_bytes: usize,
+    room_waiters: usize,
 }
 
 impl Pending {
@@ -61,7 +64,9 @@ impl Pending {
             batch.builder.bytes() >= bytes_max || batch.builder.len() + orders.len() > orders_max
         });
         if full {
-            self.batches.push_back(Batch { builder: BatchBuilder::new(), waiters: Vec::new() });
+            let builder = BatchBuilder::with_room(self.room_bytes);
+            let waiters = Vec::with_capacity(self.room_waiters);
+            self.batches.push_back(Batch { builder, waiters });
         }
         let Some(batch) = self.batches.back_mut() else {
             return;
@@ -88,6 +93,8 @@ impl Pending {
         if self.batches.is_empty() {
             self.bytes = 0;
         }
+        self.room_bytes = batch.builder.bytes() + batch.builder.bytes() / 8;
+        self.room_waiters = batch.waiters.len() + batch.waiters.len() / 8;
         Some((batch.builder, batch.waiters))
     }
 }

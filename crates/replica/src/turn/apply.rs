@@ -1,7 +1,7 @@
 //! Committed entries meet the state; waiting callers hear of it; a leader acts on the effects.
 
 use ikada_consensus::{Entry, EntryKind};
-use ikada_state::{Applied, Effect, Lsn, Reply, ShardId};
+use ikada_state::{Applied, Audience, Effect, Lsn, Reply, ShardId};
 
 use crate::output::Now;
 use crate::peer::{HashReport, Hint, PeerMessage, Told};
@@ -30,10 +30,12 @@ impl Replica {
         let lsn = Lsn { term: entry.term, index: entry.index };
         let seat = &mut self.seats[usize::from(shard)];
         let data: &[u8] = if entry.kind == EntryKind::Normal { &entry.data } else { &[] };
-        let Applied { replies, effects } = seat.state.apply(lsn, data);
+        let waited_for = seat.tickets.front().is_some_and(|ticket| ticket.index <= entry.index);
+        let audience = if seat.leads() || waited_for { Audience::Leader } else { Audience::Nobody };
+        let Applied { orders, replies, effects } = seat.state.apply_for(lsn, data, audience);
         seat.snapshot.entries += 1;
         seat.snapshot.log_bytes += entry.data.len() as u64;
-        self.applied_orders += replies.len() as u64;
+        self.applied_orders += orders as u64;
         self.settle_ticket(shard, lsn, replies, now);
         if self.seats[usize::from(shard)].leads() {
             self.act_on(shard, effects, now);

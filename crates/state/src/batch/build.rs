@@ -24,6 +24,13 @@ impl BatchBuilder {
         Self { bytes: vec![0; HEADER_BYTES], count: 0 }
     }
 
+    /// An empty batch with room for an entry of about this size: growing step by step would copy it several times.
+    pub fn with_room(bytes: usize) -> Self {
+        let mut room = Vec::with_capacity(bytes.max(HEADER_BYTES));
+        room.resize(HEADER_BYTES, 0);
+        Self { bytes: room, count: 0 }
+    }
+
     /// Adds an order. The caller proposes before the batch holds `limits::BATCH_ORDERS_MAX`.
     pub fn push(&mut self, order: &Order) {
         assert!((self.count as usize) < BATCH_ORDERS_MAX, "batch holds too many orders");

@@ -50,13 +50,43 @@ pub fn derive_task_id(namespace: &Namespace, key: &RequestKey) -> TaskId {
     hasher.update(b"/");
     hasher.update(key.id.as_str().as_bytes());
     hasher.update(&key.item.to_le_bytes());
-    let text = format!("{:032x}", hasher.digest128());
-    TaskId::parse(&text).unwrap_or_else(|error| panic!("derived task id: {error}"))
+    let text = base62(hasher.digest128());
+    let text = std::str::from_utf8(&text).unwrap_or_default();
+    TaskId::parse(text).unwrap_or_else(|error| panic!("derived task id: {error}"))
+}
+
+/// Digits of a derived id: 62^22 exceeds 2^128, and 22 bytes fit into a name without the heap.
+const DERIVED_DIGITS: usize = 22;
+
+fn base62(mut number: u128) -> [u8; DERIVED_DIGITS] {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    // Ten digits at a time fit 64 bits: long division by 62 digit by digit would cost more than the hash.
+    const PART: u128 = 62u128.pow(10);
+    let mut text = [b'0'; DERIVED_DIGITS];
+    for part in text.rchunks_mut(10) {
+        let mut rest = (number % PART) as u64;
+        number /= PART;
+        for place in part.iter_mut().rev() {
+            *place = DIGITS[(rest % 62) as usize];
+            rest /= 62;
+        }
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn derived_ids_count_in_base_62() {
+        assert_eq!(&base62(0), b"0000000000000000000000");
+        assert_eq!(&base62(61), b"000000000000000000000z");
+        assert_eq!(&base62(62), b"0000000000000000000010");
+        assert_eq!(&base62(62u128.pow(10)), b"0000000000010000000000");
+        assert_eq!(&base62(62u128.pow(21) + 5), b"1000000000000000000005");
+        assert_eq!(&base62(u128::MAX), b"7n42DGM5Tflk9n8mt7Fhc7");
+    }
 
     #[test]
     fn derived_ids_are_stable_and_distinct() {
@@ -65,7 +95,7 @@ mod tests {
         let other = Namespace::parse("other").unwrap();
         let first = derive_task_id(&default, &key("r1", 0));
         assert_eq!(first, derive_task_id(&default, &key("r1", 0)));
-        assert_eq!(first.as_str().len(), 32);
+        assert_eq!(first.as_str().len(), DERIVED_DIGITS);
         assert_ne!(first, derive_task_id(&default, &key("r1", 1)));
         assert_ne!(first, derive_task_id(&default, &key("r2", 0)));
         assert_ne!(first, derive_task_id(&other, &key("r1", 0)));

@@ -1,12 +1,13 @@
 //! Validated names: `[A-Za-z0-9._-]{1,128}`, never `.` or `..` (X8).
 //!
-//! A name is a shared string: cloning costs one counter, which the hot path relies on.
+//! A short name (up to 23 bytes, which most are) lies in the value itself; a longer one is shared. Cloning never copies
+//! to the heap, which the hot path relies on.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
 
 use minicbor::decode::{Decode, Decoder, Error as DecodeError};
 use minicbor::encode::{Encode, Encoder, Error as EncodeError, Write};
+use smol_str::SmolStr;
 
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
@@ -49,16 +50,16 @@ fn broken_rule(value: &str) -> Option<&'static str> {
 }
 
 macro_rules! name_type {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $well_known:expr) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name(SmolStr);
 
         impl $name {
             /// Checks and takes a name.
             pub fn parse(value: &str) -> Result<Self, NameError> {
                 match broken_rule(value) {
-                    None => Ok(Self(Arc::from(value))),
+                    None => Ok(Self(SmolStr::new(value))),
                     Some(rule) => Err(NameError {
                         what: $what,
                         value: value.chars().take(SHOWN_CHARS_MAX).collect(),
@@ -70,12 +71,6 @@ macro_rules! name_type {
             /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
-            }
-
-            /// A shared copy of a name so common that it is not worth allocating.
-            fn well_known(value: &str) -> Option<Self> {
-                let well_known: fn(&str) -> Option<Self> = $well_known;
-                well_known(value)
             }
         }
 
@@ -104,11 +99,8 @@ macro_rules! name_type {
         impl<'b, C> Decode<'b, C> for $name {
             fn decode(decoder: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
                 let value = decoder.str()?;
-                if let Some(known) = Self::well_known(value) {
-                    return Ok(known);
-                }
                 match broken_rule(value) {
-                    None => Ok(Self(Arc::from(value))),
+                    None => Ok(Self(SmolStr::new(value))),
                     Some(rule) => Err(DecodeError::message(rule)),
                 }
             }
@@ -119,38 +111,32 @@ macro_rules! name_type {
 name_type!(
     /// Owner of queues, tasks and requests; every key begins with it.
     Namespace,
-    "namespace",
-    |value| (value == DEFAULT_NAMESPACE).then(Namespace::default)
+    "namespace"
 );
 name_type!(
     /// Name of a queue inside its namespace.
     QueueName,
-    "queue name",
-    |_| None
+    "queue name"
 );
 name_type!(
     /// Name of a task, unique inside its namespace.
     TaskId,
-    "task id",
-    |_| None
+    "task id"
 );
 name_type!(
     /// Idempotency key of a client request.
     RequestId,
-    "request id",
-    |_| None
+    "request id"
 );
 name_type!(
     /// Name of a worker process.
     WorkerId,
-    "worker id",
-    |_| None
+    "worker id"
 );
 
 impl Default for Namespace {
     fn default() -> Self {
-        static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(DEFAULT_NAMESPACE));
-        Self(DEFAULT.clone())
+        Self(SmolStr::new_static(DEFAULT_NAMESPACE))
     }
 }
 

@@ -35,7 +35,7 @@ impl Shard {
         }
         if members != self.core.members {
             self.replace_members(members);
-            batch.effects.push(Effect::MembersChanged);
+            batch.tell(Effect::MembersChanged);
         }
         Reply::MembersSet
     }

@@ -105,7 +105,7 @@ impl Shard {
         let item = OutboxItem { target, sequence: *last, message };
         self.core.hash.add(digest_record(RecordKind::OutboxLine, &line));
         self.core.hash.add(digest_record(RecordKind::OutboxItem, &item));
-        batch.effects.push(Effect::OutboxPut { target, sequence: *last });
+        batch.tell(Effect::OutboxPut { target, sequence: *last });
         items.push_back(item);
         self.core.outbox.length += 1;
     }

@@ -124,7 +124,7 @@ impl Shard {
         let resumed = record.settings.paused && !settings.paused;
         record.settings = settings;
         self.mark_queue(queue);
-        batch.effects.push(Effect::QueueChanged { queue: QueueHandle(queue) });
+        batch.tell(Effect::QueueChanged { queue: QueueHandle(queue) });
         if resumed && !self.index.lines[queue as usize].ready.is_empty() {
             self.wake(batch, queue);
         }

@@ -11,12 +11,17 @@ use crate::dedup::Outcome;
 use crate::hash::encode_into;
 use crate::ids::request_hash;
 use crate::task::BodyHashes;
-use crate::{Applied, Command, Lsn, Order, RefusalCode, Reply, SetQueue, TaskId};
+use crate::{Applied, Audience, Command, Lsn, Order, RefusalCode, Reply, SetQueue, TaskId};
 
 impl Shard {
     /// Applies the entry at a log position. Total over the entry's bytes: an empty entry only moves
     /// the position, a broken one is counted and changes nothing else. Positions must rise.
     pub fn apply(&mut self, lsn: Lsn, entry: &[u8]) -> Applied {
+        self.apply_for(lsn, entry, Audience::Watcher)
+    }
+
+    /// Applies the entry at a log position and puts together only what its audience wants to hear.
+    pub fn apply_for(&mut self, lsn: Lsn, entry: &[u8], audience: Audience) -> Applied {
         assert!(lsn > self.core.applied, "entries must be applied in rising order");
         self.core.applied = lsn;
         self.instance_applies += 1;
@@ -27,22 +32,25 @@ impl Shard {
             self.core.entries_refused += 1;
             return Applied::default();
         };
-        let mut batch = Batch::default();
-        batch.effects.reserve(frame.len() * 2);
+        let mut batch = Batch { audience, ..Batch::default() };
+        let listening = audience != Audience::Nobody;
         self.core.time_ms = self.core.time_ms.max(frame.time_ms);
         self.promote_due(&mut batch);
         self.retain_by_age(&mut batch);
         self.forget_requests();
-        let mut replies = Vec::with_capacity(frame.len());
+        let mut replies = Vec::with_capacity(if listening { frame.len() } else { 0 });
         for bytes in frame.orders() {
-            replies.push(match decode_order(bytes) {
+            let reply = match decode_order(bytes) {
                 Some(order) => self.apply_order(&mut batch, order),
                 None => Reply::refused(RefusalCode::BadCommand),
-            });
+            };
+            if listening {
+                replies.push(reply);
+            }
         }
         let change = self.index.flush_queues(&self.core.queues);
         self.core.hash.add(change);
-        Applied { replies, effects: batch.effects }
+        Applied { orders: frame.len(), replies, effects: batch.effects }
     }
 
     fn apply_order(&mut self, batch: &mut Batch, order: Order) -> Reply {

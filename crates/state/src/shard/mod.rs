@@ -17,8 +17,8 @@ use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::limits::Limits;
 use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
-use crate::task::Slab;
-use crate::{Effect, Lsn, Member, ShardId, SlotMap};
+use crate::task::{Slab, Task, TaskState};
+use crate::{Audience, Effect, Lsn, Member, QueueHandle, ShardId, SlotMap};
 
 /// Everything that is true of a shard and travels in its snapshot. Cloning it is cheap: bulk data
 /// sits in shared pages.
@@ -143,9 +143,27 @@ impl Core {
 /// What one entry gathers while it is applied.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
+    pub(crate) audience: Audience,
     pub(crate) effects: Vec<Effect>,
     /// Queues already announced as ready by this entry.
     pub(crate) woken: BTreeSet<u32>,
+}
+
+impl Batch {
+    /// Tells the leader something.
+    pub(crate) fn tell(&mut self, effect: Effect) {
+        if self.audience != Audience::Nobody {
+            self.effects.push(effect);
+        }
+    }
+
+    /// Tells a watcher that a task changed state.
+    pub(crate) fn moved(&mut self, task: &Task, from: Option<TaskState>, to: Option<TaskState>) {
+        if self.audience == Audience::Watcher {
+            let (queue, id, fence) = (QueueHandle(task.queue), task.id.clone(), task.fence);
+            self.effects.push(Effect::Moved { queue, id, from, to, fence });
+        }
+    }
 }
 
 /// The state machine of one shard.

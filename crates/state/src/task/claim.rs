@@ -14,7 +14,9 @@ use super::{Attempt, AttemptOutcome, History, Task, TaskState};
 use crate::dedup::GrantMark;
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
-use crate::{Fence, Grant, Namespace, QueueName, RefusalCode, Reply, SessionId, WorkerId};
+use crate::{
+    Audience, Fence, Grant, Namespace, QueueName, RefusalCode, Reply, SessionId, WorkerId,
+};
 
 /// Asks for ready tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -58,7 +60,7 @@ impl Shard {
     ) -> Reply {
         let body_hash = order.body_hash();
         match request.and_then(|key| self.recall_claim(key, body_hash)) {
-            Some(Ok(grants)) => return self.repeat_grants(&grants),
+            Some(Ok(grants)) => return self.repeat_grants(batch, &grants),
             Some(Err(code)) => return Reply::refused(code),
             None if voided => return Reply::refused(RefusalCode::RequestVoided),
             None => {}
@@ -66,7 +68,7 @@ impl Shard {
         match self.claim(batch, namespace, order) {
             Err(code) => Reply::refused(code),
             Ok(marks) => {
-                let reply = self.repeat_grants(&marks);
+                let reply = self.repeat_grants(batch, &marks);
                 // An empty answer is not remembered: the same request may wait for work and ask
                 // again.
                 if let (Some(key), false) = (request, marks.is_empty()) {
@@ -149,7 +151,10 @@ impl Shard {
     }
 
     /// The grants that are still live, as first answered.
-    fn repeat_grants(&self, marks: &[GrantMark]) -> Reply {
+    fn repeat_grants(&self, batch: &Batch, marks: &[GrantMark]) -> Reply {
+        if batch.audience == Audience::Nobody {
+            return Reply::Claimed { tasks: Vec::new() };
+        }
         let live = marks.iter().filter_map(|mark| {
             let task = self.core.tasks.get(mark.slot)?;
             (task.state == TaskState::Claimed && task.fence == mark.fence).then_some(task)

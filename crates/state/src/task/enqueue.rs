@@ -143,9 +143,8 @@ impl Shard {
         if settings.paused && planted::active(Bug::PausedEnqueueDropped) {
             return Ok((order.id, true));
         }
-        let settings = settings.clone();
-        let sequence = self.next_sequence();
-        let task = new_task(order, hashes, queue, &settings, self.core.time_ms, sequence);
+        self.core.sequence += 1;
+        let task = new_task(order, hashes, queue, settings, self.core.time_ms, self.core.sequence);
         let id = task.id.clone();
         self.insert_task(batch, task, name_hash);
         Ok((id, true))

@@ -19,13 +19,7 @@ impl Shard {
         let (queue, to) = (task.queue, task.state);
         self.index.pending_bytes += task.weight();
         self.index.link(slot, task);
-        batch.effects.push(Effect::Moved {
-            queue: QueueHandle(queue),
-            id: task.id.clone(),
-            from: None,
-            to: Some(to),
-            fence: task.fence,
-        });
+        batch.moved(task, None, Some(to));
         self.announce(batch, slot, to);
         self.core.queues[queue as usize].counters.submitted += 1;
         self.mark_queue(queue);
@@ -51,19 +45,13 @@ impl Shard {
         self.core.hash.add(task.digest);
         self.index.link(slot, task);
         let (queue, to, weight) = (task.queue, task.state, task.weight());
-        batch.effects.push(Effect::Moved {
-            queue: QueueHandle(queue),
-            id: task.id.clone(),
-            from: Some(from),
-            to: Some(to),
-            fence: task.fence,
-        });
+        batch.moved(task, Some(from), Some(to));
         match from.is_terminal() {
             true => self.index.finished_bytes -= weight_before,
             false => self.index.pending_bytes -= weight_before,
         }
         if from == TaskState::Claimed {
-            batch.effects.push(Effect::Released { slot, fence: fence_before });
+            batch.tell(Effect::Released { slot, fence: fence_before });
         }
         if to.is_terminal() {
             self.index.finished_bytes += weight;
@@ -98,13 +86,7 @@ impl Shard {
         }
         self.core.queues[task.queue as usize].counters.removed += 1;
         self.mark_queue(task.queue);
-        batch.effects.push(Effect::Moved {
-            queue: QueueHandle(task.queue),
-            id: task.id.clone(),
-            from: Some(task.state),
-            to: None,
-            fence: task.fence,
-        });
+        batch.moved(&task, Some(task.state), None);
     }
 
     /// Tells the leader what a task in its new state asks for.
@@ -115,10 +97,10 @@ impl Shard {
         match state {
             TaskState::Ready => self.wake(batch, task.queue),
             TaskState::Scheduled => {
-                batch.effects.push(Effect::Scheduled { at_ms: task.moment_ms });
+                batch.tell(Effect::Scheduled { at_ms: task.moment_ms });
             }
             TaskState::Claimed => {
-                batch.effects.push(Effect::Claimed { slot, fence: task.fence, ttl_ms: task.ttl_ms })
+                batch.tell(Effect::Claimed { slot, fence: task.fence, ttl_ms: task.ttl_ms })
             }
             _ => {}
         }
@@ -130,7 +112,7 @@ impl Shard {
             return;
         }
         if batch.woken.insert(queue) {
-            batch.effects.push(Effect::Ready { queue: QueueHandle(queue) });
+            batch.tell(Effect::Ready { queue: QueueHandle(queue) });
         }
     }
 }
