@@ -2,9 +2,10 @@
 //! tasks, sums. Never in a snapshot; rebuilt from the records in exactly the same order, since
 //! every record carries its place in line.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::Core;
+use super::row::{ReadyRows, Row};
 use crate::hash::{BitSet, Lookup, RecordKind, digest_bytes, encode_into};
 use crate::ids::task_hash;
 use crate::queue::QueueRecord;
@@ -15,9 +16,9 @@ use crate::{Namespace, QueueName};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Slots by ready key: priority, then place in line.
-    pub(crate) ready: BTreeMap<u64, u32>,
-    /// Places in line and slots of finished tasks, oldest first.
-    pub(crate) finished: VecDeque<(u64, u32)>,
+    pub(crate) ready: ReadyRows,
+    /// Slots of finished tasks by place, oldest first.
+    pub(crate) finished: Row,
     counts: [u64; TaskState::ALL.len()],
 }
 
@@ -36,7 +37,7 @@ impl Line {
 
     /// The task to be claimed next.
     pub(crate) fn first_ready(&self) -> Option<u32> {
-        self.ready.first_key_value().map(|(_, slot)| *slot)
+        self.ready.first().map(|(_, slot)| slot)
     }
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Index {
     /// Slots by due time and place in line.
     pub(crate) scheduled: BTreeMap<(u64, u64), u32>,
     /// Slots of all finished tasks by place in line.
-    pub(crate) finished: BTreeMap<u64, u32>,
+    pub(crate) finished: Row,
     pub(crate) lines: Vec<Line>,
     pub(crate) pending_bytes: u64,
     pub(crate) finished_bytes: u64,
@@ -135,7 +136,7 @@ impl Index {
                 self.claimed.insert(slot);
             }
             TaskState::Done | TaskState::Dead | TaskState::Cancelled => {
-                line.finished.push_back((task.sequence, slot));
+                line.finished.insert(task.sequence, slot);
                 self.finished.insert(task.sequence, slot);
             }
         }
@@ -150,17 +151,14 @@ impl Index {
                 self.scheduled.remove(&(task.moment_ms, task.sequence));
             }
             TaskState::Ready => {
-                line.ready.remove(&task.ready_key());
+                line.ready.remove(task.ready_key());
             }
             TaskState::Claimed => {
                 self.claimed.remove(slot);
             }
             TaskState::Done | TaskState::Dead | TaskState::Cancelled => {
-                let place = line.finished.binary_search_by_key(&task.sequence, |held| held.0);
-                if let Ok(place) = place {
-                    line.finished.remove(place);
-                }
-                self.finished.remove(&task.sequence);
+                line.finished.remove(task.sequence);
+                self.finished.remove(task.sequence);
             }
         }
     }

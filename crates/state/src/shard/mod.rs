@@ -4,6 +4,7 @@
 mod apply;
 mod index;
 mod read;
+mod row;
 
 pub(crate) use index::{Index, queue_digest};
 pub use read::Sizes;

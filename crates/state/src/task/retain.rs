@@ -22,10 +22,10 @@ impl Shard {
         let (tasks_max, bytes_max) = (limits.finished_tasks_max, limits.finished_bytes_max);
         while self.index.finished.len() as u64 > tasks_max || self.index.finished_bytes > bytes_max
         {
-            let Some((_, slot)) = self.index.finished.first_key_value() else {
+            let Some((_, slot)) = self.index.finished.first() else {
                 return;
             };
-            self.remove_task(batch, *slot);
+            self.remove_task(batch, slot);
         }
     }
 
@@ -51,7 +51,7 @@ impl Shard {
         let settings = &self.core.queues[queue as usize].settings;
         let line = &self.index.lines[queue as usize];
         let too_many = line.finished.len() > settings.retention_count as usize;
-        let oldest = line.finished.front().and_then(|(_, slot)| self.core.tasks.get(*slot));
+        let oldest = line.finished.first().and_then(|(_, slot)| self.core.tasks.get(slot));
         oldest.is_some_and(|task| {
             let kept_until_ms = task.moment_ms.saturating_add(settings.retention_ms);
             too_many || kept_until_ms <= self.core.time_ms
@@ -66,7 +66,7 @@ impl Shard {
             self.remove_task(batch, slot);
             return;
         }
-        if let Some((_, slot)) = line.finished.front().copied() {
+        if let Some((_, slot)) = line.finished.first() {
             self.remove_task(batch, slot);
         }
     }
