@@ -88,6 +88,11 @@ impl ShardMirror {
         self.start.index + self.entries.len() as u64
     }
 
+    /// The term of the last entry, or of the beginning when there is none.
+    pub fn last_term(&self) -> u64 {
+        self.entries.back().map_or(self.start.term, |entry| entry.term)
+    }
+
     /// The entry at an index, if the log still holds it.
     pub fn get(&self, index: u64) -> Option<EntryMark> {
         let offset = index.checked_sub(self.start.index + 1)?;
