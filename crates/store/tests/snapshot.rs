@@ -44,6 +44,21 @@ fn the_newest_is_loaded_and_old_ones_go() {
 }
 
 #[test]
+fn an_older_snapshot_can_be_installed_over_one_that_never_was() {
+    let disk = SimDisk::new();
+    let snapshots = Snapshots::open(disk.clone(), &identity()).unwrap();
+    for index in [90, 103, 101] {
+        save(&snapshots, 0, index).unwrap();
+    }
+    let manifest = snapshots.load_at(0, 101, 7).unwrap().unwrap();
+    assert_eq!(manifest.index, 101);
+    assert!(snapshots.load_at(0, 101, 8).unwrap().is_none());
+    snapshots.remove_newer(0, 101, 7).unwrap();
+    assert_eq!(check(&snapshots, 0), Some(101));
+    assert_eq!(disk.list("snap").unwrap().len(), 4);
+}
+
+#[test]
 fn a_crash_at_every_step_leaves_the_old_or_the_new() {
     // F-27
     for steps in 0..40 {

@@ -169,9 +169,10 @@ fn load(
     shard: u16,
     start: Start,
 ) -> Result<Box<ikada_replica::state::Shard>, String> {
-    let manifest = snapshots.load(shard).map_err(|error| error.to_string())?;
-    let manifest = manifest
-        .filter(|manifest| (manifest.index, manifest.term) == (start.index, start.term))
-        .ok_or_else(|| format!("no whole snapshot at index {}", start.index))?;
-    load_state(snapshots, &manifest).map(Box::new).map_err(|error| error.to_string())
+    let words = |error: SnapshotError| error.to_string();
+    let manifest = snapshots.load_at(shard, start.index, start.term).map_err(words)?;
+    let manifest = manifest.ok_or_else(|| format!("no whole snapshot at index {}", start.index))?;
+    let state = load_state(snapshots, &manifest).map_err(|error| error.to_string())?;
+    snapshots.remove_newer(shard, start.index, start.term).map_err(words)?;
+    Ok(Box::new(state))
 }

@@ -52,7 +52,7 @@ impl Receiving {
                 Ok(SnapshotDone::Receiving { shard, start, chunks })
             }
             SnapshotWork::Write { shard, start, chunk, bytes } => {
-                let ok = self.write(snapshots, shard, start, chunk, &bytes)?;
+                let ok = self.write(shard, start, chunk, &bytes)?;
                 Ok(SnapshotDone::Wrote { shard, start, chunk, ok })
             }
             SnapshotWork::Load { shard, start } => {
@@ -89,7 +89,6 @@ impl Receiving {
 
     fn write(
         &mut self,
-        snapshots: &Snapshots<SimDisk>,
         shard: ShardId,
         start: Start,
         chunk: u32,
@@ -110,7 +109,6 @@ impl Receiving {
         match writer.chunk(bytes) {
             Ok(()) if chunk + 1 == chunks => {
                 writer.finish_received()?;
-                snapshots.remove_older(shard, SNAPSHOTS_KEPT)?;
                 Ok(true)
             }
             Ok(()) => {
@@ -158,14 +156,15 @@ fn read(snapshots: &Snapshots<SimDisk>, shard: ShardId, start: Start, chunk: u32
 }
 
 fn load(snapshots: &Snapshots<SimDisk>, shard: ShardId, start: Start) -> Result<Shard, String> {
-    let manifest = snapshots.load(shard).map_err(|error| error.to_string())?;
-    let newest = manifest.as_ref().map(start_of);
-    let Some(manifest) = manifest.filter(|manifest| start_of(manifest) == start) else {
-        return Err(format!("no whole snapshot at {start:?}, the newest is {newest:?}"));
+    let words = |error: SnapshotError| error.to_string();
+    let Some(manifest) = snapshots.load_at(shard, start.index, start.term).map_err(words)? else {
+        return Err(format!("no whole snapshot at {start:?}"));
     };
     let mut chunks = Vec::new();
     for chunk in 0..manifest.chunks.len() {
-        chunks.push(snapshots.read_chunk(&manifest, chunk).map_err(|error| error.to_string())?);
+        chunks.push(snapshots.read_chunk(&manifest, chunk).map_err(words)?);
     }
-    Shard::restore(chunks.into_iter()).map_err(|error| error.to_string())
+    let state = Shard::restore(chunks.into_iter()).map_err(|error| error.to_string())?;
+    snapshots.remove_newer(shard, start.index, start.term).map_err(words)?;
+    Ok(state)
 }

@@ -1,6 +1,6 @@
 //! Finds, verifies, reads and retires snapshots.
 
-use super::manifest::Manifest;
+use super::manifest::{Manifest, stem_of};
 use super::{FOLDER, QUARANTINE, SnapshotError, Snapshots, at};
 use crate::disk::{Disk, DiskFile};
 
@@ -18,6 +18,27 @@ impl<D: Disk> Snapshots<D> {
             }
         }
         Ok(None)
+    }
+
+    /// The snapshot at exactly this position, if it is there and intact, whether or not newer ones are.
+    ///
+    /// A transfer that was complete when its leader fell leaves a snapshot that was never installed, and the next leader
+    /// may offer an older one.
+    pub fn load_at(
+        &self,
+        shard: u16,
+        index: u64,
+        term: u64,
+    ) -> Result<Option<Manifest>, SnapshotError> {
+        let wanted = stem_of(shard, index, term);
+        if !self.stems(shard)?.contains(&wanted) {
+            return Ok(None);
+        }
+        match self.verify(&wanted) {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(error @ (SnapshotError::Foreign { .. } | SnapshotError::Io { .. })) => Err(error),
+            Err(_) => self.quarantine(&wanted).map(|()| None),
+        }
     }
 
     /// Reads a chunk and checks it against its hash.
@@ -44,7 +65,20 @@ impl<D: Disk> Snapshots<D> {
     pub fn remove_older(&self, shard: u16, keep: usize) -> Result<(), SnapshotError> {
         let stems = self.stems(shard)?;
         let old = stems.len().saturating_sub(keep.max(1));
-        for stem in &stems[..old] {
+        self.remove(&stems[..old])
+    }
+
+    /// Removes the snapshots of a shard after a position: those that were received and never installed, once an older
+    /// one is installed in their place. Nothing builds on them.
+    pub fn remove_newer(&self, shard: u16, index: u64, term: u64) -> Result<(), SnapshotError> {
+        let installed = stem_of(shard, index, term);
+        let stems = self.stems(shard)?;
+        let newer = stems.partition_point(|stem| *stem <= installed);
+        self.remove(&stems[newer..])
+    }
+
+    fn remove(&self, stems: &[String]) -> Result<(), SnapshotError> {
+        for stem in stems {
             // The manifest goes first: data without it is an attempt, never a half-removed snapshot.
             let manifest = format!("{FOLDER}/{stem}.manifest");
             self.disk.remove(&manifest).map_err(at(&manifest))?;

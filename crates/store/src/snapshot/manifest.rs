@@ -57,7 +57,7 @@ impl Manifest {
 
     /// Name of the files without folder and ending.
     pub(super) fn stem(&self) -> String {
-        format!("{:05}-{:020}-{:020}", self.shard, self.index, self.term)
+        stem_of(self.shard, self.index, self.term)
     }
 
     /// Bytes for disk or peer.
@@ -114,4 +114,9 @@ impl Manifest {
         }
         Some(Manifest { cluster, shard, index, term, state_hash, conf, chunks })
     }
+}
+
+/// Name of the files of a snapshot at a position; names of one shard sort by position.
+pub(super) fn stem_of(shard: u16, index: u64, term: u64) -> String {
+    format!("{shard:05}-{index:020}-{term:020}")
 }
