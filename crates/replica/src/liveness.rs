@@ -4,25 +4,36 @@
 //! the last renewal, or the moment it became leader, whichever is latest (Q6); a leader that slept through it all
 //! gives everyone a fresh ttl, so that no stall ends in mass expiry. Renewals cost no log entry (TQ-13).
 //!
+//! It also knows which claims their workers have confirmed by a renewal, and since when an unconfirmed one is missing
+//! from its worker's lists; see `gate/roll_call.rs`. A new leader has seen no confirmation yet.
+//!
 //! Leaves out: the decision. Expiry is a command; its fence check in apply decides whether it counts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use ikada_state::Fence;
+use ikada_state::{Fence, SessionId};
 
 /// How long after an expiry was proposed it is proposed again, should the first be lost.
 const REPROPOSE_MS: u64 = 1_000;
 /// A gap between two looks at the clock longer than this means the process slept: every claim starts afresh.
 pub const STALL_MS: u64 = 1_000;
+/// How long an unconfirmed claim may be missing from its worker's lists: an answer on its way arrives sooner.
+pub const MISSING_MS: u64 = 2_000;
+/// The list of unconfirmed claims is swept when it is this much longer than the claims that can be alive.
+const UNCONFIRMED_SLACK: usize = 1_024;
 
 #[derive(Debug, Clone, Copy)]
 struct Live {
     fence: Fence,
     ttl_ms: u64,
     deadline_ms: u64,
-    /// Its expiry was offered and may be in the log already: too late for a renewal.
-    expiring: bool,
+    /// Its end was offered and may be in the log already: too late for a renewal.
+    ending: bool,
+    /// Its worker has named it in a renewal.
+    confirmed: bool,
+    /// When a list of its session first lacked it; 0 if none did.
+    missing_ms: u64,
 }
 
 /// The live claims of one shard; empty on nodes that do not lead it.
@@ -32,6 +43,8 @@ pub struct Liveness {
     claims: Vec<Option<Live>>,
     /// (when to look again, slot, fence); entries whose claim is gone or renewed are passed over lazily.
     due: BinaryHeap<Reverse<(u64, u32, u64)>>,
+    /// Claims that may still be unconfirmed, with their sessions; those confirmed or gone are swept now and then.
+    unconfirmed: Vec<(SessionId, u32, Fence)>,
     looked_ms: u64,
 }
 
@@ -42,14 +55,66 @@ impl Liveness {
     }
 
     /// A claim was granted, or is found alive by a new leader.
-    pub fn grant(&mut self, slot: u32, fence: Fence, ttl_ms: u64, now_ms: u64) {
+    pub fn grant(&mut self, slot: u32, fence: Fence, session: SessionId, ttl_ms: u64, now_ms: u64) {
         let deadline_ms = now_ms + ttl_ms;
         let index = slot as usize;
         if self.claims.len() <= index {
             self.claims.resize(index + 1, None);
         }
-        self.claims[index] = Some(Live { fence, ttl_ms, deadline_ms, expiring: false });
+        let live =
+            Live { fence, ttl_ms, deadline_ms, ending: false, confirmed: false, missing_ms: 0 };
+        self.claims[index] = Some(live);
         self.due.push(Reverse((deadline_ms, slot, fence.0)));
+        self.unconfirmed.push((session, slot, fence));
+        if self.unconfirmed.len() > 2 * self.claims.len() + UNCONFIRMED_SLACK {
+            self.sweep_unconfirmed();
+        }
+    }
+
+    fn live(&self, slot: u32, fence: Fence) -> Option<&Live> {
+        let live = self.claims.get(slot as usize)?.as_ref()?;
+        (live.fence == fence).then_some(live)
+    }
+
+    fn sweep_unconfirmed(&mut self) {
+        let mut list = std::mem::take(&mut self.unconfirmed);
+        list.retain(|(_, slot, fence)| self.live(*slot, *fence).is_some_and(|l| !l.confirmed));
+        self.unconfirmed = list;
+    }
+
+    /// Whether the claim is alive here and its worker has named it in a renewal.
+    pub fn is_confirmed(&self, slot: u32, fence: Fence) -> bool {
+        self.live(slot, fence).is_some_and(|live| live.confirmed)
+    }
+
+    /// Live claims of a session (of whichever worker) that were not confirmed.
+    pub fn unconfirmed(&self, session: SessionId) -> Vec<(u32, Fence)> {
+        let of_session = self.unconfirmed.iter().filter(|(of, ..)| *of == session);
+        of_session
+            .filter(|(_, slot, fence)| self.live(*slot, *fence).is_some_and(|l| !l.confirmed))
+            .map(|(_, slot, fence)| (*slot, *fence))
+            .collect()
+    }
+
+    /// A list of the claim's session lacks it: true when that is so for long, and its end should be proposed.
+    pub fn is_long_missing(&mut self, slot: u32, fence: Fence, now_ms: u64) -> bool {
+        let Some(Some(live)) = self.claims.get_mut(slot as usize) else {
+            return false;
+        };
+        if live.fence != fence || live.confirmed {
+            return false;
+        }
+        if live.missing_ms == 0 {
+            live.missing_ms = now_ms.max(1);
+            return false;
+        }
+        let is_long = now_ms.saturating_sub(live.missing_ms) >= MISSING_MS;
+        if is_long {
+            live.ending = true;
+            // Should the proposal be lost, the next one is due after the same time.
+            live.missing_ms = now_ms.max(1);
+        }
+        is_long
     }
 
     /// The claim has ended.
@@ -61,13 +126,14 @@ impl Liveness {
         }
     }
 
-    /// The worker lives: its claim gets a whole ttl again. `None` when no such claim is alive here, or its expiry is
+    /// The worker lives: its claim gets a whole ttl again. `None` when no such claim is alive here, or its end is
     /// under way: a renewal that was confirmed must never be overruled (Q6).
     pub fn renew(&mut self, slot: u32, fence: Fence, now_ms: u64) -> Option<u64> {
         let live = self.claims.get_mut(slot as usize)?.as_mut()?;
-        if live.fence != fence || live.expiring {
+        if live.fence != fence || live.ending {
             return None;
         }
+        live.confirmed = true;
         live.deadline_ms = now_ms + live.ttl_ms;
         Some(live.ttl_ms)
     }
@@ -91,7 +157,7 @@ impl Liveness {
                 continue;
             }
             if live.deadline_ms <= now_ms {
-                live.expiring = true;
+                live.ending = true;
                 out.push((slot, live.fence));
                 self.due.push(Reverse((now_ms + REPROPOSE_MS, slot, fence)));
             } else {
@@ -102,7 +168,7 @@ impl Liveness {
     }
 
     fn start_afresh(&mut self, now_ms: u64) {
-        for live in self.claims.iter_mut().flatten().filter(|live| !live.expiring) {
+        for live in self.claims.iter_mut().flatten().filter(|live| !live.ending) {
             live.deadline_ms = now_ms + live.ttl_ms;
         }
     }
@@ -116,7 +182,7 @@ mod tests {
     fn a_claim_survives_sweeps_within_its_ttl_and_not_beyond() {
         // TQ-12: a 30 s claim survives 29 s of sweeps and not 31 s.
         let mut live = Liveness::default();
-        live.grant(7, Fence(1), 30_000, 0);
+        live.grant(7, Fence(1), SessionId(1), 30_000, 0);
         for second in 1..=29 {
             assert!(live.expired(second * 1_000, 10).is_empty());
         }
@@ -124,7 +190,7 @@ mod tests {
         assert_eq!(live.expired(30_900, 10), vec![]);
         assert_eq!(live.expired(31_000, 10), vec![(7, Fence(1))]);
         live.release(7, Fence(1));
-        live.grant(7, Fence(2), 1_000, 31_000);
+        live.grant(7, Fence(2), SessionId(1), 1_000, 31_000);
         assert_eq!(live.expired(31_900, 10), vec![]);
         assert_eq!(live.expired(32_000, 10), vec![(7, Fence(2))]);
         // Offered once, then again only after a while.
@@ -135,7 +201,7 @@ mod tests {
     #[test]
     fn renewal_and_release_are_honoured() {
         let mut live = Liveness::default();
-        live.grant(0, Fence(5), 1_000, 0);
+        live.grant(0, Fence(5), SessionId(1), 1_000, 0);
         assert_eq!(live.renew(0, Fence(5), 900), Some(1_000));
         assert_eq!(live.renew(0, Fence(4), 900), None);
         assert_eq!(live.expired(1_000, 10), vec![]);
@@ -150,12 +216,41 @@ mod tests {
         // F-10: no mass expiry on wake.
         let mut live = Liveness::default();
         for slot in 0..100 {
-            live.grant(slot, Fence(u64::from(slot) + 1), 2_000, 0);
+            live.grant(slot, Fence(u64::from(slot) + 1), SessionId(1), 2_000, 0);
         }
         live.expired(500, 1_000);
         assert_eq!(live.expired(20_500, 1_000), vec![]);
         assert_eq!(live.expired(21_400, 1_000), vec![]);
         live.expired(22_000, 1_000);
         assert_eq!(live.expired(22_600, 1_000).len(), 100);
+    }
+
+    #[test]
+    fn only_what_stays_missing_and_was_never_confirmed_is_returned() {
+        let mut live = Liveness::default();
+        live.grant(0, Fence(1), SessionId(7), 30_000, 0);
+        live.grant(1, Fence(2), SessionId(7), 30_000, 0);
+        live.grant(2, Fence(3), SessionId(8), 30_000, 0);
+        assert_eq!(live.unconfirmed(SessionId(7)), vec![(0, Fence(1)), (1, Fence(2))]);
+        assert!(!live.is_long_missing(0, Fence(1), 0), "an answer may be on its way");
+        assert!(!live.is_long_missing(0, Fence(1), MISSING_MS - 1));
+        assert_eq!(live.renew(1, Fence(2), 100), Some(30_000));
+        assert!(live.is_confirmed(1, Fence(2)));
+        assert_eq!(live.unconfirmed(SessionId(7)), vec![(0, Fence(1))]);
+        assert!(!live.is_long_missing(1, Fence(2), 60_000), "it was confirmed once");
+        assert!(live.is_long_missing(0, Fence(1), MISSING_MS + 1));
+        assert_eq!(live.renew(0, Fence(1), MISSING_MS + 2), None, "its end is under way");
+        live.release(0, Fence(1));
+        assert_eq!(live.unconfirmed(SessionId(7)), vec![]);
+    }
+
+    #[test]
+    fn the_list_of_unconfirmed_claims_stays_bounded() {
+        let mut live = Liveness::default();
+        for number in 1..100_000 {
+            live.grant(3, Fence(number), SessionId(1), 30_000, 0);
+            live.release(3, Fence(number));
+        }
+        assert!(live.unconfirmed.len() <= UNCONFIRMED_SLACK + 8);
     }
 }

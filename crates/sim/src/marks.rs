@@ -67,6 +67,7 @@ marks! {
     ZombieRefused => "a completion by a stale claim was refused",
     ZombieInTime => "a stalled worker completed before its claim had expired",
     ClaimExpired => "a claim expired",
+    LostClaimReturned => "a claim whose answer was lost was returned by roll call",
     ClaimOutlivedLeader => "a claim was renewed at a later leader than the one that granted it",
     AttemptsExhausted => "a task died of its last attempt",
     DedupHit => "a resent request got its recorded reply",

@@ -1,7 +1,7 @@
 //! What an applied batch asks of its surroundings. Only a leader acts on effects; a follower drops
 //! them, and a new leader derives the same work from the state instead.
 
-use crate::{Fence, QueueHandle, Reply, ShardId, TaskId, TaskState};
+use crate::{Fence, QueueHandle, Reply, SessionId, ShardId, TaskId, TaskState};
 
 /// Who listens to what an entry brings. The state moves alike for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub enum Effect {
         slot: u32,
         /// Token of the claim.
         fence: Fence,
+        /// The worker's process run.
+        session: SessionId,
         /// Lifetime unless renewed.
         ttl_ms: u32,
     },

@@ -14,8 +14,14 @@ use crate::v1::{
 impl Client {
     /// Takes tasks, waiting for some as long as the request says. A resend within this call returns the same tasks.
     pub async fn claim(&self, request: &ClaimRequest) -> Result<ClaimAnswer, Error> {
+        self.claim_as(&unique_key(), request).await
+    }
+
+    /// Takes tasks under a request id of the caller's: asked again, it returns the tasks of the first time that are
+    /// still claimed.
+    pub async fn claim_as(&self, key: &str, request: &ClaimRequest) -> Result<ClaimAnswer, Error> {
         let path = "/v1/tasks/claim".to_owned();
-        let mut ask = Ask::json(Method::POST, path, request, Some(unique_key()))?;
+        let mut ask = Ask::json(Method::POST, path, request, Some(key.to_owned()))?;
         ask.hold = Duration::from_millis(request.wait_ms);
         self.ask(&ask).await
     }
@@ -30,7 +36,7 @@ impl Client {
         self.report("/v1/tasks/fail", request).await
     }
 
-    /// Keeps claims alive. Unsettled items are left to the caller, who renews again anyway.
+    /// Keeps claims alive, and says what a session holds. Unsettled items are left to the caller, who renews again anyway.
     pub async fn renew(&self, request: &RenewRequest) -> Result<OutcomeList, Error> {
         let path = "/v1/tasks/renew".to_owned();
         self.ask(&Ask::json(Method::POST, path, request, None)?).await

@@ -132,7 +132,12 @@ fn yes() -> bool {
 pub struct RenewRequest {
     /// Who holds them.
     pub worker: String,
-    /// The claims, at least one.
+    /// The worker's process run, as in its claims, when `tasks` is all that it holds. Claims of that run that it never
+    /// named and that stay missing for 2 s were lost on their way to the worker: they are returned to their queues
+    /// and do not count as attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Number>,
+    /// The claims; at least one unless `session` is given.
     pub tasks: Vec<RenewItem>,
 }
 

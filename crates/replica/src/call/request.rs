@@ -77,13 +77,16 @@ pub struct ClaimCall {
     pub request: RequestId,
 }
 
-/// A worker's proof that it still runs what it claimed.
+/// A worker's proof that it still runs what it claimed, and with a session a roll call: what the session does not name
+/// it does not have.
 #[derive(Debug, Clone)]
 pub struct Renewal {
     /// Namespace of the tasks.
     pub namespace: Namespace,
     /// The worker that holds them.
     pub worker: WorkerId,
+    /// The worker's process run, if the claims are all that it holds; then none is a list too.
+    pub session: Option<SessionId>,
     /// Each claim held, by task and fence.
     pub claims: Vec<(TaskId, Fence)>,
 }

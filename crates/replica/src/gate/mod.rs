@@ -7,6 +7,7 @@
 mod change;
 mod claim;
 mod renew;
+mod roll_call;
 mod transfer;
 mod write;
 
@@ -46,7 +47,10 @@ impl Replica {
         let decision = match ask {
             Ask::Write(orders) => self.decide_write(shard, orders),
             Ask::Claim(order) => self.decide_claim(shard, asker, order),
-            Ask::Renew { namespace, worker, claims } => {
+            Ask::Renew { namespace, worker, claims, session } => {
+                if let Some(session) = session {
+                    self.call_roll(shard, namespace, worker, *session, claims, now);
+                }
                 self.decide_renew(shard, namespace, worker, claims, now)
             }
             Ask::ReadIndex => Decision::Confirm,

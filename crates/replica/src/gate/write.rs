@@ -1,6 +1,9 @@
 //! Orders: taken unless too much waits already.
+//!
+//! A claim is given back only while its worker has not confirmed it: whoever gives it back may have been overtaken by a
+//! resend that brought the worker the same claim.
 
-use ikada_state::{Order, ShardId};
+use ikada_state::{Command, Order, RefusalCode, Reply, ShardId};
 
 use crate::gate::Decision;
 use crate::peer::Told;
@@ -12,6 +15,23 @@ impl Replica {
         if waiting >= self.config.pending_bytes_max {
             return Decision::Reply(Told::Busy);
         }
+        if let [order] = orders
+            && self.is_taken_back_too_late(shard, order)
+        {
+            let replies = vec![Reply::refused(RefusalCode::StaleFence)];
+            return Decision::Reply(Told::Replies { term: 0, index: 0, replies });
+        }
         Decision::Propose(orders)
+    }
+
+    fn is_taken_back_too_late(&self, shard: ShardId, order: &Order) -> bool {
+        let Command::Unclaim(unclaim) = &order.command else {
+            return false;
+        };
+        let seat = &self.seats[usize::from(shard)];
+        let claim = seat.state.claim_of(&order.namespace, &unclaim.id);
+        claim.is_some_and(|claim| {
+            claim.fence == unclaim.fence && seat.liveness.is_confirmed(claim.slot, claim.fence)
+        })
     }
 }

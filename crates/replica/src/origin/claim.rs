@@ -16,10 +16,9 @@ use crate::replica::Replica;
 
 impl Replica {
     pub(crate) fn open_claim(&mut self, call: CallId, deadline_ms: u64, wish: ClaimCall, now: Now) {
-        self.claim_turn = self.claim_turn.wrapping_add(1);
         let claim = OpenClaim {
             patience_ms: now.mono_ms + wish.wait_ms,
-            round: self.claim_round(),
+            round: self.claim_round(shard_turn(&wish)),
             asking: false,
             again_ms: 0,
             wish,
@@ -30,10 +29,11 @@ impl Replica {
         self.claim_next(call, now);
     }
 
-    /// All shards, starting at another one each time.
-    fn claim_round(&self) -> VecDeque<ShardId> {
+    /// All shards, starting at that of the turn.
+    fn claim_round(&self, turn: usize) -> VecDeque<ShardId> {
         let count = self.seats.len();
-        (0..count).map(|step| ((self.claim_turn + step) % count) as ShardId).collect()
+        let first = turn % count.max(1);
+        (0..count).map(|step| ((first + step) % count) as ShardId).collect()
     }
 
     /// Asks the next shard of the round, or parks the claim.
@@ -139,7 +139,7 @@ impl Replica {
         }
         for call in due {
             self.claim_turn = self.claim_turn.wrapping_add(1);
-            let round = self.claim_round();
+            let round = self.claim_round(self.claim_turn);
             let Some(OpenCall { kind: OpenKind::Claim(claim), .. }) = self.calls.get_mut(&call)
             else {
                 continue;
@@ -166,4 +166,11 @@ impl Replica {
             self.claim_next(call, now);
         }
     }
+}
+
+/// Where the first round begins: spread over the shards, and the same for a resend through any node, so that it
+/// meets the grant it may have before it is granted another.
+fn shard_turn(wish: &ClaimCall) -> usize {
+    let fold = |sum: u32, byte: &u8| sum.wrapping_mul(31).wrapping_add(u32::from(*byte));
+    wish.request.as_str().as_bytes().iter().fold(0, fold) as usize
 }

@@ -1,4 +1,5 @@
-//! Renewals: claims grouped by shard; leaders answer from memory.
+//! Renewals: claims grouped by shard; leaders answer from memory. A roll call goes to every shard, as a claim that its
+//! worker does not know of may be in any.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,9 @@ use crate::output::Now;
 use crate::peer::{Ask, RenewTold, Told};
 use crate::replica::Replica;
 
+/// How long a shard without listed claims is tried: an old list says nothing about newer claims.
+const ROLL_CALL_MS: u64 = 1_000;
+
 /// Positions in the call, and the claims at them.
 type Group = (Vec<u32>, Vec<(TaskId, Fence)>);
 
@@ -22,13 +26,14 @@ impl Replica {
         renewal: Renewal,
         now: Now,
     ) {
-        let Renewal { namespace, worker, claims } = renewal;
-        if claims.is_empty() {
-            return self.answer(call, Answer::Renewed(Vec::new()));
-        }
+        let Renewal { namespace, worker, session, claims } = renewal;
         let missing = claims.len();
-        let kind = OpenKind::Renew { outcomes: vec![None; missing], missing };
-        self.calls.insert(call, OpenCall { deadline_ms, kind });
+        if missing == 0 {
+            self.answer(call, Answer::Renewed(Vec::new()));
+        } else {
+            let kind = OpenKind::Renew { outcomes: vec![None; missing], missing };
+            self.calls.insert(call, OpenCall { deadline_ms, kind });
+        }
         let mut groups: BTreeMap<ShardId, Group> = BTreeMap::new();
         for (position, claim) in claims.into_iter().enumerate() {
             let shard = self.shard_of_task(&namespace, &claim.0);
@@ -36,9 +41,20 @@ impl Replica {
             items.push(position as u32);
             group.push(claim);
         }
+        if session.is_some() {
+            for position in 0..self.seats.len() {
+                groups.entry(position as ShardId).or_default();
+            }
+        }
         for (shard, (items, claims)) in groups {
-            let ask = Ask::Renew { namespace: namespace.clone(), worker: worker.clone(), claims };
-            self.open_leg(Leg::new(shard, Owner::Call(call, items), ask, deadline_ms), now);
+            let (owner, deadline_ms) = if items.is_empty() {
+                (Owner::Nobody, deadline_ms.min(now.mono_ms + ROLL_CALL_MS))
+            } else {
+                (Owner::Call(call, items), deadline_ms)
+            };
+            let (namespace, worker) = (namespace.clone(), worker.clone());
+            let ask = Ask::Renew { namespace, worker, claims, session };
+            self.open_leg(Leg::new(shard, owner, ask, deadline_ms), now);
         }
     }
 

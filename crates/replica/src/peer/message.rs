@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ikada_consensus::{Message, NodeId, Start};
 use ikada_state::{
-    Fence, Namespace, Order, QueueName, RefusalCode, Reply, ShardId, TaskId, WorkerId,
+    Fence, Namespace, Order, QueueName, RefusalCode, Reply, SessionId, ShardId, TaskId, WorkerId,
 };
 use minicbor::{Decode, Encode};
 
@@ -57,6 +57,9 @@ pub enum Ask {
         /// Tasks and fences.
         #[n(2)]
         claims: Vec<(TaskId, Fence)>,
+        /// The holder's process run, if these are all the claims that it holds in this shard.
+        #[n(3)]
+        session: Option<SessionId>,
     },
     /// Up to which index must a linearizable read wait?
     #[n(3)]

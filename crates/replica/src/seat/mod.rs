@@ -96,7 +96,7 @@ impl Seat {
         for claim in self.state.claims() {
             let stale = planted::active(Bug::TtlNotRestarted);
             let ttl_ms = if stale { 0 } else { u64::from(claim.ttl_ms) };
-            self.liveness.grant(claim.slot, claim.fence, ttl_ms, now_ms);
+            self.liveness.grant(claim.slot, claim.fence, claim.session, ttl_ms, now_ms);
         }
     }
 

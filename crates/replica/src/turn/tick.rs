@@ -37,8 +37,8 @@ impl Replica {
         let count_max = self.config.expire_per_tick_max;
         for position in 0..self.seats.len() {
             let seat = &mut self.seats[position];
-            // Decided only when it can be proposed in this very turn: a renewal that comes while an expiry waits in
-            // line would be confirmed and then overruled (Q6).
+            // Offered only when it can be proposed in this very turn: an offered claim can no longer be renewed, and a
+            // log that stands still must not gather the same expiries every second.
             let room = seat.tickets.len() < self.config.entries_in_flight_max
                 && seat.pending.bytes() < self.config.batch_bytes_max;
             if !seat.leads() || !room {

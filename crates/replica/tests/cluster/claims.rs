@@ -94,6 +94,7 @@ fn an_unrenewed_claim_expires_and_a_renewed_one_does_not() {
         Request::Renew(Renewal {
             namespace: Namespace::default(),
             worker: WorkerId::parse(worker).expect("id"),
+            session: None,
             claims: vec![(grant.id.clone(), grant.fence)],
         })
     };

@@ -4,4 +4,5 @@ mod calls;
 mod claims;
 mod harness;
 mod leadership;
+mod lost_claims;
 mod reads;

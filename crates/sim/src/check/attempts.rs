@@ -1,7 +1,8 @@
 //! Q7 Attempts: the attempt number is the number of claims that count, never above the limit; at the limit the next
-//! failure or expiry kills the task.
+//! failure or expiry kills the task. A claim that was returned does not count, so none may be returned that its worker
+//! has confirmed to the leader that returns it.
 
-use ikada_state::{FailNext, Shard, TaskId};
+use ikada_state::{FailNext, Fence, Shard, TaskId};
 
 use super::{Verdict, violation};
 use crate::oracle::model::Model;
@@ -29,6 +30,17 @@ pub fn granted(model: &Model, id: &TaskId, attempt: u32, attempts_max: u32) -> V
         );
     }
     Ok(())
+}
+
+/// A claim was returned, so that its attempt does not count.
+pub fn returned(id: &TaskId, fence: Fence, confirmed: bool) -> Verdict {
+    if !confirmed {
+        return Ok(());
+    }
+    violation(
+        NAME,
+        format!("claim {fence} of task {id} was returned after its worker confirmed it"),
+    )
 }
 
 /// An attempt ended without success.
@@ -68,5 +80,7 @@ mod tests {
         assert!(ended(&id, 3, 3, true, FailNext::Ready).is_err());
         assert!(ended(&id, 1, 3, true, FailNext::Dead).is_err());
         assert!(ended(&id, 1, 3, false, FailNext::Dead).is_ok());
+        assert!(returned(&id, Fence(1), false).is_ok());
+        assert!(returned(&id, Fence(1), true).is_err());
     }
 }

@@ -35,6 +35,8 @@ pub enum Step {
     Finish(TaskId, Fence),
     /// A worker proves that it lives.
     Renew(u64),
+    /// A worker says what it holds, as a claim may have got lost.
+    RollCall(u64),
     /// An operator's probe after healing.
     Probe,
     /// A membership change goes on.

@@ -19,6 +19,9 @@ use crate::world::{Event, Phase, World};
 
 /// Tasks that one worker runs at a time.
 const SLOTS: usize = 3;
+/// How often a worker says what it holds after a claim without an answer, and how far apart.
+const ROLL_CALLS: u64 = 4;
+const ROLL_CALL_EVERY_US: u64 = 1_100_000;
 
 /// How the work on a task will end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,7 @@ impl Worker {
         match step {
             Step::Finish(id, fence) => self.finish(world, me, &id, fence),
             Step::Renew(session) => self.renew(world, me, session),
+            Step::RollCall(session) => self.call_roll(world, me, session),
             _ => self.claim(world, me),
         }
         Ok(())
@@ -169,16 +173,30 @@ impl Worker {
     }
 
     fn renew(&mut self, world: &mut World, me: usize, session: u64) {
-        let live = self.held.iter().filter(|(_, held)| !held.stalled && held.tries == 0);
-        let claims: Vec<(TaskId, Fence)> = live.map(|(key, _)| key.clone()).collect();
-        if session != self.session || claims.is_empty() {
+        let renewal = self.renewal();
+        if session != self.session || renewal.claims.is_empty() {
             return;
         }
         let node = some_door(world, &mut self.rng);
-        let renewal = Renewal { namespace: namespace(), worker: self.id(), claims };
         world.ask(me, node, Request::Renew(renewal), 1_500);
         let again_us = world.plan.knobs.ttl_ms * 1_000 / 3;
         world.schedule.after(again_us, Event::Actor(me, Step::Renew(session)));
+    }
+
+    /// All that is held, unless the worker is silent about some of it: then the list is not complete and says so.
+    fn renewal(&self) -> Renewal {
+        let listed = self.held.iter().filter(|(_, held)| !held.stalled);
+        let claims: Vec<(TaskId, Fence)> = listed.map(|(key, _)| key.clone()).collect();
+        let is_complete = claims.len() == self.held.len();
+        let session = is_complete.then_some(SessionId(self.session));
+        Renewal { namespace: namespace(), worker: self.id(), session, claims }
+    }
+
+    fn call_roll(&mut self, world: &mut World, me: usize, session: u64) {
+        if session == self.session {
+            let node = some_door(world, &mut self.rng);
+            world.ask(me, node, Request::Renew(self.renewal()), 1_500);
+        }
     }
 
     fn finish(&mut self, world: &mut World, me: usize, id: &TaskId, fence: Fence) {
@@ -255,6 +273,10 @@ impl Worker {
             CallEnd::NotSent | CallEnd::Lost => {
                 if !current || chance(&mut self.rng, 400) {
                     self.claiming = None;
+                }
+                for step in 0..ROLL_CALLS {
+                    let at_us = step * ROLL_CALL_EVERY_US;
+                    world.schedule.after(at_us, Event::Actor(me, Step::RollCall(self.session)));
                 }
             }
         }

@@ -16,6 +16,10 @@ use crate::oracle::ledger::Committed;
 use crate::oracle::mirror::EntryMark;
 use crate::oracle::model::{End, Holder};
 
+/// A claim returned later than this after its grant was missing from its worker's lists: 2 s on a clock that may run at
+/// double rate.
+const ROLL_CALL_US: u64 = 1_000_000;
+
 impl World {
     /// A node reports a commit index: whatever is new in it is fixed for ever.
     pub(super) fn observe_commits(&mut self, view: &ShardView) -> Verdict {
@@ -261,6 +265,7 @@ impl World {
                 let came = came(reply, matches!(reply, Reply::Unclaimed));
                 let model = &self.watch.models[position];
                 if fence::check(model, "unclaim", &unclaim.id, unclaim.fence, None, came)? {
+                    self.returned(shard, index, term, &unclaim.id, unclaim.fence)?;
                     self.watch.models[position].release(&unclaim.id, false);
                 }
                 Ok(())
@@ -306,6 +311,51 @@ impl World {
         Ok(())
     }
 
+    /// A claim was returned: by the node whose caller had gone, which is quick, or by roll call, which is not.
+    fn returned(
+        &mut self,
+        shard: ShardId,
+        index: u64,
+        term: u64,
+        id: &TaskId,
+        fence: Fence,
+    ) -> Verdict {
+        let written_us = self.watch.written_us.get(&(shard, index, term)).copied();
+        let led_us = self.watch.led_us.get(&(shard, term)).copied();
+        if let (Some(written_us), Some(led_us)) = (written_us, led_us) {
+            let renewed_us = self.certain_renewal_us(shard, fence, led_us, written_us);
+            attempts::returned(id, fence, renewed_us.is_some())?;
+            let holder = &self.watch.models[usize::from(shard)].holders[&fence];
+            let granted_us = self.watch.committed_us.get(&(shard, holder.index));
+            if granted_us.is_some_and(|granted_us| written_us > granted_us + ROLL_CALL_US) {
+                self.marks.hit(Mark::LostClaimReturned);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the last renewal was sent that the leader since `led_us` took for certain before `proposed_us`: one that
+    /// no other node can have taken.
+    fn certain_renewal_us(
+        &self,
+        shard: ShardId,
+        fence: Fence,
+        led_us: u64,
+        proposed_us: u64,
+    ) -> Option<u64> {
+        let disputed = self.watch.disputed_us.get(&shard);
+        let certain = |renewed: &&super::watch::Renewed| {
+            let crossed = |(from, to): &(u64, Option<u64>)| {
+                *from <= renewed.told_us && to.is_none_or(|to| to >= renewed.sent_us)
+            };
+            renewed.sent_us >= led_us
+                && renewed.told_us <= proposed_us
+                && !disputed.is_some_and(|disputed| disputed.iter().any(crossed))
+        };
+        let renewed = self.watch.renewals.get(&(shard, fence))?;
+        renewed.iter().filter(certain).map(|renewed| renewed.sent_us).max()
+    }
+
     /// Q6, on the clock of the leader that proposed the expiry.
     fn check_expiry(&self, shard: ShardId, index: u64, term: u64, fence: Fence) -> Verdict {
         let watch = &self.watch;
@@ -321,18 +371,7 @@ impl World {
         ) else {
             return Ok(());
         };
-        let disputed = watch.disputed_us.get(&shard);
-        // Only a renewal that no other node can have taken counts.
-        let certain = |renewed: &&super::watch::Renewed| {
-            let crossed = |(from, to): &(u64, Option<u64>)| {
-                *from <= renewed.told_us && to.is_none_or(|to| to >= renewed.sent_us)
-            };
-            renewed.sent_us >= led_us
-                && renewed.told_us <= proposed_us
-                && !disputed.is_some_and(|disputed| disputed.iter().any(crossed))
-        };
-        let renewed = watch.renewals.get(&(shard, fence));
-        let renewed = renewed.and_then(|all| all.iter().filter(certain).map(|r| r.sent_us).max());
+        let renewed = self.certain_renewal_us(shard, fence, led_us, proposed_us);
         let mono = |at_us| machine.clock.mono_us_at(at_us);
         no_early_expiry::check(&Expiry {
             shard,

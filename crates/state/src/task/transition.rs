@@ -100,7 +100,11 @@ impl Shard {
                 batch.tell(Effect::Scheduled { at_ms: task.moment_ms });
             }
             TaskState::Claimed => {
-                batch.tell(Effect::Claimed { slot, fence: task.fence, ttl_ms: task.ttl_ms })
+                let (fence, ttl_ms) = (task.fence, task.ttl_ms);
+                if let Some(history) = &task.history {
+                    let session = history.newest.session;
+                    batch.tell(Effect::Claimed { slot, fence, session, ttl_ms });
+                }
             }
             _ => {}
         }

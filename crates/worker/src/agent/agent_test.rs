@@ -273,3 +273,78 @@ fn late_answers_and_unknown_tickets_change_nothing() {
     bench.wake();
     assert_eq!(bench.reports()[0].result, Ok(vec![1]), "the first result counts");
 }
+
+/// Claims by number and count, and the lengths of the lists in renewals.
+#[derive(Default)]
+struct Asked {
+    claims: Vec<(u64, u32)>,
+    lists: Vec<usize>,
+}
+
+impl Asked {
+    fn note(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            match output {
+                Output::Claim { number, count_max, .. } => self.claims.push((*number, *count_max)),
+                Output::Renew(claims) => self.lists.push(claims.len()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Lets every call come to nothing until the agent waits; tells what was asked for.
+fn fail_all(bench: &mut Bench) -> Asked {
+    let mut total = Asked::default();
+    let mut open = Asked::default();
+    open.note(&bench.outputs);
+    while !open.claims.is_empty() || !open.lists.is_empty() {
+        let now = std::mem::take(&mut open);
+        for _ in &now.claims {
+            open.note(bench.feed(Input::Claimed(Err(CallFailed))));
+        }
+        for _ in &now.lists {
+            open.note(bench.feed(Input::Renewed(Vec::new())));
+        }
+        total.claims.extend(now.claims);
+        total.lists.extend(now.lists);
+    }
+    total
+}
+
+#[test]
+fn a_claim_without_an_answer_is_repeated_under_its_number_while_the_roll_is_called() {
+    let mut bench = Bench::new(2);
+    let ticket = bench.grant(&["a"])[0];
+    let mut second = Asked::default();
+    second.note(&bench.outputs);
+    assert_eq!(second.claims, [(2, 1)]);
+    bench.feed(Input::Finished(ticket, Ok(vec![])));
+    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Settled)]));
+    bench.feed(Input::Claimed(Err(CallFailed)));
+    let lost_ms = bench.now_ms;
+    let mut asked = fail_all(&mut bench);
+    assert_eq!(asked.lists, [0], "an empty list says that nothing is held");
+    while bench.now_ms < lost_ms + 3_000 {
+        bench.wake();
+        let more = fail_all(&mut bench);
+        asked.claims.extend(more.claims);
+        asked.lists.extend(more.lists);
+    }
+    assert!(asked.claims.len() > 1);
+    let same = asked.claims.iter().all(|claim| *claim == (2, 1));
+    assert!(same, "also with two free slots: {:?}", asked.claims);
+    assert!((3..=5).contains(&asked.lists.len()), "once a second: {:?}", asked.lists);
+}
+
+#[test]
+fn an_answered_claim_is_over_and_a_number_is_not_asked_for_ever() {
+    let mut bench = Bench::new(1);
+    assert_eq!(fail_all(&mut bench).claims, [(1, 1)]);
+    let mut numbers = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        bench.wake();
+        numbers.extend(fail_all(&mut bench).claims.into_iter().map(|claim| claim.0));
+    }
+    assert!(numbers.len() > 2, "{numbers:?}");
+}

@@ -1,4 +1,8 @@
 //! Asking for tasks: one claim under way, for all free slots.
+//!
+//! A claim whose answer never came may have been granted all the same. It is repeated under its number, which brings the
+//! same tasks, and the worker calls the roll for a while (see `renew.rs`), so that the cluster takes back what did
+//! not arrive. So the tasks claimed for this worker never exceed its slots for long.
 
 use ikada_api::v1::ClaimedTask;
 
@@ -6,10 +10,20 @@ use super::held::{Held, Stage, renew_delay_ms};
 use super::wait::Wait;
 use super::{Agent, CallFailed, Output, Ticket};
 
+/// How often a claim is repeated under one number. The roll call has returned its grants by then, and a number that is
+/// refused for some reason must not be asked for ever.
+const REPEATS_MAX: u32 = 8;
+
 #[derive(Debug)]
 pub(super) struct ClaimState {
     /// When the claim under way began.
     since_ms: Option<u64>,
+    /// Number of the newest claim.
+    number: u64,
+    /// Tasks that the newest claim asked for, if its answer is missing.
+    unanswered: Option<u32>,
+    /// How often the newest claim was repeated.
+    repeats: u32,
     /// Not before this time.
     not_before_ms: u64,
     wait: Wait,
@@ -17,7 +31,14 @@ pub(super) struct ClaimState {
 
 impl ClaimState {
     pub(super) fn new(wait: Wait) -> ClaimState {
-        ClaimState { since_ms: None, not_before_ms: 0, wait }
+        ClaimState {
+            since_ms: None,
+            number: 0,
+            unanswered: None,
+            repeats: 0,
+            not_before_ms: 0,
+            wait,
+        }
     }
 
     pub(super) fn under_way(&self) -> bool {
@@ -35,11 +56,24 @@ impl Agent {
     }
 
     pub(super) fn offer_claim(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
-        if self.wants_tasks() && now_ms >= self.claim.not_before_ms {
-            self.claim.since_ms = Some(now_ms);
-            let count_max = self.free_slots().min(self.config.claim_max);
-            outputs.push(Output::Claim { count_max, wait_ms: self.config.poll_wait_ms });
+        if !self.wants_tasks() || now_ms < self.claim.not_before_ms {
+            return;
         }
+        self.claim.since_ms = Some(now_ms);
+        let count_max = match self.claim.unanswered {
+            Some(count_max) if self.claim.repeats < REPEATS_MAX => {
+                self.claim.repeats += 1;
+                count_max
+            }
+            _ => {
+                self.claim.number += 1;
+                self.claim.repeats = 0;
+                self.free_slots().min(self.config.claim_max)
+            }
+        };
+        self.claim.unanswered = Some(count_max);
+        let (number, wait_ms) = (self.claim.number, self.config.poll_wait_ms);
+        outputs.push(Output::Claim { number, count_max, wait_ms });
     }
 
     pub(super) fn take_claimed(
@@ -54,8 +88,10 @@ impl Agent {
         let Ok(tasks) = answer else {
             let pause_ms = self.claim.wait.after_failure(&mut self.random);
             self.claim.not_before_ms = now_ms.saturating_add(pause_ms);
+            self.renew.call_roll(now_ms);
             return;
         };
+        self.claim.unanswered = None;
         // A server that answers "nothing" without waiting must not be asked in a tight loop.
         let waited = now_ms.saturating_sub(since_ms) >= self.config.poll_wait_ms / 2;
         if tasks.is_empty() && !waited {
@@ -65,7 +101,7 @@ impl Agent {
             self.claim.wait.after_success();
             self.claim.not_before_ms = now_ms;
         }
-        // More than was asked for would break the promise of the slots; the surplus expires by itself.
+        // More than was asked for would break the promise of the slots; the surplus is returned by roll call.
         let room = self.free_slots() as usize;
         for task in tasks.into_iter().take(room) {
             self.hold(task, now_ms, outputs);

@@ -83,6 +83,9 @@ pub enum RenewVerdict {
 pub enum Output {
     /// Ask for tasks; answer with `Claimed`.
     Claim {
+        /// The claim's number: a claim whose answer never came is asked for again under the same one, so that what it
+        /// was granted is found.
+        number: u64,
         /// Most tasks to take.
         count_max: u32,
         /// How long the cluster may hold the request.
@@ -92,7 +95,7 @@ pub enum Output {
     Run(Ticket, Box<ClaimedTask>),
     /// Report these; answer with `Reported`.
     Report(Vec<Report>),
-    /// Renew these; answer with `Renewed`.
+    /// Renew these, which are all that this worker holds (perhaps none); answer with `Renewed`.
     Renew(Vec<Claim>),
     /// The claim is lost: the handler may stop early, its result will not count.
     Lost(Ticket),

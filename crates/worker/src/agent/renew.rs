@@ -1,19 +1,44 @@
 //! Renewing: one call under way, listing every claim held, in time for the most urgent one.
+//!
+//! The list is also a roll call: the cluster takes back what this worker was granted and does not name. After a claim
+//! without an answer the roll is called every second for a while, even when nothing is held.
 
 use super::held::{Stage, renew_delay_ms};
 use super::wait::Wait;
 use super::{Agent, Output, RenewVerdict, Ticket};
 
+/// How long the roll is called after a claim without an answer: lists must lack a claim for 2 s before it is returned,
+/// and a leader may have to be found first.
+const ROLL_CALL_MS: u64 = 6_000;
+/// Pause between two such calls.
+const ROLL_CALL_EVERY_MS: u64 = 1_000;
+
 #[derive(Debug)]
 pub(super) struct RenewState {
     under_way: bool,
+    /// The roll is called until this time.
+    roll_until_ms: u64,
+    /// When it is called next.
+    roll_at_ms: u64,
     not_before_ms: u64,
     wait: Wait,
 }
 
 impl RenewState {
     pub(super) fn new(wait: Wait) -> RenewState {
-        RenewState { under_way: false, not_before_ms: 0, wait }
+        RenewState { under_way: false, roll_until_ms: 0, roll_at_ms: 0, not_before_ms: 0, wait }
+    }
+
+    /// Something may have been granted that did not arrive.
+    pub(super) fn call_roll(&mut self, now_ms: u64) {
+        if self.roll_due_ms().is_none() {
+            self.roll_at_ms = now_ms;
+        }
+        self.roll_until_ms = now_ms.saturating_add(ROLL_CALL_MS);
+    }
+
+    fn roll_due_ms(&self) -> Option<u64> {
+        (self.roll_at_ms < self.roll_until_ms).then_some(self.roll_at_ms)
     }
 }
 
@@ -28,7 +53,8 @@ impl Agent {
         if self.renew.under_way {
             return None;
         }
-        self.renew_due_ms().map(|due_ms| due_ms.max(self.renew.not_before_ms))
+        let renew_ms = self.renew_due_ms().map(|due_ms| due_ms.max(self.renew.not_before_ms));
+        renew_ms.into_iter().chain(self.renew.roll_due_ms()).min()
     }
 
     pub(super) fn offer_renew(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
@@ -37,6 +63,7 @@ impl Agent {
             return;
         }
         self.renew.under_way = true;
+        self.renew.roll_at_ms = now_ms.saturating_add(ROLL_CALL_EVERY_MS);
         let alive = self.held.iter().filter(|(_, held)| held.stage != Stage::RunningLost);
         outputs.push(Output::Renew(alive.map(|(ticket, held)| held.claim(*ticket)).collect()));
     }

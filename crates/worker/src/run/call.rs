@@ -12,6 +12,7 @@ use crate::agent::{CallFailed, Claim, RenewVerdict, Report, ReportVerdict, Ticke
 
 pub(super) async fn claim(
     context: &Context,
+    number: u64,
     count_max: u32,
     wait_ms: u64,
 ) -> Result<Vec<ClaimedTask>, CallFailed> {
@@ -22,7 +23,8 @@ pub(super) async fn claim(
         count_max,
         wait_ms,
     };
-    match context.client.claim(&request).await {
+    let key = format!("{}-{number}", context.claims_key);
+    match context.client.claim_as(&key, &request).await {
         Ok(answer) => Ok(answer.tasks),
         Err(_) => Err(CallFailed),
     }
@@ -99,7 +101,8 @@ pub(super) async fn renew(context: &Context, claims: Vec<Claim>) -> Vec<(Ticket,
         .into_iter()
         .map(|claim| RenewItem { id: claim.id, fence: Number(claim.fence) })
         .collect();
-    let request = RenewRequest { worker: context.config.worker.clone(), tasks: items };
+    let session = Some(Number(context.config.session));
+    let request = RenewRequest { worker: context.config.worker.clone(), session, tasks: items };
     match context.client.renew(&request).await {
         Ok(answer) => tickets.into_iter().zip(answer.tasks.iter().map(renew_verdict)).collect(),
         Err(_) => Vec::new(),

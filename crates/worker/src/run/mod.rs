@@ -99,8 +99,14 @@ pub fn start(client: Client, config: RunConfig, handler: Handler) -> Handle {
     let (drain, drained) = watch::channel(false);
     let counts = Arc::new(Counts::default());
     let (inputs, queue) = mpsc::channel(INPUTS_MAX);
-    let context =
-        Context { client, config: Arc::new(config), handler, counts: counts.clone(), inputs };
+    let context = Context {
+        client,
+        config: Arc::new(config),
+        claims_key: ikada_api::client::unique_key().into(),
+        handler,
+        counts: counts.clone(),
+        inputs,
+    };
     let task = tokio::spawn(drive(context, queue, drained));
     Handle { drain, counts, task }
 }
@@ -110,6 +116,8 @@ pub fn start(client: Client, config: RunConfig, handler: Handler) -> Handle {
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) config: Arc<RunConfig>,
+    /// Request ids of this run's claims begin so.
+    pub(crate) claims_key: Arc<str>,
     handler: Handler,
     pub(crate) counts: Arc<Counts>,
     inputs: mpsc::Sender<Input>,
@@ -152,9 +160,9 @@ async fn drive(
 fn carry_out(context: &Context, output: Output) {
     let context = context.clone();
     match output {
-        Output::Claim { count_max, wait_ms } => {
+        Output::Claim { number, count_max, wait_ms } => {
             tokio::spawn(async move {
-                let answer = call::claim(&context, count_max, wait_ms).await;
+                let answer = call::claim(&context, number, count_max, wait_ms).await;
                 context.give_back(Input::Claimed(answer)).await;
             });
         }

@@ -1,8 +1,8 @@
-//! `POST /v1/tasks/renew`: proof of life for claims.
+//! `POST /v1/tasks/renew`: proof of life for claims, and roll call of a session.
 
 use hyper::StatusCode;
 use ikada_api::convert::parse_name;
-use ikada_api::state::{Fence, TaskId, WorkerId};
+use ikada_api::state::{Fence, SessionId, TaskId, WorkerId};
 use ikada_api::v1::{ItemOutcome, OutcomeKind, OutcomeList, RenewRequest};
 use ikada_replica::call::{Answer, RenewOutcome, Renewal, Request};
 
@@ -20,7 +20,10 @@ pub(in crate::http) async fn renew<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let request: RenewRequest = read_json(body)?;
-    check_count("tasks", request.tasks.len(), app.limits.items_max)?;
+    // A session that holds nothing says so by an empty list.
+    if request.session.is_none() || !request.tasks.is_empty() {
+        check_count("tasks", request.tasks.len(), app.limits.items_max)?;
+    }
     let worker = parse_name("worker", &request.worker, WorkerId::parse)
         .map_err(|error| problems::bad_field(&error))?;
     let mut claims = Vec::with_capacity(request.tasks.len());
@@ -29,7 +32,8 @@ pub(in crate::http) async fn renew<D: Door>(
             .map_err(|error| problems::bad_field(&error.inside(&format!("tasks[{position}]"))))?;
         claims.push((id, Fence(item.fence.0)));
     }
-    let renewal = Renewal { namespace: context.namespace.clone(), worker, claims };
+    let session = request.session.map(|session| SessionId(session.0));
+    let renewal = Renewal { namespace: context.namespace.clone(), worker, session, claims };
     let answer = call(app, context, Request::Renew(renewal), context.routing).await?;
     let Answer::Renewed(outcomes) = answer else {
         return Err(mismatch("renew"));
