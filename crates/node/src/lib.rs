@@ -15,6 +15,7 @@ pub mod http;
 pub mod metrics;
 mod peers;
 mod run;
+mod watch;
 
 pub use handle::Handle;
 pub use run::{RunError, Started, run};

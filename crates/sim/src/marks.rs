@@ -26,6 +26,11 @@ macro_rules! marks {
 }
 
 marks! {
+    TaskRetried => "a task that had ended was given fresh attempts",
+    TaskDropped => "a finished task was dropped",
+    QueuePurged => "a waiting task was purged with its queue",
+    RequestVoided => "a request was voided",
+    VoidedRefused => "a voided request was refused",
     ElectionWon => "an election was won",
     ElectionContested => "two nodes campaigned in one term",
     ElectionDuringInstall => "an election happened while a snapshot was being installed",

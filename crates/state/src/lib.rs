@@ -43,7 +43,8 @@ pub use limits::Limits;
 pub use members::{Member, RaiseEpoch, SetMembers};
 pub use outbox::{Acked, Deliver, Message, OutboxItem};
 pub use queue::{
-    Backoff, QueueChange, QueueCounters, QueueSettings, QueueView, SetQueue, Sweep, SweepAction,
+    AlertThresholds, Backoff, QueueChange, QueueCounters, QueueSettings, QueueView, SetQueue,
+    Sweep, SweepAction,
 };
 pub use refusal::RefusalCode;
 pub use reply::{FailNext, Grant, Reply};
@@ -52,5 +53,6 @@ pub use slots::{SLOTS, SlotMap, slot_of};
 pub use snapshot::{Frozen, RestoreError};
 pub use task::{
     AttemptOutcome, AttemptView, Cancel, Claim, ClaimView, Complete, DeadReason, DropTask, Enqueue,
-    Expire, Fail, Retry, TaskFilter, TaskList, TaskState, TaskView, Unclaim,
+    Expire, Explanation, Fail, Retry, TaskFilter, TaskList, TaskState, TaskView, Unclaim,
+    WaitReason,
 };

@@ -240,3 +240,48 @@ fn tq_22_tombstones_outlive_a_full_window() {
     let late = world.one(requested("late", Command::Enqueue(enqueue("b", "q"))));
     assert_eq!(late, refused(RefusalCode::RequestVoided));
 }
+
+fn reasons(world: &World, id: &str) -> Vec<WaitReason> {
+    world.shard.explain(&Namespace::default(), &task_id(id)).unwrap().reasons
+}
+
+#[test]
+fn the_place_in_line_counts_priority_and_is_bounded() {
+    let mut world = World::new();
+    let many: Vec<Order> = (0..10_050)
+        .map(|number| order(Command::Enqueue(enqueue(&format!("t{number}"), "q"))))
+        .collect();
+    world.give(&many);
+    assert_eq!(reasons(&world, "t0"), [WaitReason::NextInLine]);
+    assert_eq!(reasons(&world, "t7"), [WaitReason::Behind { count: 7, more: false }]);
+    assert_eq!(reasons(&world, "t10049"), [WaitReason::Behind { count: 10_000, more: true }]);
+    let mut urgent = enqueue("urgent", "q");
+    urgent.priority = Some(9);
+    world.run(Command::Enqueue(urgent));
+    assert_eq!(reasons(&world, "urgent"), [WaitReason::NextInLine]);
+    assert_eq!(reasons(&world, "t0"), [WaitReason::Behind { count: 1, more: false }]);
+    assert_eq!(world.shard.explain(&Namespace::default(), &task_id("none")), None);
+}
+
+// TQ-23: ages are those of the oldest, over all priorities and shards.
+#[test]
+fn tq_23_a_queue_knows_its_oldest_ready_task_and_claim() {
+    let mut world = World::new();
+    let view = |world: &World| world.shard.queue(&Namespace::default(), &queue("q")).unwrap();
+    world.add("first");
+    world.now_ms += 500;
+    let mut urgent = enqueue("urgent", "q");
+    (urgent.priority, urgent.ttl_ms) = (Some(9), Some(1_000));
+    world.run(Command::Enqueue(urgent));
+    assert_eq!(view(&world).oldest_ready_ms, Some(1_000));
+    assert_eq!(view(&world).oldest_claim_ms, None);
+    world.take(1);
+    let seen = view(&world);
+    assert_eq!((seen.oldest_ready_ms, seen.oldest_claim_ms), (Some(1_000), Some(1_500)));
+    assert_eq!(seen.claim_alert_ms, Some(1_500 + 2 * 1_000), "twice its lifetime");
+    let mut other = seen.clone();
+    (other.oldest_ready_ms, other.claim_alert_ms) = (Some(900), None);
+    let sum = seen.merge(other);
+    assert_eq!((sum.ready, sum.claimed, sum.oldest_ready_ms), (2, 2, Some(900)));
+    assert_eq!(sum.claim_alert_ms, Some(3_500));
+}

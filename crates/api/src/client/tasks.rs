@@ -9,8 +9,8 @@ use super::send::{Ask, read_json};
 use super::url::{escape, unique_key, with_query};
 use super::{Client, Error};
 use crate::v1::{
-    EnqueueAnswer, EnqueueBatch, ItemOutcome, LSN_HEADER, NewTask, RequestInfo, Task, TaskPage,
-    TaskStateName,
+    EnqueueAnswer, EnqueueBatch, ItemOutcome, LSN_HEADER, NewTask, RequestInfo, Task,
+    TaskExplanation, TaskPage, TaskStateName,
 };
 
 /// Pause before unsettled items are sent again; the request as a whole was answered, so one leader is missing.
@@ -137,6 +137,11 @@ impl Client {
     pub async fn retry(&self, id: &str) -> Result<ItemOutcome, Error> {
         let path = format!("/v1/tasks/{}/retry", escape(id));
         self.ask(&Ask::act(Method::POST, path, Some(unique_key()))).await
+    }
+
+    /// Why a task is not running.
+    pub async fn explain(&self, id: &str) -> Result<TaskExplanation, Error> {
+        self.ask(&Ask::get(format!("/v1/tasks/{}/explain", escape(id)))).await
     }
 
     /// Removes a finished task.

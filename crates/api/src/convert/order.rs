@@ -2,9 +2,9 @@
 
 use ikada_state::limits::PRIORITY_MAX;
 use ikada_state::{
-    Backoff, Cancel, Command, Complete, DropTask, Enqueue, Fail, Fence, Limits, Namespace, Order,
-    QueueChange, QueueName, RequestKey, Retry, SetQueue, SharedBytes, TaskId, WorkerId,
-    derive_task_id,
+    AlertThresholds, Backoff, Cancel, Command, Complete, DropTask, Enqueue, Fail, Fence, Limits,
+    Namespace, Order, QueueChange, QueueName, RequestKey, Retry, SetQueue, SharedBytes, TaskId,
+    WorkerId, derive_task_id,
 };
 use serde_json::value::RawValue;
 
@@ -125,6 +125,9 @@ pub fn set_queue_order(
     let limits = Limits::default();
     check_attempts(body.max_attempts, &limits)?;
     check_ttl(body.ttl_ms, &limits)?;
+    let alerts = body.alerts.unwrap_or_default();
+    check_at_most("alerts.dead_percent", alerts.dead_percent, 100)?;
+    check_at_most("alerts.growing_s", alerts.growing_s, AlertThresholds::GROWING_S_MAX)?;
     let change = QueueChange {
         paused: body.paused,
         max_attempts: body.max_attempts,
@@ -133,6 +136,10 @@ pub fn set_queue_order(
         retention_count: body.retention_count,
         retention_ms: body.retention_ms,
         pending_max: body.pending_max,
+        alert_pending: alerts.pending,
+        alert_claim_age_percent: alerts.claim_age_percent,
+        alert_dead_percent: alerts.dead_percent,
+        alert_growing_s: alerts.growing_s,
     };
     let queue = parse_name("queue", name, QueueName::parse)?;
     let set = SetQueue { queue, change, expected_version: body.expected_version };
@@ -211,6 +218,15 @@ fn check_ttl(ttl_ms: Option<u32>, limits: &Limits) -> Result<(), FieldError> {
         Some(ttl_ms) if !(limits.ttl_ms_min..=limits.ttl_ms_max).contains(&ttl_ms) => {
             let detail = format!("must be {} to {}", limits.ttl_ms_min, limits.ttl_ms_max);
             Err(FieldError::bad_value("ttl_ms", detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_at_most(field: &str, value: Option<u32>, value_max: u32) -> Result<(), FieldError> {
+    match value {
+        Some(value) if value > value_max => {
+            Err(FieldError::bad_value(field, format!("must be at most {value_max}")))
         }
         _ => Ok(()),
     }

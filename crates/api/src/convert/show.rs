@@ -3,8 +3,8 @@
 use ikada_state::{AttemptOutcome, AttemptView, Grant, QueueView, TaskState, TaskView};
 
 use crate::v1::{
-    AttemptInfo, BackoffBody, Body, ClaimedTask, Number, QueueCounts, QueueInfo, QueueSettingsInfo,
-    Task, TaskStateName,
+    AlertsInfo, AttemptInfo, BackoffBody, Body, ClaimedTask, Number, QueueCounts, QueueHealth,
+    QueueInfo, QueueSettingsInfo, Task, TaskStateName,
 };
 
 /// A task.
@@ -53,7 +53,8 @@ fn show_attempt(attempt: &AttemptView) -> AttemptInfo {
     }
 }
 
-fn show_state(state: TaskState) -> TaskStateName {
+/// The public word for a state.
+pub(super) fn show_state(state: TaskState) -> TaskStateName {
     match state {
         TaskState::Scheduled => TaskStateName::Scheduled,
         TaskState::Ready => TaskStateName::Ready,
@@ -91,7 +92,7 @@ pub fn show_grant(grant: &Grant) -> ClaimedTask {
     }
 }
 
-/// A queue.
+/// A queue; how it does is for the caller to say.
 pub fn show_queue(view: &QueueView) -> QueueInfo {
     let settings = &view.settings;
     let backoff = settings.backoff;
@@ -106,6 +107,12 @@ pub fn show_queue(view: &QueueView) -> QueueInfo {
             retention_count: settings.retention_count,
             retention_ms: settings.retention_ms,
             pending_max: settings.pending_max,
+            alerts: AlertsInfo {
+                pending: settings.alerts.pending,
+                claim_age_percent: settings.alerts.claim_age_percent,
+                dead_percent: settings.alerts.dead_percent,
+                growing_s: settings.alerts.growing_s,
+            },
         },
         counts: QueueCounts {
             scheduled: view.scheduled,
@@ -120,6 +127,7 @@ pub fn show_queue(view: &QueueView) -> QueueInfo {
             retried_total: view.counters.retried,
             failed_attempts_total: view.counters.failed,
         },
+        health: QueueHealth::default(),
     }
 }
 

@@ -46,6 +46,7 @@ pub enum Operation {
     CancelTask,
     RetryTask,
     DropTask,
+    ExplainTask,
     Claim,
     Complete,
     Fail,

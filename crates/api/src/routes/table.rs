@@ -127,6 +127,15 @@ pub const ROUTES: &[Route] = &[
         )
     },
     Route {
+        query: WRITE,
+        answer: Some(of::<v1::TaskExplanation>),
+        ..look(
+            "/v1/tasks/{id}/explain",
+            Operation::ExplainTask,
+            "Tell why a task is not running, as its shard's leader sees it.",
+        )
+    },
+    Route {
         verb: Verb::Delete,
         answer: Some(of::<v1::ItemOutcome>),
         ..act("/v1/tasks/{id}", Operation::DropTask, "Remove a finished task.")

@@ -1,6 +1,7 @@
 //! Version 1 of the public types. Numbers that may exceed 2^53 travel as decimal text.
 
 mod cluster;
+mod explain;
 mod number;
 mod payload;
 mod position;
@@ -13,11 +14,13 @@ pub use cluster::{
     ClusterView, EventPage, EventView, MemberView, NodeSelf, PeerView, ShardSelf, ShardView,
     TransferOutcome, TransferRequest, TransferResult,
 };
+pub use explain::{ReasonInfo, TaskExplanation};
 pub use number::Number;
 pub use payload::{Body, BodyError, JSON_DEPTH_MAX, json_depth};
 pub use position::{Position, PositionError, parse_positions, print_positions};
 pub use queue::{
-    QueueCounts, QueueInfo, QueuePage, QueueSettingsBody, QueueSettingsInfo, SweepAnswer,
+    AlertsBody, AlertsInfo, QueueCounts, QueueHealth, QueueInfo, QueuePage, QueueSettingsBody,
+    QueueSettingsInfo, SweepAnswer,
 };
 pub use request::{RequestInfo, RequestStatus};
 pub use task::{

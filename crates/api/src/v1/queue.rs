@@ -30,9 +30,64 @@ pub struct QueueSettingsBody {
     /// Most unfinished tasks per shard; 0 lifts the bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_max: Option<u64>,
+    /// When the queue needs attention.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alerts: Option<AlertsBody>,
     /// Refuse unless the settings still have this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<u64>,
+}
+
+/// New thresholds of a queue's alerts; an absent one stays as it is, 0 turns the alert off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AlertsBody {
+    /// More waiting tasks (scheduled and ready) than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<u64>,
+    /// A claim older than this share of its lifetime, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_age_percent: Option<u32>,
+    /// A larger share of dead among the finished tasks of the last five minutes than this, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_percent: Option<u32>,
+    /// Unfinished tasks have only become more for this many seconds, at most 300.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub growing_s: Option<u32>,
+}
+
+/// Thresholds in force; 0 means that the alert is off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AlertsInfo {
+    /// More waiting tasks (scheduled and ready) than this.
+    pub pending: u64,
+    /// A claim older than this share of its lifetime, in percent.
+    pub claim_age_percent: u32,
+    /// A larger share of dead among the finished tasks of the last five minutes than this, in percent.
+    pub dead_percent: u32,
+    /// Unfinished tasks have only become more for this many seconds.
+    pub growing_s: u32,
+}
+
+/// How a queue does, as the asked node has seen it lately (TQ-23, TQ-24).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueHealth {
+    /// For how long the longest waiting ready task is ready; absent if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_ready_age_ms: Option<u64>,
+    /// Age of the oldest live claim; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_claim_age_ms: Option<u64>,
+    /// Over how long the rates below were measured, at most about a minute; 0 shortly after a start.
+    pub rates_over_ms: u64,
+    /// Tasks submitted per 1,000 s.
+    pub submitted_per_1000_s: u64,
+    /// Tasks completed per 1,000 s.
+    pub done_per_1000_s: u64,
+    /// Attempts failed or expired per 1,000 s.
+    pub failed_per_1000_s: u64,
+    /// The alerts that hold: `pending`, `claim_age`, `dead_rate`, `growing`.
+    pub alerts: Vec<String>,
 }
 
 /// Settings in force.
@@ -54,6 +109,9 @@ pub struct QueueSettingsInfo {
     pub retention_ms: u64,
     /// Most unfinished tasks per shard; 0 means no bound of its own.
     pub pending_max: u64,
+    /// When the queue needs attention.
+    #[serde(default)]
+    pub alerts: AlertsInfo,
 }
 
 /// What stands in line, and totals that only rise (TQ-23).
@@ -94,6 +152,9 @@ pub struct QueueInfo {
     pub settings: QueueSettingsInfo,
     /// Its tasks.
     pub counts: QueueCounts,
+    /// How it does.
+    #[serde(default)]
+    pub health: QueueHealth,
 }
 
 /// What became of a job on many tasks of a queue.

@@ -1,7 +1,7 @@
 //! `ikada queue`.
 
 use clap::{Args, Subcommand};
-use ikada_api::v1::{BackoffBody, QueueSettingsBody};
+use ikada_api::v1::{AlertsBody, BackoffBody, QueueSettingsBody};
 
 /// Commands about queues.
 #[derive(Debug, Subcommand)]
@@ -78,6 +78,18 @@ pub(crate) struct QueueSetArgs {
     /// Most unfinished tasks per shard; 0 lifts the bound.
     #[arg(long)]
     pending_max: Option<u64>,
+    /// Alert: more waiting tasks than this; 0 turns it off.
+    #[arg(long)]
+    alert_pending: Option<u64>,
+    /// Alert: a claim older than this share of its lifetime, in percent; 0 turns it off.
+    #[arg(long)]
+    alert_claim_age_percent: Option<u32>,
+    /// Alert: a larger share of dead among finished tasks, in percent; 0 turns it off.
+    #[arg(long)]
+    alert_dead_percent: Option<u32>,
+    /// Alert: unfinished tasks have only become more for this many seconds; 0 turns it off.
+    #[arg(long)]
+    alert_growing_s: Option<u32>,
     /// Refuse unless the settings still have this version.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u64>,
@@ -87,6 +99,12 @@ impl QueueSetArgs {
     /// The settings to send; none if nothing would change.
     pub(crate) fn settings(&self) -> Option<QueueSettingsBody> {
         let backoff = self.backoff_base_ms.zip(self.backoff_cap_ms);
+        let alerts = AlertsBody {
+            pending: self.alert_pending,
+            claim_age_percent: self.alert_claim_age_percent,
+            dead_percent: self.alert_dead_percent,
+            growing_s: self.alert_growing_s,
+        };
         let settings = QueueSettingsBody {
             paused: None,
             max_attempts: self.max_attempts,
@@ -95,6 +113,7 @@ impl QueueSetArgs {
             retention_count: self.retention_count,
             retention_ms: self.retention_ms,
             pending_max: self.pending_max,
+            alerts: (alerts != AlertsBody::default()).then_some(alerts),
             expected_version: self.expected_version,
         };
         let blank = QueueSettingsBody {

@@ -18,6 +18,12 @@ pub(crate) enum TaskCommand {
         /// The task.
         id: String,
     },
+    /// Tell why a task is not running.
+    #[command(after_help = "Examples:\n  ikada task explain report-7")]
+    Explain {
+        /// The task.
+        id: String,
+    },
     /// Give dead or cancelled tasks fresh attempts; they keep their history.
     #[command(
         after_help = "Examples:\n  ikada task retry report-7 report-8\n  ikada task retry --queue mail --all        every dead task of the queue"

@@ -1,4 +1,4 @@
-//! `ikada task enqueue|show|list|cancel|retry|drop`.
+//! `ikada task enqueue|show|list|cancel|explain|retry|drop`.
 
 use std::io::Read;
 
@@ -31,6 +31,7 @@ pub(crate) async fn task(
             let outcome = client.cancel(&id).await?;
             screen.show(&outcome)
         }
+        TaskCommand::Explain { id } => screen.show(&client.explain(&id).await?),
         TaskCommand::Retry(args) => retry(&client, args, screen).await,
         TaskCommand::Drop(args) => drop_tasks(&client, args, screen).await,
     }

@@ -26,13 +26,19 @@ pub struct Node {
 /// All nodes; ended and removed when dropped.
 pub struct Cluster {
     pub nodes: Vec<Node>,
+    pub shards: u16,
     folder: TempDir,
 }
 
 impl Cluster {
     /// Starts three nodes and waits until they agree on leaders.
     pub async fn start() -> Cluster {
-        let mut cluster = Cluster::prepare(3);
+        Cluster::start_with(2).await
+    }
+
+    /// Starts three nodes with so many shards.
+    pub async fn start_with(shards: u16) -> Cluster {
+        let mut cluster = Cluster { shards, ..Cluster::prepare(3) };
         for id in 1..=3 {
             cluster.launch(id);
         }
@@ -53,7 +59,7 @@ impl Cluster {
             peer: pair[1].clone(),
             child: None,
         });
-        Cluster { nodes: nodes.collect(), folder }
+        Cluster { nodes: nodes.collect(), shards: 2, folder }
     }
 
     pub fn node(&self, id: u64) -> &Node {
@@ -70,7 +76,7 @@ impl Cluster {
         let node = self.node(id);
         let mut command = program;
         command
-            .args(["server", "--shards", "2", "--node-id", &id.to_string()])
+            .args(["server", "--shards", &self.shards.to_string(), "--node-id", &id.to_string()])
             .args(["--expect", &self.nodes.len().to_string()])
             .args(["--listen", &node.client, "--peer-listen", &node.peer])
             .arg("--data")

@@ -8,6 +8,7 @@ mod cluster;
 mod damage;
 mod fresh;
 mod kill;
+mod operations;
 mod pause;
 mod sync_error;
 mod wait;

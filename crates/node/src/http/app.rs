@@ -1,17 +1,25 @@
 //! What all requests share.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use ikada_api::v1::QueueHealth;
+use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
+use ikada_replica::state::QueueView;
 use tokio::sync::Semaphore;
 
 use super::door::Door;
 use super::limits::HttpLimits;
 use crate::metrics::HttpCounters;
+use crate::watch::{SAMPLE_EVERY, Samples, judge, wall_ms};
 
 /// Bodies are accounted in steps of this size.
 pub(super) const BODY_UNIT_BYTES: usize = 1 << 10;
+
+/// How long a look at all queues may take.
+const QUEUES_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The shared part of the client door.
 pub(super) struct App<D> {
@@ -26,6 +34,8 @@ pub(super) struct App<D> {
     pub(super) streams: Arc<Semaphore>,
     /// Turns true when the door closes.
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
+    /// How queues did lately.
+    samples: Mutex<Samples>,
     draws: AtomicU64,
     seed: u64,
 }
@@ -41,11 +51,40 @@ impl<D: Door> App<D> {
             bodies: Semaphore::new(limits.bodies_bytes_max / BODY_UNIT_BYTES),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             counters: HttpCounters::default(),
+            samples: Mutex::default(),
             draws: AtomicU64::new(0),
             seed: RandomState::new().hash_one(std::process::id()),
             door,
             limits,
             stopping,
+        }
+    }
+
+    /// All queues as this node has them; empty while it cannot tell.
+    pub(super) async fn every_queue(&self) -> Vec<QueueView> {
+        let read = Request::Read(Query::EveryQueue, Consistency::Stale);
+        match self.door.call(read, QUEUES_PATIENCE, Routing::Forward).await {
+            Answer::View { view: View::Queues(queues), .. } => queues,
+            _ => Vec::new(),
+        }
+    }
+
+    /// How a queue does.
+    pub(super) fn health(&self, view: &QueueView) -> QueueHealth {
+        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner).of(view);
+        judge(view, &samples, wall_ms())
+    }
+
+    /// Takes samples of all queues until the door closes.
+    pub(super) async fn watch_queues(self: Arc<Self>) {
+        let mut stopping = self.stopping.clone();
+        loop {
+            let views = self.every_queue().await;
+            self.samples.lock().unwrap_or_else(PoisonError::into_inner).take(&views, wall_ms());
+            tokio::select! {
+                () = super::connection::told_to_stop(&mut stopping) => return,
+                () = tokio::time::sleep(SAMPLE_EVERY) => {}
+            }
         }
     }
 

@@ -40,6 +40,7 @@ pub async fn serve<D: Door>(
     let grace = limits.stop_grace;
     let app = Arc::new(App::new(door, limits, stopping));
     let mut connections = JoinSet::new();
+    connections.spawn(app.clone().watch_queues());
     tokio::pin!(shutdown);
     loop {
         tokio::select! {

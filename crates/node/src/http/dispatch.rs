@@ -103,6 +103,7 @@ async fn run<D: Door>(
         Operation::ShowTask => tasks::show(app, context).await,
         Operation::CancelTask => tasks::cancel(app, context).await,
         Operation::RetryTask => tasks::retry(app, context).await,
+        Operation::ExplainTask => tasks::explain(app, context).await,
         Operation::DropTask => tasks::drop_task(app, context).await,
         Operation::Claim => tasks::claim(app, context, body).await,
         Operation::Complete => tasks::complete(app, context, body).await,

@@ -1,6 +1,7 @@
 //! Numbers for operators: what is counted, and how it is written down.
 
 mod counters;
+mod queues;
 mod render;
 
 pub use counters::{Counters, HttpCounters};

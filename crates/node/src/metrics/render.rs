@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
+use ikada_api::v1::QueueHealth;
 use ikada_replica::consensus::Role;
+use ikada_replica::state::QueueView;
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use super::{Counters, HttpCounters};
@@ -15,6 +17,7 @@ pub fn render(
     status: &NodeStatus,
     counters: &Counters,
     http: &HttpCounters,
+    queues: Vec<(QueueView, QueueHealth)>,
 ) -> String {
     let mut page = Page::default();
     let labels = format!("version=\"{}\",node=\"{}\"", escape(&info.version), info.node);
@@ -48,6 +51,7 @@ pub fn render(
     page.signed("ikada_clock_offset_ms", status.clock_offset_ms);
     node(&mut page, counters);
     doors(&mut page, http);
+    super::queues::queues(&mut page, queues);
     page.text
 }
 
@@ -133,22 +137,23 @@ fn doors(page: &mut Page, http: &HttpCounters) {
 }
 
 /// Label values may hold anything but bare quotes, backslashes and line ends.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
+/// The page being written.
 #[derive(Default)]
-struct Page {
+pub(super) struct Page {
     text: String,
 }
 
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, about: &str) {
+    pub(super) fn family(&mut self, name: &str, kind: &str, about: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "# HELP {name} {about}\n# TYPE {name} {kind}");
     }
 
-    fn sample(&mut self, name: &str, labels: &str, value: u64) {
+    pub(super) fn sample(&mut self, name: &str, labels: &str, value: u64) {
         let _ = writeln!(self.text, "{name}{{{labels}}} {value}");
     }
 
@@ -156,7 +161,7 @@ impl Page {
         let _ = writeln!(self.text, "{name} {value}");
     }
 
-    fn one(&mut self, name: &str, kind: &str, about: &str, value: u64) {
+    pub(super) fn one(&mut self, name: &str, kind: &str, about: &str, value: u64) {
         self.family(name, kind, about);
         let _ = writeln!(self.text, "{name} {value}");
     }

@@ -2,7 +2,8 @@
 
 use ikada_consensus::NodeId;
 use ikada_state::{
-    Grant, Lsn, Member, QueueView, RecordedRequest, RefusalCode, Reply, ShardId, TaskView,
+    Explanation, Grant, Lsn, Member, QueueView, RecordedRequest, RefusalCode, Reply, ShardId,
+    TaskView,
 };
 
 /// What a call came to.
@@ -23,6 +24,8 @@ pub enum Answer {
         /// For stale reads: time since this node last heard that it is up to date; 0 otherwise.
         age_ms: u64,
     },
+    /// Why a task is not running; none if there is no such task.
+    Explained(Option<Explanation>),
     /// An administrative order was accepted.
     Accepted,
     /// An administrative order was refused; in words, naming the thing and what to do.

@@ -42,6 +42,8 @@ pub enum Request {
     Renew(Renewal),
     /// A look at the state.
     Read(Query, Consistency),
+    /// Why is a task not running? Told by its shard's leader, from memory.
+    Explain(Namespace, TaskId),
     /// Move leadership of one shard (or of all that this names) to a node, or away from its leader.
     Transfer {
         /// Which shard.
@@ -120,6 +122,8 @@ pub enum Query {
     Queue(Namespace, QueueName),
     /// All queues of a namespace.
     Queues(Namespace),
+    /// All queues of all namespaces, for those who watch over them.
+    EveryQueue,
     /// What became of a request id.
     Request(Namespace, RequestId, u32),
     /// The cluster's members and the slot map's shard count.

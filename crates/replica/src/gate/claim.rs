@@ -3,6 +3,7 @@
 use ikada_state::{Command, Order, Reply, ShardId};
 
 use crate::gate::Decision;
+use crate::output::Now;
 use crate::peer::Told;
 use crate::replica::Replica;
 use crate::seat::Asker;
@@ -13,14 +14,20 @@ impl Replica {
         shard: ShardId,
         asker: Asker,
         order: &'a Order,
+        now: Now,
     ) -> Decision<'a> {
         let node = self.config.node;
         let seat = &mut self.seats[usize::from(shard)];
         let Command::Claim(claim) = &order.command else {
             return Decision::Reply(Told::Unknown);
         };
-        let ready =
-            claim.queues.iter().any(|queue| seat.state.is_claimable(&order.namespace, queue));
+        let mut ready = false;
+        for queue in &claim.queues {
+            if let Some(handle) = seat.state.queue_handle(&order.namespace, queue) {
+                seat.asked.note(handle, now.mono_ms);
+                ready |= seat.state.is_claimable_at(handle);
+            }
+        }
         // A resend of a granted claim must reach its recorded grant even when nothing else is ready.
         let granted = order
             .request

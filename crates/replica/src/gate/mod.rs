@@ -6,6 +6,7 @@
 
 mod change;
 mod claim;
+mod explain;
 mod renew;
 mod roll_call;
 mod transfer;
@@ -46,7 +47,7 @@ impl Replica {
         }
         let decision = match ask {
             Ask::Write(orders) => self.decide_write(shard, orders),
-            Ask::Claim(order) => self.decide_claim(shard, asker, order),
+            Ask::Claim(order) => self.decide_claim(shard, asker, order, now),
             Ask::Renew { namespace, worker, claims, session } => {
                 if let Some(session) = session {
                     self.call_roll(shard, namespace, worker, *session, claims, now);
@@ -54,6 +55,7 @@ impl Replica {
                 self.decide_renew(shard, namespace, worker, claims, now)
             }
             Ask::ReadIndex => Decision::Confirm,
+            Ask::Explain { namespace, id } => self.decide_explain(shard, namespace, id, now),
             Ask::Transfer { to } => self.decide_transfer(shard, *to),
             Ask::Change { add_voters, add_learners, remove } => {
                 self.decide_change(shard, add_voters, add_learners, remove)

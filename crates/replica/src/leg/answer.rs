@@ -65,6 +65,13 @@ impl Replica {
                 };
                 self.answer(call, answer);
             }
+            Ask::Explain { .. } => {
+                let answer = match told {
+                    Told::Explained(explanation) => Answer::Explained(explanation),
+                    _ => Answer::Unavailable(Unavailable::NoLeader { shard: leg.shard }),
+                };
+                self.answer(call, answer);
+            }
             Ask::ReadIndex => {}
         }
     }

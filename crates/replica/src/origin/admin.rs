@@ -1,7 +1,7 @@
-//! Administrative calls: one shard, one leg, one answer.
+//! Administrative calls and explanations: one shard, one leg, one answer.
 
 use ikada_consensus::{Change, NodeId};
-use ikada_state::ShardId;
+use ikada_state::{Namespace, ShardId, TaskId};
 
 use crate::call::{Answer, CallId};
 use crate::leg::{Leg, Owner};
@@ -36,6 +36,18 @@ impl Replica {
             remove: change.remove.clone(),
         };
         self.open_admin(call, deadline_ms, shard, ask, now);
+    }
+
+    pub(crate) fn open_explain(
+        &mut self,
+        call: CallId,
+        deadline_ms: u64,
+        namespace: Namespace,
+        id: TaskId,
+        now: Now,
+    ) {
+        let shard = self.shard_of_task(&namespace, &id);
+        self.open_admin(call, deadline_ms, shard, Ask::Explain { namespace, id }, now);
     }
 
     fn open_admin(&mut self, call: CallId, deadline_ms: u64, shard: ShardId, ask: Ask, now: Now) {

@@ -31,6 +31,9 @@ impl Replica {
             Request::Read(query, consistency) => {
                 self.open_read(id, deadline_ms, query, consistency, now);
             }
+            Request::Explain(namespace, task) => {
+                self.open_explain(id, deadline_ms, namespace, task, now);
+            }
             Request::Transfer { shard, to } => self.open_transfer(id, deadline_ms, shard, to, now),
             Request::Change { shard, change } => {
                 self.open_change(id, deadline_ms, shard, &change, now);
@@ -46,6 +49,7 @@ impl Replica {
                 self.shards_of_query(query)
             }
             Request::Transfer { shard, .. } | Request::Change { shard, .. } => vec![*shard],
+            Request::Explain(namespace, task) => vec![self.shard_of_task(namespace, task)],
             Request::Claim(_) | Request::Renew(_) | Request::Read(..) => return None,
         };
         let first = self.consensus.leader(*shards.first()?)?;

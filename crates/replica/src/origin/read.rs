@@ -3,7 +3,9 @@
 //! Linearizable reads of one turn share one read-index round per shard; the leader is asked, this node waits until it
 //! has applied that far, and answers itself. So reads spread over all nodes and write nothing.
 
-use ikada_state::{Lsn, Namespace, RequestId, RequestKey, ShardId, TaskFilter};
+use std::collections::BTreeMap;
+
+use ikada_state::{Lsn, Namespace, QueueView, RequestId, RequestKey, ShardId, TaskFilter};
 
 use crate::call::{Answer, CallId, Consistency, Query, RequestFate, View};
 use crate::leg::{Leg, Owner};
@@ -133,9 +135,11 @@ impl Replica {
         match query {
             Query::Task(namespace, id) => vec![self.shard_of_task(namespace, id)],
             Query::Members => vec![0],
-            Query::Tasks { .. } | Query::Queue(..) | Query::Queues(_) | Query::Request(..) => {
-                self.seats.iter().map(|seat| seat.shard).collect()
-            }
+            Query::Tasks { .. }
+            | Query::Queue(..)
+            | Query::Queues(_)
+            | Query::EveryQueue
+            | Query::Request(..) => self.seats.iter().map(|seat| seat.shard).collect(),
         }
     }
 
@@ -152,19 +156,25 @@ impl Replica {
                     .filter_map(|seat| seat.state.queue(namespace, queue))
                     .reduce(|sum, view| sum.merge(view)),
             ),
-            Query::Queues(namespace) => {
-                let mut queues = std::collections::BTreeMap::new();
-                for view in self.seats.iter().flat_map(|seat| seat.state.queues(Some(namespace))) {
-                    match queues.remove(&view.name) {
-                        None => queues.insert(view.name.clone(), view),
-                        Some(sum) => queues.insert(view.name.clone(), sum.merge(view)),
-                    };
-                }
-                View::Queues(queues.into_values().collect())
-            }
+            Query::Queues(namespace) => View::Queues(self.sum_queues(Some(namespace))),
+            Query::EveryQueue => View::Queues(self.sum_queues(None)),
             Query::Request(namespace, id, item) => View::Request(self.fate(namespace, id, *item)),
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
+    }
+
+    /// Queues summed over all shards, in order of namespace and name.
+    fn sum_queues(&self, namespace: Option<&Namespace>) -> Vec<QueueView> {
+        let mut queues = BTreeMap::new();
+        for view in self.seats.iter().flat_map(|seat| seat.state.queues(namespace)) {
+            let name = (view.namespace.clone(), view.name.clone());
+            let sum = match queues.remove(&name) {
+                None => view,
+                Some(sum) => QueueView::merge(sum, view),
+            };
+            queues.insert(name, sum);
+        }
+        queues.into_values().collect()
     }
 
     /// What became of a request: committed anywhere counts; ruled out only if every shard refuses it.

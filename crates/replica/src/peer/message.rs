@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use ikada_consensus::{Message, NodeId, Start};
 use ikada_state::{
-    Fence, Namespace, Order, QueueName, RefusalCode, Reply, SessionId, ShardId, TaskId, WorkerId,
+    Explanation, Fence, Namespace, Order, QueueName, RefusalCode, Reply, SessionId, ShardId,
+    TaskId, WorkerId,
 };
 use minicbor::{Decode, Encode};
 
@@ -84,6 +85,16 @@ pub enum Ask {
         #[n(2)]
         remove: Vec<NodeId>,
     },
+    /// Why is this task not running?
+    #[n(20)]
+    Explain {
+        /// Its owner.
+        #[n(0)]
+        namespace: Namespace,
+        /// The task.
+        #[n(1)]
+        id: TaskId,
+    },
 }
 
 /// What the leader answers.
@@ -134,6 +145,9 @@ pub enum Told {
     /// Too much waits at the leader; nothing was proposed.
     #[n(7)]
     Busy,
+    /// Why the task is not running; none if there is no such task.
+    #[n(20)]
+    Explained(#[n(0)] Option<Explanation>),
 }
 
 /// What became of one renewal.

@@ -3,9 +3,11 @@
 //!
 //! Invariants: tickets are in index order, one per proposed entry; leader-only parts are empty unless this node leads.
 
+mod asked;
 mod interest;
 mod pending;
 
+pub(crate) use asked::Asked;
 pub(crate) use interest::Interest;
 pub(crate) use pending::{Asker, Pending, Ticket};
 
@@ -38,6 +40,10 @@ pub(crate) struct Seat {
     pub clock: LogClock,
     pub liveness: Liveness,
     pub interest: Interest,
+    /// When workers last asked for each queue.
+    pub asked: Asked,
+    /// When this node last became leader, monotonic.
+    pub led_since_ms: u64,
     /// Targets to which an outbox message is on its way.
     pub delivering: BTreeSet<ShardId>,
     /// Set while a received snapshot is being loaded; entries wait meanwhile.
@@ -79,6 +85,8 @@ impl Seat {
             clock: LogClock::default(),
             liveness: Liveness::default(),
             interest: Interest::default(),
+            asked: Asked::default(),
+            led_since_ms: 0,
             delivering: BTreeSet::new(),
             loading: None,
             snapshot: SnapshotProgress::default(),
@@ -93,6 +101,7 @@ impl Seat {
     /// Becoming leader: what followers do not keep is derived from the state. Every live claim gets a fresh ttl.
     pub fn take_lead(&mut self, now_ms: u64) {
         self.clear_lead();
+        self.led_since_ms = now_ms;
         for claim in self.state.claims() {
             let stale = planted::active(Bug::TtlNotRestarted);
             let ttl_ms = if stale { 0 } else { u64::from(claim.ttl_ms) };
@@ -105,6 +114,7 @@ impl Seat {
         self.clock.reset();
         self.liveness.clear();
         self.interest.clear();
+        self.asked.clear();
         self.delivering.clear();
     }
 }

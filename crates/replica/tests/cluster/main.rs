@@ -5,4 +5,5 @@ mod claims;
 mod harness;
 mod leadership;
 mod lost_claims;
+mod operations;
 mod reads;

@@ -1,6 +1,6 @@
 //! Q10 Cancel: after an acknowledged cancel no completion is accepted; of both, exactly one wins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ikada_state::TaskId;
 
@@ -10,6 +10,8 @@ use super::{Verdict, violation};
 #[derive(Debug, Default)]
 pub struct Cancels {
     told: BTreeMap<TaskId, Told>,
+    /// Tasks that were retried: their first end was not their last.
+    revived: BTreeSet<TaskId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,11 @@ enum Told {
 }
 
 impl Cancels {
+    /// A retry of the task was committed.
+    pub fn revived(&mut self, id: &TaskId) {
+        self.revived.insert(id.clone());
+    }
+
     /// A client was told that the task is cancelled.
     pub fn cancelled(&mut self, id: &TaskId) -> Verdict {
         self.note(id, Told::Cancelled)
@@ -31,7 +38,7 @@ impl Cancels {
 
     fn note(&mut self, id: &TaskId, told: Told) -> Verdict {
         let first = *self.told.entry(id.clone()).or_insert(told);
-        if first == told {
+        if first == told || self.revived.contains(id) {
             return Ok(());
         }
         violation("Q10 cancel", format!("task {id} was reported as {first:?} and as {told:?}"))
@@ -49,5 +56,7 @@ mod tests {
         assert!(check.cancelled(&id).is_ok());
         assert!(check.cancelled(&id).is_ok());
         assert!(check.completed(&id).is_err());
+        check.revived(&id);
+        assert!(check.completed(&id).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! The checks: one file per property, named after it. Each has a test that feeds it a violation.
 //!
-//! R1 to R11 look at nodes and disks, Q1 to Q14 at committed commands and what clients were told, V1 to V6 at the
+//! R1 to R11 look at nodes and disks, Q1 to Q15 at committed commands and what clients were told, V1 to V6 at the
 //! cluster after all faults have gone. Predicates over the state itself are shared with `ikada_state::invariants`.
 //!
 //! Leaves out: when each check is asked (`world::watch`), and where its facts come from (`oracle`).
@@ -29,6 +29,7 @@ pub mod no_silent_loss;
 pub mod nobody_stuck;
 pub mod one_holder;
 pub mod one_leader;
+pub mod operations;
 pub mod persist_before_speak;
 pub mod quorum_evidence;
 pub mod same_result;

@@ -1,4 +1,5 @@
-//! Q2 Terminal once: a task enters at most one terminal state, once; only retention removes it, and only then.
+//! Q2 Terminal once: a task enters at most one terminal state, once; only retention and drops remove it, and only then.
+//! A retry alone leads back, and never from success.
 //!
 //! Every change of state that apply reports must begin where the last one ended.
 
@@ -47,6 +48,8 @@ fn legal(from: Option<TaskState>, to: Option<TaskState>) -> bool {
         (Some(Scheduled), Some(to)) => matches!(to, Ready | Cancelled),
         (Some(Ready), Some(to)) => matches!(to, Claimed | Cancelled),
         (Some(Claimed), Some(to)) => matches!(to, Ready | Scheduled | Done | Dead | Cancelled),
+        // Only by a retry, which Q15 asks for.
+        (Some(Dead | Cancelled), Some(to)) => to == Ready,
         _ => false,
     }
 }
@@ -66,6 +69,10 @@ mod tests {
         assert!(check.moved(&id, Some(Claimed), Some(Cancelled)).is_ok());
         assert!(check.moved(&id, Some(Cancelled), Some(Done)).is_err());
         assert!(check.moved(&id, Some(Claimed), Some(Done)).is_err());
-        assert!(check.moved(&id, Some(Cancelled), None).is_ok());
+        assert!(check.moved(&id, Some(Cancelled), Some(Ready)).is_ok(), "a retry");
+        assert!(check.moved(&id, Some(Ready), Some(Claimed)).is_ok());
+        assert!(check.moved(&id, Some(Claimed), Some(Done)).is_ok());
+        assert!(check.moved(&id, Some(Done), Some(Ready)).is_err());
+        assert!(check.moved(&id, Some(Done), None).is_ok());
     }
 }

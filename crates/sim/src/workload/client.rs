@@ -1,4 +1,4 @@
-//! A client: submits tasks in small batches, cancels some, changes queues, resends what it is unsure about, and now
+//! A client: submits tasks in small batches, cancels, retries, drops and purges some, changes queues, voids requests, resends what it is unsure about, and now
 //! and then misuses a request id.
 
 use std::collections::VecDeque;
@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use fastrand::Rng;
 use ikada_replica::call::{Answer, Outcome, Request};
 use ikada_state::{
-    Backoff, Cancel, Command, Enqueue, Order, QueueChange, Reply, RequestId, RequestKey, SetQueue,
-    TaskId,
+    Backoff, Cancel, Command, DropTask, Enqueue, Order, QueueChange, RefusalCode, Reply, RequestId,
+    RequestKey, Retry, SetQueue, Sweep, SweepAction, TaskId, Void,
 };
 
 use super::{Step, namespace, some_door, some_queue};
 use crate::check::{Verdict, honest_outcome};
-use crate::draw::{chance, log_uniform};
+use crate::draw::{chance, log_uniform, pick};
 use crate::marks::Mark;
 use crate::world::calls::{CallEnd, OpenCall};
 use crate::world::{Event, Phase, World};
@@ -74,6 +74,9 @@ impl Client {
                 return self.old[old].clone();
             }
             92..95 if !self.old.is_empty() => return self.misuse(),
+            95..97 => vec![self.revision(world)],
+            97 => self.sweeps(world),
+            98 if !self.old.is_empty() => return self.voids(world),
             _ => self.submissions(world),
         };
         self.old.push_back(orders.clone());
@@ -141,6 +144,46 @@ impl Client {
         };
         let queue = some_queue(&mut self.rng);
         self.order(0, Command::SetQueue(SetQueue { queue, change, expected_version: None }))
+    }
+
+    /// A retry or drop of a task, old or new.
+    fn revision(&mut self, world: &World) -> Order {
+        self.count += 1;
+        let known = &world.clients.submitted;
+        let id = match known.len() {
+            0 => TaskId::parse("none").unwrap_or_else(|error| panic!("task id: {error}")),
+            count => known[self.rng.usize(count.saturating_sub(60)..count)].clone(),
+        };
+        let command = match chance(&mut self.rng, 750) {
+            true => Command::Retry(Retry { id }),
+            false => Command::Drop(DropTask { id }),
+        };
+        self.order(0, command)
+    }
+
+    /// One step of a sweep in every shard, as a node does it for a client.
+    fn sweeps(&mut self, world: &World) -> Vec<Order> {
+        self.count += 1;
+        let queue = some_queue(&mut self.rng);
+        let action = *pick(&mut self.rng, &SweepAction::ALL);
+        let step = |shard: u16| {
+            let sweep = Sweep { shard, queue: queue.clone(), action, from: 0 };
+            self.order(u32::from(shard), Command::Sweep(sweep))
+        };
+        (0..world.plan.shards).map(step).collect()
+    }
+
+    /// Rules out a request of this client, whatever became of it.
+    fn voids(&mut self, world: &World) -> Vec<Order> {
+        let old = self.rng.usize(0..self.old.len());
+        let Some(key) = self.old[old].first().and_then(|order| order.request.clone()) else {
+            return self.submissions(world);
+        };
+        let void = |shard: u16| {
+            let command = Command::Void(Void { shard, request: key.id.clone() });
+            Order { namespace: namespace(), request: None, command }
+        };
+        (0..world.plan.shards).map(void).collect()
     }
 
     /// An old request id with another body: it must be refused, or be the first body's own.
@@ -213,7 +256,12 @@ impl Client {
             match outcome {
                 Outcome::Reply { reply, .. } => {
                     match reply {
-                        Reply::Refused { .. } => world.tally.refused += 1,
+                        Reply::Refused { code } => {
+                            world.tally.refused += 1;
+                            if *code == RefusalCode::RequestVoided {
+                                world.mark(Mark::VoidedRefused);
+                            }
+                        }
                         _ => world.tally.acked += 1,
                     }
                     if let (Command::SetQueue(set), Reply::QueueSet { .. }) =

@@ -24,6 +24,7 @@ mod turn;
 mod watch;
 mod watch_answers;
 mod watch_commits;
+mod watch_operations;
 mod watch_state;
 
 use std::collections::BTreeMap;

@@ -19,6 +19,7 @@ use crate::check::linearizable_reads::Acknowledged;
 use crate::check::log_matching::LogMatching;
 use crate::check::monotonic::Monotonic;
 use crate::check::no_silent_loss::NoSilentLoss;
+use crate::check::operations::Operations;
 use crate::check::persist_before_speak::{self, Promise};
 use crate::check::same_result::SameResult;
 use crate::check::settings_version::SettingsVersion;
@@ -66,6 +67,8 @@ pub struct Watch {
     pub models: Vec<Model>,
     /// Q2, per shard.
     pub terminal_once: Vec<TerminalOnce>,
+    /// Q15, per shard.
+    pub operations: Vec<Operations>,
     /// Q8, per shard.
     pub submits: Vec<IdempotentSubmit>,
     /// Q9.
@@ -110,6 +113,7 @@ impl Watch {
             watch.ledgers.push(ShardLedger::new(state));
             watch.models.push(Model::default());
             watch.terminal_once.push(TerminalOnce::default());
+            watch.operations.push(Operations::default());
             watch.submits.push(IdempotentSubmit::default());
         }
         watch

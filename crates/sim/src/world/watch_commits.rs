@@ -87,6 +87,9 @@ impl World {
         for effect in &applied.effects {
             self.follow_effect(shard, effect)?;
         }
+        let moves = self.moves(shard, &applied.effects);
+        let operations = &mut self.watch.operations[usize::from(shard)];
+        operations.entry(&batch.orders, &applied.replies, &moves)?;
         let changes =
             applied.effects.iter().filter(|e| matches!(e, Effect::QueueChanged { .. })).count();
         let fresh = |reply: &&Reply| {
@@ -99,6 +102,7 @@ impl World {
                 let honest = self.clients.committed(order);
                 honest_outcome::check(order, honest)?;
             }
+            self.follow_operation(shard, order, reply, &moves);
             self.follow_order(shard, lsn.index, lsn.term, order, reply)?;
         }
         for effect in &applied.effects {
@@ -171,19 +175,6 @@ impl World {
             Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_) => {
                 self.follow_fenced(shard, index, term, order, reply)
             }
-            Command::Cancel(cancel) => {
-                if matches!(reply, Reply::Cancelled) {
-                    let task = self.watch.models[position].task_mut(&cancel.id);
-                    let claimed = task.claim.is_some();
-                    if task.end.is_none() {
-                        self.watch.models[position].settle(&cancel.id, End::Cancelled);
-                    }
-                    if claimed {
-                        self.marks.hit(Mark::CancelWon);
-                    }
-                }
-                Ok(())
-            }
             Command::Deliver(_) => {
                 match reply {
                     Reply::Delivered { fresh: true } => self.marks.hit(Mark::OutboxDelivered),
@@ -192,13 +183,11 @@ impl World {
                 }
                 Ok(())
             }
-            Command::Retry(retry) => {
-                if matches!(reply, Reply::Retried) {
-                    self.watch.models[position].revive(&retry.id);
-                }
-                Ok(())
-            }
-            Command::Drop(_) | Command::Sweep(_) | Command::Void(_) => Ok(()),
+            Command::Cancel(_)
+            | Command::Retry(_)
+            | Command::Drop(_)
+            | Command::Sweep(_)
+            | Command::Void(_) => Ok(()),
             Command::SetQueue(_)
             | Command::Acked(_)
             | Command::SetMembers(_)

@@ -2,11 +2,13 @@
 //! shard holds a versioned copy, delivered through the outbox. A queue appears with its first task
 //! or setting and is never removed.
 
+mod alerts;
 mod record;
 mod set;
 mod sweep;
 mod view;
 
+pub use alerts::AlertThresholds;
 pub(crate) use record::QueueRecord;
 pub use record::{Backoff, QueueCounters, QueueSettings};
 pub use set::{QueueChange, SetQueue};

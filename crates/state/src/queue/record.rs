@@ -2,6 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
+use super::AlertThresholds;
 use crate::ids::task_hash;
 use crate::limits::Limits;
 use crate::shard::Shard;
@@ -46,6 +47,10 @@ pub struct QueueSettings {
     /// Most unfinished tasks, per shard; 0 means only the shard's own bound.
     #[n(7)]
     pub pending_max: u64,
+    /// When the queue needs attention.
+    #[n(20)]
+    #[cbor(default)]
+    pub alerts: AlertThresholds,
 }
 
 impl Default for QueueSettings {
@@ -59,6 +64,7 @@ impl Default for QueueSettings {
             retention_count: 10_000,
             retention_ms: 24 * 60 * 60 * 1000,
             pending_max: 0,
+            alerts: AlertThresholds::default(),
         }
     }
 }
@@ -69,6 +75,7 @@ impl QueueSettings {
         (1..=limits.attempts_max).contains(&self.max_attempts)
             && (limits.ttl_ms_min..=limits.ttl_ms_max).contains(&self.ttl_ms)
             && self.backoff.base_ms <= self.backoff.cap_ms
+            && self.alerts.is_valid()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::{Backoff, QueueSettings};
+use super::{AlertThresholds, Backoff, QueueSettings};
 use crate::outbox::Message;
 use crate::shard::{Batch, Shard};
 use crate::{Effect, Namespace, QueueHandle, QueueName, RefusalCode, Reply};
@@ -31,6 +31,18 @@ pub struct QueueChange {
     /// See [`QueueSettings::pending_max`].
     #[n(6)]
     pub pending_max: Option<u64>,
+    /// See [`AlertThresholds::pending`].
+    #[n(20)]
+    pub alert_pending: Option<u64>,
+    /// See [`AlertThresholds::claim_age_percent`].
+    #[n(21)]
+    pub alert_claim_age_percent: Option<u32>,
+    /// See [`AlertThresholds::dead_percent`].
+    #[n(22)]
+    pub alert_dead_percent: Option<u32>,
+    /// See [`AlertThresholds::growing_s`].
+    #[n(23)]
+    pub alert_growing_s: Option<u32>,
 }
 
 impl QueueChange {
@@ -42,6 +54,13 @@ impl QueueChange {
         settings.retention_count = self.retention_count.unwrap_or(settings.retention_count);
         settings.retention_ms = self.retention_ms.unwrap_or(settings.retention_ms);
         settings.pending_max = self.pending_max.unwrap_or(settings.pending_max);
+        let before = settings.alerts;
+        settings.alerts = AlertThresholds {
+            pending: self.alert_pending.unwrap_or(before.pending),
+            claim_age_percent: self.alert_claim_age_percent.unwrap_or(before.claim_age_percent),
+            dead_percent: self.alert_dead_percent.unwrap_or(before.dead_percent),
+            growing_s: self.alert_growing_s.unwrap_or(before.growing_s),
+        };
         settings
     }
 }

@@ -1,8 +1,9 @@
 //! Reading queues.
 
 use super::{QueueCounters, QueueRecord, QueueSettings};
+use crate::limits::PRIORITY_MAX;
 use crate::shard::Shard;
-use crate::task::TaskState;
+use crate::task::{Task, TaskState};
 use crate::{Namespace, QueueHandle, QueueName};
 
 /// A queue of this shard as readers see it.
@@ -26,6 +27,13 @@ pub struct QueueView {
     pub claimed: u64,
     /// Finished tasks still kept.
     pub finished: u64,
+    /// Log time since which the longest waiting ready task is ready; none if none is.
+    pub oldest_ready_ms: Option<u64>,
+    /// Log time at which the oldest live claim began; none if there is none.
+    pub oldest_claim_ms: Option<u64>,
+    /// Log time from which the oldest claim, measured by its own lifetime, is too old; none if none
+    /// will be.
+    pub claim_alert_ms: Option<u64>,
     /// Whether every shard has the newest settings; only shard 0 can tell, the others say yes.
     pub settled: bool,
 }
@@ -48,13 +56,67 @@ impl QueueView {
         self.ready += other.ready;
         self.claimed += other.claimed;
         self.finished += other.finished;
+        self.oldest_ready_ms = earlier(self.oldest_ready_ms, other.oldest_ready_ms);
+        self.oldest_claim_ms = earlier(self.oldest_claim_ms, other.oldest_claim_ms);
+        self.claim_alert_ms = earlier(self.claim_alert_ms, other.claim_alert_ms);
         self.settled &= other.settled;
         self
     }
 }
 
+/// The earlier of two moments, if there is one.
+fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    [one, other].into_iter().flatten().min()
+}
+
+/// Claims looked at for their age; beyond it the oldest may be missed.
+const CLAIMS_SEEN_MAX: usize = 65_536;
+
+/// What the live claims of one queue say about their age.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClaimAges {
+    oldest_ms: Option<u64>,
+    alert_ms: Option<u64>,
+}
+
 impl Shard {
-    fn queue_view(&self, queue: usize, record: &QueueRecord) -> QueueView {
+    /// The ages of live claims by queue, of all queues or of one: one pass over the claims.
+    fn claim_ages(&self, only: Option<usize>) -> Vec<ClaimAges> {
+        let mut ages = vec![ClaimAges::default(); self.core.queues.len()];
+        if only.is_some_and(|queue| self.index.lines[queue].count(TaskState::Claimed) == 0) {
+            return ages;
+        }
+        for slot in self.index.claimed.iter().take(CLAIMS_SEEN_MAX) {
+            let Some(task) = self.core.tasks.get(slot) else { continue };
+            let Some(history) = &task.history else { continue };
+            let queue = task.queue as usize;
+            let began_ms = history.newest.started_ms;
+            let percent = self.core.queues[queue].settings.alerts.claim_age_percent;
+            let age = &mut ages[queue];
+            age.oldest_ms = earlier(age.oldest_ms, Some(began_ms));
+            if percent > 0 {
+                let late_ms = u64::from(task.ttl_ms) * u64::from(percent) / 100;
+                age.alert_ms = earlier(age.alert_ms, Some(began_ms.saturating_add(late_ms)));
+            }
+        }
+        ages
+    }
+
+    /// Since when the longest waiting ready task of a queue is ready: the first of each priority.
+    fn oldest_ready_ms(&self, queue: usize) -> Option<u64> {
+        let ready = &self.index.lines[queue].ready;
+        if ready.is_empty() {
+            return None;
+        }
+        let firsts = (0..=PRIORITY_MAX).filter_map(|priority| {
+            let (low, high) = Task::ready_keys(priority);
+            let (_, slot) = ready.range(low..=high).next()?;
+            self.core.tasks.get(*slot).map(|task| task.moment_ms)
+        });
+        firsts.min()
+    }
+
+    fn queue_view(&self, queue: usize, record: &QueueRecord, ages: ClaimAges) -> QueueView {
         let line = &self.index.lines[queue];
         QueueView {
             handle: QueueHandle(queue as u32),
@@ -66,6 +128,9 @@ impl Shard {
             ready: line.count(TaskState::Ready),
             claimed: line.count(TaskState::Claimed),
             finished: line.finished.len() as u64,
+            oldest_ready_ms: self.oldest_ready_ms(queue),
+            oldest_claim_ms: ages.oldest_ms,
+            claim_alert_ms: ages.alert_ms,
             settled: self.queue_settled(&record.namespace, &record.name),
         }
     }
@@ -73,7 +138,8 @@ impl Shard {
     /// One queue.
     pub fn queue(&self, namespace: &Namespace, name: &QueueName) -> Option<QueueView> {
         let queue = self.find_queue(namespace, name)? as usize;
-        Some(self.queue_view(queue, &self.core.queues[queue]))
+        let ages = self.claim_ages(Some(queue))[queue];
+        Some(self.queue_view(queue, &self.core.queues[queue], ages))
     }
 
     /// All queues in order of creation, of one namespace or of all.
@@ -81,10 +147,11 @@ impl Shard {
         &'a self,
         namespace: Option<&'a Namespace>,
     ) -> impl Iterator<Item = QueueView> + 'a {
+        let ages = self.claim_ages(None);
         let records = self.core.queues.iter().enumerate();
         records
             .filter(move |(_, record)| namespace.is_none_or(|wanted| record.namespace == *wanted))
-            .map(|(queue, record)| self.queue_view(queue, record))
+            .map(move |(queue, record)| self.queue_view(queue, record, ages[queue]))
     }
 
     /// Number of claimable tasks in a queue, whether or not it is paused.
@@ -95,10 +162,14 @@ impl Shard {
 
     /// Whether a claim on this queue would be granted something now.
     pub fn is_claimable(&self, namespace: &Namespace, name: &QueueName) -> bool {
-        self.find_queue(namespace, name).is_some_and(|queue| {
-            let paused = self.core.queues[queue as usize].settings.paused;
-            !paused && !self.index.lines[queue as usize].ready.is_empty()
-        })
+        self.queue_handle(namespace, name).is_some_and(|queue| self.is_claimable_at(queue))
+    }
+
+    /// Whether a claim on the queue of this handle would be granted something now.
+    pub fn is_claimable_at(&self, queue: QueueHandle) -> bool {
+        let queue = queue.0 as usize;
+        let paused = self.core.queues.get(queue).is_none_or(|record| record.settings.paused);
+        !paused && !self.index.lines[queue].ready.is_empty()
     }
 
     /// Whether every other shard has acknowledged the queue's newest settings (shard 0).

@@ -1,8 +1,8 @@
 //! Queues and their settings.
 
-use ikada_api::v1::{QueueInfo, QueuePage, SweepAnswer};
+use ikada_api::v1::{AlertsInfo, QueueHealth, QueueInfo, QueuePage, SweepAnswer};
 
-use super::{Document, Grid, pretty};
+use super::{Document, Grid, or_dash, pretty};
 use crate::render::time::span;
 
 fn queue_row(queue: &QueueInfo) -> Vec<String> {
@@ -17,6 +17,38 @@ fn queue_row(queue: &QueueInfo) -> Vec<String> {
         counts.dead_total.to_string(),
         counts.cancelled_total.to_string(),
     ]
+}
+
+fn thresholds(alerts: &AlertsInfo) -> String {
+    let off = |on: bool, text: String| if on { text } else { "off".to_owned() };
+    format!(
+        "pending {}, claim age {}, dead rate {}, growing {}",
+        off(alerts.pending > 0, format!("> {}", alerts.pending)),
+        off(alerts.claim_age_percent > 0, format!("> {} %", alerts.claim_age_percent)),
+        off(alerts.dead_percent > 0, format!("> {} %", alerts.dead_percent)),
+        off(alerts.growing_s > 0, format!("for {} s", alerts.growing_s)),
+    )
+}
+
+fn health_rows(health: &QueueHealth) -> Vec<Vec<String>> {
+    let age = |age_ms: Option<u64>| or_dash(age_ms.map(span));
+    let rate = |per_1000_s: u64| match health.rates_over_ms {
+        0 => "-".to_owned(),
+        _ => format!("{}.{:03}/s", per_1000_s / 1000, per_1000_s % 1000),
+    };
+    let alerts = match health.alerts.is_empty() {
+        true => "none".to_owned(),
+        false => health.alerts.join(", "),
+    };
+    let facts = [
+        ("alerts", alerts),
+        ("oldest ready task waits", age(health.oldest_ready_age_ms)),
+        ("oldest claim is held", age(health.oldest_claim_age_ms)),
+        ("submitted", rate(health.submitted_per_1000_s)),
+        ("completed", rate(health.done_per_1000_s)),
+        ("failed attempts", rate(health.failed_per_1000_s)),
+    ];
+    facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
 }
 
 const QUEUE_HEADINGS: &[&str] =
@@ -82,10 +114,12 @@ impl Document for QueueInfo {
                 ),
             ),
             ("waiting tasks at most", no_limit(settings.pending_max)),
+            ("alerts", thresholds(&settings.alerts)),
         ];
         let rows = facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
         vec![
             Grid { headings: QUEUE_HEADINGS, rows: vec![queue_row(self)] },
+            Grid { headings: &["health", "value"], rows: health_rows(&self.health) },
             Grid { headings: &["setting", "value"], rows },
         ]
     }

@@ -1,6 +1,6 @@
 //! Tasks and what became of them.
 
-use ikada_api::v1::{EnqueueAnswer, ItemOutcome, Task, TaskPage};
+use ikada_api::v1::{EnqueueAnswer, ItemOutcome, Task, TaskExplanation, TaskPage};
 
 use super::{Document, Grid, or_dash, pretty};
 use crate::render::time::{moment, span};
@@ -88,6 +88,32 @@ fn outcome_row(item: &ItemOutcome) -> Vec<String> {
     let word = word.as_ref().and_then(|value| value.as_str()).unwrap_or("?").to_owned();
     let problem = item.problem.as_ref().map(|problem| problem.to_string());
     vec![item.id.clone(), word, or_dash(problem)]
+}
+
+impl Document for TaskExplanation {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let rows = self.reasons.iter().map(|reason| {
+            vec![
+                self.state.as_str().to_owned(),
+                reason.code.clone(),
+                or_dash(reason.since_ms.map(moment)),
+                or_dash(reason.until_ms.map(moment)),
+                reason.sentence.clone(),
+            ]
+        });
+        vec![Grid {
+            headings: &["state", "reason", "since", "until", "in words"],
+            rows: rows.collect(),
+        }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.reasons.iter().map(|reason| reason.code.clone()).collect()
+    }
 }
 
 impl Document for EnqueueAnswer {

@@ -189,6 +189,7 @@ impl World {
                 View::Tasks { tasks: list.tasks, next: list.next.map(|place| (0, place)) }
             }
             Query::Queue(namespace, name) => View::Queue(self.shard.queue(namespace, name)),
+            Query::EveryQueue => View::Queues(self.shard.queues(None).collect()),
             Query::Queues(namespace) => View::Queues(self.shard.queues(Some(namespace)).collect()),
             Query::Request(namespace, id, item) => {
                 let key = RequestKey { id: id.clone(), item: *item };
@@ -223,6 +224,9 @@ impl Door for FakeDoor {
             Request::Claim(call) => world.claim(call),
             Request::Renew(renewal) => world.renew(&renewal),
             Request::Read(query, _) => world.read(&query),
+            Request::Explain(namespace, id) => {
+                Answer::Explained(world.shard.explain(&namespace, &id))
+            }
             Request::Transfer { to: Some(9), .. } => Answer::Refused {
                 code: "node_not_found".into(),
                 detail: "node 9 is not a voter".into(),

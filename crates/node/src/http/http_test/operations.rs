@@ -104,3 +104,110 @@ async fn tq_20_a_voided_request_never_happens_and_a_committed_one_stays() {
     let kept = bench.post("/v1/requests/early/void", "").await.json();
     assert_eq!((&kept["status"], &kept["outcome"]), (&json!("committed"), &json!("created")));
 }
+
+#[tokio::test]
+async fn a_waiting_task_is_explained() {
+    let bench = Bench::new();
+    let reasons = async |id: &str| {
+        let seen = bench.get(&format!("/v1/tasks/{id}/explain")).await.json();
+        let reasons = seen["reasons"].as_array().unwrap().clone();
+        reasons.iter().map(|reason| reason["code"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    bench.post("/v1/tasks", r#"{"id": "a", "queue": "mail"}"#).await;
+    bench.post("/v1/tasks", r#"{"id": "b", "queue": "mail"}"#).await;
+    bench.post("/v1/tasks", r#"{"id": "c", "queue": "mail", "delay_ms": 60000}"#).await;
+    assert_eq!(reasons("a").await, ["next_in_line"]);
+    assert_eq!(reasons("b").await, ["behind"]);
+    assert_eq!(reasons("c").await, ["delayed"]);
+    bench.post("/v1/queues/mail/pause", "").await;
+    assert_eq!(reasons("b").await, ["queue_paused", "behind"]);
+    bench.post("/v1/queues/mail/resume", "").await;
+    let claim = json!({"worker": "w", "queues": ["mail"]}).to_string();
+    let claimed = bench.post("/v1/tasks/claim", &claim).await.json()["tasks"][0].clone();
+    let seen = bench.get("/v1/tasks/a/explain").await.json();
+    assert_eq!(seen["reasons"][0]["worker"], "w");
+    let item = json!({"id": "a", "fence": claimed["fence"], "error": "x", "delay_ms": 9000});
+    bench.post("/v1/tasks/fail", &json!({"worker": "w", "tasks": [item]}).to_string()).await;
+    assert_eq!(reasons("a").await, ["backing_off"]);
+    bench.post("/v1/tasks/a/cancel", "").await;
+    assert_eq!(reasons("a").await, ["finished"]);
+    assert_eq!(bench.get("/v1/tasks/none/explain").await.code(), "task_not_found");
+}
+
+// TQ-23, TQ-24
+#[tokio::test]
+async fn tq_23_queues_show_their_figures_and_alerts() {
+    let bench = Bench::new();
+    let tasks: Vec<Value> = (0..1_001).map(|_| json!({"queue": "mail"})).collect();
+    bench.post("/v1/tasks", &json!({ "tasks": tasks }).to_string()).await;
+    let claim = json!({"worker": "w", "queues": ["mail"]}).to_string();
+    bench.post("/v1/tasks/claim", &claim).await;
+    // The fake node's log time lies long ago, so its claim is old.
+    let health = bench.get("/v1/queues/mail").await.json()["health"].clone();
+    assert_eq!(health["alerts"], json!(["claim_age"]));
+    assert!(health["oldest_ready_age_ms"].as_u64().unwrap() > 1_000);
+    let settings = json!({"alerts": {"pending": 999, "claim_age_percent": 0}}).to_string();
+    let set = bench.send("PUT", "/v1/queues/mail", &[], settings).await.json();
+    assert_eq!(set["health"]["alerts"], json!(["pending"]));
+    assert_eq!(set["settings"]["alerts"]["dead_percent"], 5);
+    let page = String::from_utf8(bench.get("/metrics").await.body.to_vec()).unwrap();
+    for line in [
+        "ikada_queue_pending{namespace=\"default\",queue=\"mail\"} 1000",
+        "ikada_queue_claimed{namespace=\"default\",queue=\"mail\"} 1",
+        "ikada_queue_submitted_total{namespace=\"default\",queue=\"mail\"} 1001",
+        "ikada_queue_alert{namespace=\"default\",queue=\"mail\",alert=\"pending\"} 1",
+        "ikada_queue_alert{namespace=\"default\",queue=\"mail\",alert=\"growing\"} 0",
+        "ikada_queues_unlisted 0",
+    ] {
+        assert!(page.contains(line), "{line} is missing");
+    }
+    let bad = json!({"alerts": {"growing_s": 301}}).to_string();
+    let heard = bench.send("PUT", "/v1/queues/mail", &[], bad).await;
+    assert_eq!(
+        (heard.code().as_str(), &heard.json()["field"]),
+        ("bad_value", &json!("alerts.growing_s"))
+    );
+}
+
+#[tokio::test]
+async fn metrics_list_a_bounded_number_of_queues() {
+    let bench = Bench::new();
+    let tasks: Vec<Value> = (0..210).map(|n| json!({"queue": format!("q{n}")})).collect();
+    bench.post("/v1/tasks", &json!({ "tasks": tasks }).to_string()).await;
+    let page = String::from_utf8(bench.get("/metrics").await.body.to_vec()).unwrap();
+    assert!(page.contains("ikada_queues_unlisted 10"));
+    assert_eq!(page.matches("\nikada_queue_pending{").count(), 200);
+}
+
+// TQ-4 to TQ-8: a lost race, another worker, an unknown id and a finished task are told apart.
+#[tokio::test]
+async fn tq_6_each_way_to_lose_a_claim_has_its_own_code() {
+    let bench = Bench::new();
+    assert_eq!(bench.post("/v1/tasks", r#"{"id": "a"}"#).await.status, 201);
+    let again = bench.post("/v1/tasks", r#"{"id": "a"}"#).await;
+    assert_eq!(
+        (again.status.as_u16(), &again.json()["tasks"][0]["outcome"]),
+        (200, &json!("existing"))
+    );
+    assert_eq!(bench.post("/v1/tasks", r#"{"id": "a", "payload": 1}"#).await.code(), "conflict");
+    let claim = json!({"worker": "w", "queues": ["default"]}).to_string();
+    let fence = bench.post("/v1/tasks/claim", &claim).await.json()["tasks"][0]["fence"].clone();
+    let code = async |verb: &str, worker: &str, id: &str, fence: &Value| {
+        let item = match verb {
+            "fail" => json!({"id": id, "fence": fence, "error": "x"}),
+            _ => json!({"id": id, "fence": fence}),
+        };
+        let body = json!({"worker": worker, "tasks": [item]}).to_string();
+        let heard = bench.post(&format!("/v1/tasks/{verb}"), &body).await.json();
+        heard["tasks"][0]["problem"]["code"].as_str().unwrap_or("none").to_owned()
+    };
+    for verb in ["complete", "fail"] {
+        assert_eq!(code(verb, "w", "a", &json!("999")).await, "stale_fence");
+        assert_eq!(code(verb, "v", "a", &fence).await, "not_owner");
+        assert_eq!(code(verb, "w", "none", &fence).await, "task_not_found");
+    }
+    bench.post("/v1/tasks/a/cancel", "").await;
+    for verb in ["complete", "fail"] {
+        assert_eq!(code(verb, "w", "a", &fence).await, "task_finished");
+    }
+}

@@ -9,6 +9,9 @@ use crate::metrics::render;
 
 pub(in crate::http) async fn metrics<D: Door>(app: &App<D>) -> Result<Reply, Stop> {
     let status = app.door.status().await;
-    let page = render(app.door.info(), &status, &app.door.counters(), &app.counters);
+    let queues = app.every_queue().await.into_iter();
+    let queues = queues.map(|view| (app.health(&view), view)).map(|(health, view)| (view, health));
+    let (info, counters) = (app.door.info(), app.door.counters());
+    let page = render(info, &status, &counters, &app.counters, queues.collect());
     Ok(text(StatusCode::OK, "text/plain; version=0.0.4", page))
 }

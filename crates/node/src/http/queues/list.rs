@@ -1,9 +1,9 @@
 //! `GET /v1/queues`.
 
-use ikada_api::convert::show_queue;
 use ikada_api::v1::QueuePage;
 use ikada_replica::call::{Query, View};
 
+use super::describe::describe;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
@@ -15,7 +15,8 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
     let seen = read(app, context, Query::Queues(context.namespace.clone())).await?;
     match &seen.view {
         View::Queues(queues) => {
-            let page = QueuePage { queues: queues.iter().map(show_queue).collect() };
+            let page =
+                QueuePage { queues: queues.iter().map(|queue| describe(app, queue)).collect() };
             show_view(context, &seen, &page)
         }
         _ => Err(mismatch("list queues")),

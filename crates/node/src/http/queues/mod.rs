@@ -1,5 +1,6 @@
 //! Queues: one file per verb.
 
+mod describe;
 mod list;
 mod set;
 mod show;

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use ikada_api::convert::{pause_order, set_queue_order, show_queue};
+use ikada_api::convert::{pause_order, set_queue_order};
 use ikada_api::state::{Command, Order, RequestId, RequestKey};
 use ikada_api::v1::QueueSettingsBody;
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
 
+use super::describe::describe;
 use crate::http::answer::{Reply, Stop, add_positions, json};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
@@ -73,7 +74,7 @@ async fn store<D: Door>(
         let late = Instant::now() >= until;
         if queue.settled || late {
             let status = if queue.settled { StatusCode::OK } else { StatusCode::ACCEPTED };
-            let mut response = json(status, &show_queue(&queue))?;
+            let mut response = json(status, &describe(app, &queue))?;
             add_positions(&mut response, &positions);
             return Ok(response);
         }

@@ -1,9 +1,10 @@
 //! `GET /v1/queues/{name}`.
 
-use ikada_api::convert::{parse_name, show_queue};
+use ikada_api::convert::parse_name;
 use ikada_api::state::QueueName;
 use ikada_replica::call::{Query, View};
 
+use super::describe::describe;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
@@ -18,7 +19,7 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
         parse_name("name", name, QueueName::parse).map_err(|error| problems::bad_field(&error))?;
     let seen = read(app, context, Query::Queue(context.namespace.clone(), queue)).await?;
     match &seen.view {
-        View::Queue(Some(queue)) => show_view(context, &seen, &show_queue(queue)),
+        View::Queue(Some(queue)) => show_view(context, &seen, &describe(app, queue)),
         View::Queue(None) => Err(problems::not_found("queue_not_found", "queue", name).into()),
         _ => Err(mismatch("show queue")),
     }

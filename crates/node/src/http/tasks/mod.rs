@@ -3,6 +3,7 @@
 mod act;
 mod claim;
 mod enqueue;
+mod explain;
 mod list;
 mod renew;
 mod report;
@@ -12,6 +13,7 @@ mod write;
 pub(super) use act::{cancel, drop_task, retry};
 pub(super) use claim::claim;
 pub(super) use enqueue::enqueue;
+pub(super) use explain::explain;
 pub(super) use list::list;
 pub(super) use renew::renew;
 pub(super) use report::{complete, fail};

@@ -1,0 +1,105 @@
+//! Reasons as sentences.
+
+use ikada_state::{Explanation, TaskState, WaitReason};
+
+use super::show::show_state;
+use crate::v1::{ReasonInfo, TaskExplanation};
+
+/// Why a task is where it is.
+pub fn show_explanation(explanation: &Explanation) -> TaskExplanation {
+    let reason = |reason| show_reason(explanation, reason);
+    TaskExplanation {
+        id: explanation.id.to_string(),
+        queue: explanation.queue.to_string(),
+        state: show_state(explanation.state),
+        reasons: explanation.reasons.iter().map(reason).collect(),
+    }
+}
+
+fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
+    let queue = &explanation.queue;
+    let mut info = ReasonInfo {
+        code: reason.code().to_owned(),
+        sentence: String::new(),
+        since_ms: None,
+        until_ms: None,
+        worker: None,
+        ahead: None,
+        at_least: None,
+    };
+    info.sentence = match reason {
+        WaitReason::Finished { at_ms, dead } => {
+            info.since_ms = Some(*at_ms);
+            match (explanation.state, dead) {
+                (TaskState::Dead, Some(dead)) => format!(
+                    "it is dead ({}); `ikada task retry` gives it fresh attempts",
+                    dead.as_str()
+                ),
+                (TaskState::Cancelled, _) => {
+                    "it was cancelled; `ikada task retry` brings it back".to_owned()
+                }
+                _ => "it is done".to_owned(),
+            }
+        }
+        WaitReason::Claimed { worker, since_ms } => {
+            (info.worker, info.since_ms) = (Some(worker.to_string()), Some(*since_ms));
+            format!("worker {worker} holds it")
+        }
+        WaitReason::QueuePaused => {
+            format!(
+                "queue {queue} is paused; `ikada queue resume {queue}` hands its tasks out again"
+            )
+        }
+        WaitReason::Delayed { until_ms } => {
+            info.until_ms = Some(*until_ms);
+            "its submitter wanted it later".to_owned()
+        }
+        WaitReason::BackingOff { until_ms, attempt } => {
+            info.until_ms = Some(*until_ms);
+            format!("attempt {attempt} failed, and it waits before the next one")
+        }
+        WaitReason::Behind { count, more } => {
+            (info.ahead, info.at_least) = (Some(*count), Some(*more));
+            let least = if *more { "at least " } else { "" };
+            format!("{least}{count} tasks of queue {queue} come first in its shard")
+        }
+        WaitReason::NextInLine => {
+            info.ahead = Some(0);
+            format!("it is the next of queue {queue} in its shard to be handed out")
+        }
+        WaitReason::NoWorkerAsked { ago_ms: Some(ago_ms) } => format!(
+            "no worker with a free slot has asked for queue {queue} for {} s: all are busy or gone",
+            ago_ms / 1000
+        ),
+        WaitReason::NoWorkerAsked { ago_ms: None } => {
+            format!(
+                "no worker with a free slot has asked for queue {queue} lately: is one running?"
+            )
+        }
+    };
+    info
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ikada_state::{QueueName, TaskId};
+
+    #[test]
+    fn a_reason_is_a_code_a_sentence_and_its_figures() {
+        let explanation = Explanation {
+            id: TaskId::parse("a").unwrap(),
+            queue: QueueName::parse("mail").unwrap(),
+            state: TaskState::Ready,
+            reasons: vec![
+                WaitReason::Behind { count: 3, more: false },
+                WaitReason::NoWorkerAsked { ago_ms: Some(9_400) },
+            ],
+        };
+        let shown = show_explanation(&explanation);
+        let codes: Vec<&str> = shown.reasons.iter().map(|reason| reason.code.as_str()).collect();
+        assert_eq!(codes, ["behind", "no_worker_asked"]);
+        assert_eq!(shown.reasons[0].ahead, Some(3));
+        assert!(shown.reasons[1].sentence.contains("for 9 s"));
+    }
+}

@@ -1,0 +1,153 @@
+//! Operations over all shards and nodes: explanations, voids, sweeps, idle clusters.
+
+use ikada_replica::call::{Answer, Consistency, Outcome, Query, Request, RequestFate, View};
+use ikada_replica::state::{
+    Command, Namespace, Order, QueueName, RefusalCode, Reply, RequestId, RequestKey, Sweep,
+    SweepAction, TaskId, Void, WaitReason,
+};
+
+use crate::harness::{Cluster, claim, enqueue, enqueue_as};
+
+fn reasons(cluster: &mut Cluster, node: u64, id: &str) -> Vec<WaitReason> {
+    let id = TaskId::parse(id).expect("id");
+    match cluster.ask(node, Request::Explain(Namespace::default(), id)) {
+        Answer::Explained(Some(explanation)) => explanation.reasons,
+        other => panic!("not explained: {other:?}"),
+    }
+}
+
+fn fate(cluster: &mut Cluster, node: u64, request: &str) -> RequestFate {
+    let id = RequestId::parse(request).expect("id");
+    let query = Query::Request(Namespace::default(), id, 0);
+    match cluster.ask(node, Request::Read(query, Consistency::Linearizable)) {
+        Answer::View { view: View::Request(fate), .. } => fate,
+        other => panic!("not a fate: {other:?}"),
+    }
+}
+
+fn replies(answer: Answer) -> Vec<Reply> {
+    let Answer::Written(outcomes) = answer else { panic!("not written: {answer:?}") };
+    let reply = |outcome| match outcome {
+        Outcome::Reply { reply, .. } => reply,
+        other => panic!("not decided: {other:?}"),
+    };
+    outcomes.into_iter().map(reply).collect()
+}
+
+fn void(shard: u16, request: &str) -> Order {
+    let request = RequestId::parse(request).expect("id");
+    let command = Command::Void(Void { shard, request });
+    Order { namespace: Namespace::default(), request: None, command }
+}
+
+#[test]
+fn any_node_tells_whether_workers_ask() {
+    let mut cluster = Cluster::new(3, 2);
+    cluster.settle();
+    cluster.ask(1, Request::Write(vec![enqueue("a")]));
+    cluster.pass(6_000);
+    for node in 1..=3 {
+        let seen = reasons(&mut cluster, node, "a");
+        assert_eq!(seen, [WaitReason::NextInLine, WaitReason::NoWorkerAsked { ago_ms: None }]);
+    }
+    let answer = cluster.ask(2, claim("w", 1, 0, "c1"));
+    assert!(matches!(answer, Answer::Claimed(grants) if grants.len() == 1));
+    assert!(matches!(&reasons(&mut cluster, 3, "a")[..], [WaitReason::Claimed { .. }]));
+    // The shard of b is among those that the worker asks, and it asked a moment ago.
+    cluster.ask(2, claim("w", 1, 0, "c2"));
+    cluster.ask(1, Request::Write(vec![enqueue("b")]));
+    assert_eq!(reasons(&mut cluster, 1, "b"), [WaitReason::NextInLine]);
+    let gone = Request::Explain(Namespace::default(), TaskId::parse("gone").expect("id"));
+    assert!(matches!(cluster.ask(1, gone), Answer::Explained(None)));
+}
+
+// TQ-20
+#[test]
+fn tq_20_a_void_counts_once_every_shard_has_it() {
+    let mut cluster = Cluster::new(3, 4);
+    cluster.settle();
+    assert_eq!(fate(&mut cluster, 1, "late"), RequestFate::NotYet);
+    let some = (0..3).map(|shard| void(shard, "late")).collect();
+    let told = replies(cluster.ask(2, Request::Write(some)));
+    assert!(told.iter().all(|reply| *reply == Reply::Voided), "{told:?}");
+    assert_eq!(fate(&mut cluster, 3, "late"), RequestFate::NotYet, "one shard may yet take it");
+    cluster.ask(1, Request::Write(vec![void(3, "late")]));
+    assert!(matches!(fate(&mut cluster, 3, "late"), RequestFate::Voided { .. }));
+    let old = cluster.leader(0).expect("leader");
+    cluster.kill(old);
+    let node = old % 3 + 1;
+    cluster.pass(5_000);
+    for n in 0..8 {
+        let order = enqueue_as(&format!("t{n}"), "late");
+        let refused = Reply::refused(RefusalCode::RequestVoided);
+        assert_eq!(replies(cluster.ask(node, Request::Write(vec![order]))), [refused]);
+    }
+}
+
+// TQ-21: the fate of a committed request is known on every node.
+#[test]
+fn tq_21_a_committed_request_is_found_in_whatever_shard_it_lies() {
+    let mut cluster = Cluster::new(3, 4);
+    cluster.settle();
+    for n in 0..12 {
+        let request = format!("r{n}");
+        cluster.ask(1, Request::Write(vec![enqueue_as(&format!("t{n}"), &request)]));
+        let everywhere = (0..4).map(|shard| void(shard, &request)).collect();
+        cluster.ask(2, Request::Write(everywhere));
+        let seen = fate(&mut cluster, n % 3 + 1, &request);
+        assert!(matches!(seen, RequestFate::Committed(_)), "{seen:?}");
+    }
+}
+
+#[test]
+fn a_sweep_reaches_every_shard_through_any_node() {
+    let mut cluster = Cluster::new(3, 4);
+    cluster.settle();
+    let orders = (0..40).map(|n| enqueue(&format!("t{n}"))).collect();
+    cluster.ask(1, Request::Write(orders));
+    let queue = QueueName::parse("q").expect("queue");
+    let step = |shard: u16| Order {
+        namespace: Namespace::default(),
+        request: Some(RequestKey {
+            id: RequestId::parse("purge").expect("id"),
+            item: u32::from(shard),
+        }),
+        command: Command::Sweep(Sweep {
+            shard,
+            queue: queue.clone(),
+            action: SweepAction::CancelWaiting,
+            from: 0,
+        }),
+    };
+    let steps: Vec<Order> = (0..4).map(step).collect();
+    let first = replies(cluster.ask(2, Request::Write(steps.clone())));
+    let counts = first.iter().map(|reply| match reply {
+        Reply::Swept { count, next: None } => *count,
+        other => panic!("not swept: {other:?}"),
+    });
+    assert_eq!(counts.sum::<u32>(), 40);
+    cluster.ask(1, Request::Write(vec![enqueue("late")]));
+    assert_eq!(replies(cluster.ask(3, Request::Write(steps))), first, "a resend changes nothing");
+    assert_eq!(reasons(&mut cluster, 1, "late"), [WaitReason::NextInLine]);
+}
+
+// TQ-13
+#[test]
+fn tq_13_an_idle_cluster_writes_nothing() {
+    let mut cluster = Cluster::new(3, 2);
+    cluster.settle();
+    cluster.ask(1, Request::Write(vec![enqueue("a")]));
+    cluster.ask(2, claim("w", 1, 0, "c"));
+    cluster.pass(2_000);
+    let before: Vec<u64> = (1..=3).map(|node| cluster.records(node)).collect();
+    // Within the claim's lifetime sweepers, renewals and reads write nothing.
+    for _ in 0..10 {
+        cluster.pass(1_000);
+        let queue = QueueName::parse("q").expect("queue");
+        let query = Query::Queue(Namespace::default(), queue);
+        cluster.ask(3, Request::Read(query, Consistency::Linearizable));
+        reasons(&mut cluster, 3, "a");
+    }
+    let after: Vec<u64> = (1..=3).map(|node| cluster.records(node)).collect();
+    assert_eq!(before, after);
+}

@@ -1,0 +1,91 @@
+//! Follows cancels, retries, sweeps and voids of committed entries in the model of tasks.
+
+use ikada_state::{Command, Effect, Order, Reply, ShardId, Sweep, SweepAction, TaskId, TaskState};
+
+use super::World;
+use crate::check::operations::Move;
+use crate::marks::Mark;
+use crate::oracle::model::End;
+
+impl World {
+    /// The changes of state of an entry, with the names of queues.
+    pub(super) fn moves(&self, shard: ShardId, effects: &[Effect]) -> Vec<Move> {
+        let Some(reference) = self.watch.ledgers[usize::from(shard)].reference() else {
+            return Vec::new();
+        };
+        let moves = effects.iter().filter_map(|effect| {
+            let Effect::Moved { queue, id, from, to, .. } = effect else { return None };
+            let (_, queue) = reference.queue_at(*queue)?;
+            Some(Move { queue: queue.clone(), id: id.clone(), from: *from, to: *to })
+        });
+        moves.collect()
+    }
+
+    /// Cancels, retries and what operators do. A resend is answered as the first time and moves nothing.
+    pub(super) fn follow_operation(
+        &mut self,
+        shard: ShardId,
+        order: &Order,
+        reply: &Reply,
+        moves: &[Move],
+    ) {
+        let position = usize::from(shard);
+        let moved = |id: &TaskId, to: TaskState| {
+            moves.iter().any(|step| step.id == *id && step.to == Some(to))
+        };
+        match (&order.command, reply) {
+            (Command::Cancel(cancel), Reply::Cancelled)
+                if moved(&cancel.id, TaskState::Cancelled) =>
+            {
+                let task = self.watch.models[position].task_mut(&cancel.id);
+                let claimed = task.claim.is_some();
+                if task.end.is_none() {
+                    self.watch.models[position].settle(&cancel.id, End::Cancelled);
+                }
+                if claimed {
+                    self.marks.hit(Mark::CancelWon);
+                }
+            }
+            (Command::Retry(retry), Reply::Retried) if moved(&retry.id, TaskState::Ready) => {
+                let end = &self.watch.models[position].task_mut(&retry.id).end;
+                if matches!(end, Some(End::Dead | End::Cancelled)) {
+                    self.revived(position, &retry.id);
+                }
+            }
+            (Command::Sweep(sweep), Reply::Swept { count, .. }) => {
+                self.follow_sweep(position, sweep, *count, moves);
+            }
+            (Command::Drop(_), Reply::Dropped) => self.marks.hit(Mark::TaskDropped),
+            (Command::Void(_), Reply::Voided) => self.marks.hit(Mark::RequestVoided),
+            _ => {}
+        }
+    }
+
+    /// The tasks that a step of a sweep changed: the first moves of its kind that the model has not followed yet.
+    fn follow_sweep(&mut self, position: usize, sweep: &Sweep, count: u32, moves: &[Move]) {
+        let mut left = count;
+        for step in moves.iter().filter(|step| step.queue == sweep.queue) {
+            let end = self.watch.models[position].task_mut(&step.id).end.clone();
+            let cancelled = step.to == Some(TaskState::Cancelled) && end.is_none();
+            let retried = step.from == Some(TaskState::Dead) && end == Some(End::Dead);
+            match sweep.action {
+                _ if left == 0 => return,
+                SweepAction::CancelWaiting | SweepAction::CancelUnfinished if cancelled => {
+                    self.watch.models[position].settle(&step.id, End::Cancelled);
+                    self.marks.hit(Mark::QueuePurged);
+                }
+                SweepAction::RetryDead if retried && step.to == Some(TaskState::Ready) => {
+                    self.revived(position, &step.id);
+                }
+                _ => continue,
+            }
+            left -= 1;
+        }
+    }
+
+    fn revived(&mut self, position: usize, id: &TaskId) {
+        self.watch.models[position].revive(id);
+        self.watch.cancels.revived(id);
+        self.marks.hit(Mark::TaskRetried);
+    }
+}
