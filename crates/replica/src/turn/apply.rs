@@ -105,6 +105,8 @@ impl Replica {
         if nodes.is_empty() {
             return;
         }
+        // They may have asked before the queue was there to be remembered.
+        seat.asked.note(queue, now.mono_ms);
         let ready = seat.state.ready_count(&namespace, &name);
         let hint = Hint { shard, namespace, queue: name, ready };
         for node in nodes {

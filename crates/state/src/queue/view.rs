@@ -1,9 +1,8 @@
 //! Reading queues.
 
 use super::{QueueCounters, QueueRecord, QueueSettings};
-use crate::limits::PRIORITY_MAX;
 use crate::shard::Shard;
-use crate::task::{Task, TaskState};
+use crate::task::TaskState;
 use crate::{Namespace, QueueHandle, QueueName};
 
 /// A queue of this shard as readers see it.
@@ -104,16 +103,8 @@ impl Shard {
 
     /// Since when the longest waiting ready task of a queue is ready: the first of each priority.
     fn oldest_ready_ms(&self, queue: usize) -> Option<u64> {
-        let ready = &self.index.lines[queue].ready;
-        if ready.is_empty() {
-            return None;
-        }
-        let firsts = (0..=PRIORITY_MAX).filter_map(|priority| {
-            let (low, high) = Task::ready_keys(priority);
-            let (_, slot) = ready.range(low..=high).next()?;
-            self.core.tasks.get(*slot).map(|task| task.moment_ms)
-        });
-        firsts.min()
+        let firsts = self.index.lines[queue].ready.firsts();
+        firsts.filter_map(|slot| self.core.tasks.get(slot).map(|task| task.moment_ms)).min()
     }
 
     fn queue_view(&self, queue: usize, record: &QueueRecord, ages: ClaimAges) -> QueueView {

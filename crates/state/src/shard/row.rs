@@ -142,6 +142,19 @@ impl ReadyRows {
         self.rows[rank(key)].remove(key)
     }
 
+    /// Slots of those that come first in their priority: the oldest ready task is among them.
+    pub(crate) fn firsts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.rows.iter().filter_map(|row| row.first().map(|(_, slot)| slot))
+    }
+
+    /// How many tasks come before a ready key; within its own priority no more than `count_max` are counted.
+    pub(crate) fn ahead(&self, key: u64, count_max: u64) -> u64 {
+        let own = rank(key);
+        let before: usize = self.rows[..own].iter().map(Row::len).sum();
+        let places = self.rows[own].iter().take_while(|(place, _)| *place < key);
+        before as u64 + places.take(count_max as usize).count() as u64
+    }
+
     /// The ready key and slot of the task that comes first.
     pub(crate) fn first(&self) -> Option<(u64, u32)> {
         self.rows.iter().find_map(Row::first)

@@ -138,8 +138,7 @@ impl Shard {
 
     fn place_in_line(&self, task: &Task) -> WaitReason {
         let line = &self.index.lines[task.queue as usize];
-        let ahead = line.ready.range(..task.ready_key()).take(AHEAD_MAX as usize + 1);
-        match ahead.count() as u64 {
+        match line.ready.ahead(task.ready_key(), AHEAD_MAX + 1) {
             0 => WaitReason::NextInLine,
             count => WaitReason::Behind { count: count.min(AHEAD_MAX), more: count > AHEAD_MAX },
         }

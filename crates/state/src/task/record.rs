@@ -172,9 +172,6 @@ impl History {
     }
 }
 
-/// The upper bits of a ready key are the priority, the lower ones the place in line.
-const PRIORITY_SHIFT: u32 = 60;
-
 /// One task as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
@@ -207,14 +204,9 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Lowest and highest ready key of a priority.
-    pub(crate) fn ready_keys(priority: u8) -> (u64, u64) {
-        let low = u64::from(PRIORITY_MAX.saturating_sub(priority)) << PRIORITY_SHIFT;
-        (low, low | ((1 << PRIORITY_SHIFT) - 1))
-    }
-
     /// Order among ready tasks of a queue: priority first, then place in line.
     pub(crate) fn ready_key(&self) -> u64 {
+        const PRIORITY_SHIFT: u32 = 60;
         let rank = u64::from(PRIORITY_MAX.saturating_sub(self.priority));
         rank << PRIORITY_SHIFT | self.sequence & ((1 << PRIORITY_SHIFT) - 1)
     }
