@@ -38,7 +38,8 @@ impl Cluster {
 
     /// Starts three nodes with so many shards.
     pub async fn start_with(shards: u16) -> Cluster {
-        let mut cluster = Cluster { shards, ..Cluster::prepare(3) };
+        let mut cluster = Cluster::prepare(3);
+        cluster.shards = shards;
         for id in 1..=3 {
             cluster.launch(id);
         }

@@ -16,7 +16,7 @@ const RATE_SAMPLES: usize = 6;
 pub(crate) fn judge(view: &QueueView, samples: &[Sample], now_ms: u64) -> QueueHealth {
     let now = Sample::of(view, now_ms);
     let age = |since_ms: u64| now_ms.saturating_sub(since_ms);
-    let base = samples.len().checked_sub(RATE_SAMPLES).unwrap_or_default();
+    let base = samples.len().saturating_sub(RATE_SAMPLES);
     let base = samples.get(base).copied().unwrap_or(now);
     let over_ms = age(base.at_ms);
     let rate = |now: u64, before: u64| {

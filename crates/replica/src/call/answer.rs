@@ -8,6 +8,7 @@ use ikada_state::{
 
 /// What a call came to.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant)] // one per call, moved once or twice
 pub enum Answer {
     /// One outcome per order, in the order given.
     Written(Vec<Outcome>),

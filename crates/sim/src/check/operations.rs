@@ -168,12 +168,13 @@ mod tests {
         let mut check = Operations::default();
         let request = RequestId::parse("r").unwrap();
         let void = order(None, Command::Void(Void { shard: 0, request }));
-        let cancel = order(Some("r"), Command::Cancel(Cancel { id: TaskId::parse("t").unwrap() }));
-        let refused = Reply::refused(RefusalCode::RequestVoided);
-        assert!(check.entry(&[cancel.clone()], &[refused.clone()], &[]).is_err(), "not voided yet");
+        let cancel = Command::Cancel(Cancel { id: TaskId::parse("t").unwrap() });
+        let cancel = [order(Some("r"), cancel)];
+        let refused = [Reply::refused(RefusalCode::RequestVoided)];
+        assert!(check.entry(&cancel, &refused, &[]).is_err(), "not voided yet");
         assert!(check.entry(&[void], &[Reply::Voided], &[]).is_ok());
-        assert!(check.entry(&[cancel.clone()], &[refused], &[]).is_ok());
-        assert!(check.entry(&[cancel], &[Reply::Cancelled], &[]).is_err());
+        assert!(check.entry(&cancel, &refused, &[]).is_ok());
+        assert!(check.entry(&cancel, &[Reply::Cancelled], &[]).is_err());
     }
 
     #[test]
@@ -183,10 +184,10 @@ mod tests {
         let mut check = Operations::default();
         let taken = step(Claimed, Cancelled);
         assert!(check.entry(&[purge("a")], &swept, &[taken]).is_err());
-        let waiting = step(Ready, Cancelled);
-        assert!(check.entry(&[purge("b")], &swept, &[waiting.clone()]).is_ok());
+        let waiting = [step(Ready, Cancelled)];
+        assert!(check.entry(&[purge("b")], &swept, &waiting).is_ok());
         assert!(check.entry(&[purge("b")], &swept, &[]).is_ok(), "answered as the first time");
-        assert!(check.entry(&[purge("b")], &swept, &[waiting]).is_err());
+        assert!(check.entry(&[purge("b")], &swept, &waiting).is_err());
         assert!(check.entry(&[], &[], &[step(Dead, Ready)]).is_err(), "nobody retried it");
     }
 }
