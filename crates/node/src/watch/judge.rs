@@ -132,7 +132,7 @@ mod tests {
         let rising: Vec<QueueView> = (0..7).map(|step| view(step * 10, 0, 0)).collect();
         assert_eq!(alerts_of(&rising), ["growing"]);
         assert!(alerts_of(&rising[1..]).is_empty(), "not long enough");
-        let mut pause = rising.clone();
+        let mut pause = rising;
         pause[4].ready = pause[3].ready;
         assert!(alerts_of(&pause).is_empty());
     }
