@@ -4,9 +4,12 @@
 //! connections and lost answers, until it is settled or the time is over. An answer that never came is reported as
 //! [`Error::Unknown`] with the request id, never as a failure. Reads are repeated on other nodes.
 //!
-//! Leaves out: TLS, authentication and automatic batching.
+//! Many callers with one item each share list calls through [`Enqueuer`] and [`Completer`].
+//!
+//! Leaves out: TLS and authentication.
 
 mod backoff;
+mod batch;
 mod cluster;
 mod error;
 mod queues;
@@ -25,6 +28,7 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
+pub use batch::{BatchOptions, Completer, Enqueuer, ItemError, Place};
 pub use error::{BadUrl, Error};
 pub use tasks::{Consistency, TaskQuery};
 pub use url::{BaseUrl, unique_key};

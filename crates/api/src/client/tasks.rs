@@ -66,6 +66,16 @@ impl Client {
         self.settle(&ask, |answer: &EnqueueAnswer| &answer.tasks).await
     }
 
+    /// Sends a list under its key until it is answered; items that are not settled are left to the caller.
+    pub(crate) async fn enqueue_once(
+        &self,
+        key: &str,
+        body: &EnqueueBatch,
+    ) -> Result<EnqueueAnswer, Error> {
+        let ask = Ask::json(Method::POST, "/v1/tasks".into(), body, Some(key.to_owned()))?;
+        self.ask(&ask).await
+    }
+
     /// Like [`Client::enqueue_as`], also returning the positions written (for `Consistency::AtLeast`).
     pub async fn enqueue_with_positions(
         &self,

@@ -31,6 +31,16 @@ impl Client {
         self.report("/v1/tasks/complete", request).await
     }
 
+    /// Sends completions until they are answered; items that are not settled are left to the caller.
+    pub(crate) async fn complete_once(
+        &self,
+        key: &str,
+        request: &CompleteRequest,
+    ) -> Result<OutcomeList, Error> {
+        let path = "/v1/tasks/complete".to_owned();
+        self.ask(&Ask::json(Method::POST, path, request, Some(key.to_owned()))?).await
+    }
+
     /// Ends attempts as failed. Safe to repeat.
     pub async fn fail(&self, request: &FailRequest) -> Result<OutcomeList, Error> {
         self.report("/v1/tasks/fail", request).await

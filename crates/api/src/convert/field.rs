@@ -2,6 +2,8 @@
 
 use ikada_state::NameError;
 
+use crate::problem::Problem;
+
 /// A value of the request that cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {detail}")]
@@ -29,6 +31,14 @@ impl FieldError {
     pub fn inside(mut self, place: &str) -> FieldError {
         self.field = format!("{place}.{}", self.field);
         self
+    }
+}
+
+impl From<&FieldError> for Problem {
+    fn from(error: &FieldError) -> Problem {
+        let status = if error.code == "too_large" { 413 } else { 400 };
+        Problem::new(status, error.code, "bad request", error.detail.clone())
+            .with_field(error.field.clone())
     }
 }
 
