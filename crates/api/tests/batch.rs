@@ -448,7 +448,7 @@ async fn completions_gather_and_a_bad_result_fails_alone() {
     .await;
     let options = BatchOptions { flights_max: 1, ..BatchOptions::default() };
     let completer = Completer::with(server.client(10_000), "w1", options);
-    let submit = async |id: &str, bytes: usize| {
+    let submit = |id: &str, bytes: usize| {
         let item = CompleteItem {
             id: id.to_owned(),
             fence: Number(7),
@@ -456,15 +456,13 @@ async fn completions_gather_and_a_bad_result_fails_alone() {
             result_base64: Some("A".repeat(bytes)),
         };
         let completer = completer.clone();
-        let caller = tokio::spawn(async move { completer.complete(item).await });
-        tokio::task::yield_now().await;
-        caller
+        tokio::spawn(async move { completer.complete(item).await })
     };
-    let warm = submit("warm", 4).await;
+    let warm = submit("warm", 4);
     server.arrived(1).await;
-    let good = submit("good", 4).await;
-    let lost = submit("lost", 4).await;
-    let huge = submit("huge", 100_000).await;
+    let good = submit("good", 4);
+    let lost = submit("lost", 4);
+    let huge = submit("huge", 100_000);
     server.permits.add_permits(1_000);
     assert_eq!(kind(warm).await.1, OutcomeKind::Completed);
     assert_eq!(kind(good).await.1, OutcomeKind::Completed);
