@@ -82,7 +82,7 @@ impl From<Error> for Failure {
             },
             Error::Unknown { request, .. } => Failure::Unavailable {
                 message,
-                next: format!("repeat the command with --key {request}: it is carried out at most once"),
+                next: format!("repeat the command with --idempotency-key {request}: it is carried out at most once"),
             },
             Error::Protocol { .. } => Failure::failed_next(
                 message,

@@ -244,6 +244,7 @@ fn drain(cluster: &mut Memory, round: u64) -> u64 {
 
 fn claim(request: &str) -> Request {
     Request::Claim(ClaimCall {
+        labels: Default::default(),
         namespace: Namespace::default(),
         worker: WorkerId::parse("w").expect("id"),
         session: SessionId(1),
@@ -256,6 +257,7 @@ fn claim(request: &str) -> Request {
 
 fn complete(grant: &Grant) -> Order {
     let command = Command::Complete(Complete {
+        then: None,
         id: grant.id.clone(),
         fence: grant.fence,
         worker: WorkerId::parse("w").expect("id"),

@@ -2,7 +2,8 @@
 //!
 //! Promise: a claim is offered for expiry only after this leader's monotonic clock saw a whole ttl since the grant,
 //! the last renewal, or the moment it became leader, whichever is latest (Q6); a leader that slept through it all
-//! gives everyone a fresh ttl, so that no stall ends in mass expiry. Renewals cost no log entry (TQ-13).
+//! gives everyone a fresh ttl, so that no stall ends in mass expiry. Renewals cost no log entry (TQ-13). A task's
+//! timeout is judged by the same clock, from the grant or the moment this node became leader, and no renewal moves it.
 //!
 //! It also knows which claims their workers have confirmed by a renewal, and since when an unconfirmed one is missing
 //! from its worker's lists; see `gate/roll_call.rs`. A new leader has seen no confirmation yet.
@@ -12,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use ikada_state::{Fence, SessionId};
+use ikada_state::{ExpireCause, Fence, SessionId};
 
 /// How long after an expiry was proposed it is proposed again, should the first be lost.
 const REPROPOSE_MS: u64 = 1_000;
@@ -28,6 +29,8 @@ struct Live {
     fence: Fence,
     ttl_ms: u64,
     deadline_ms: u64,
+    /// End of the whole attempt, renewed or not.
+    limit_ms: u64,
     /// Its end was offered and may be in the log already: too late for a renewal.
     ending: bool,
     /// Its worker has named it in a renewal.
@@ -55,16 +58,33 @@ impl Liveness {
     }
 
     /// A claim was granted, or is found alive by a new leader.
-    pub fn grant(&mut self, slot: u32, fence: Fence, session: SessionId, ttl_ms: u64, now_ms: u64) {
+    /// `timeout_ms` bounds the whole attempt; 0 does not.
+    pub fn grant(
+        &mut self,
+        slot: u32,
+        fence: Fence,
+        session: SessionId,
+        ttl_ms: u64,
+        timeout_ms: u64,
+        now_ms: u64,
+    ) {
         let deadline_ms = now_ms + ttl_ms;
+        let limit_ms = if timeout_ms == 0 { u64::MAX } else { now_ms + timeout_ms };
         let index = slot as usize;
         if self.claims.len() <= index {
             self.claims.resize(index + 1, None);
         }
-        let live =
-            Live { fence, ttl_ms, deadline_ms, ending: false, confirmed: false, missing_ms: 0 };
+        let live = Live {
+            fence,
+            ttl_ms,
+            deadline_ms,
+            limit_ms,
+            ending: false,
+            confirmed: false,
+            missing_ms: 0,
+        };
         self.claims[index] = Some(live);
-        self.due.push(Reverse((deadline_ms, slot, fence.0)));
+        self.due.push(Reverse((deadline_ms.min(limit_ms), slot, fence.0)));
         self.unconfirmed.push((session, slot, fence));
         if self.unconfirmed.len() > 2 * self.claims.len() + UNCONFIRMED_SLACK {
             self.sweep_unconfirmed();
@@ -126,20 +146,21 @@ impl Liveness {
         }
     }
 
-    /// The worker lives: its claim gets a whole ttl again. `None` when no such claim is alive here, or its end is
-    /// under way: a renewal that was confirmed must never be overruled (Q6).
+    /// The worker lives: its claim gets a whole ttl again, or what its timeout leaves. `None` when no such claim is
+    /// alive here, or its end is under way: a renewal that was confirmed must never be overruled (Q6).
     pub fn renew(&mut self, slot: u32, fence: Fence, now_ms: u64) -> Option<u64> {
         let live = self.claims.get_mut(slot as usize)?.as_mut()?;
-        if live.fence != fence || live.ending {
+        if live.fence != fence || live.ending || live.limit_ms <= now_ms {
             return None;
         }
         live.confirmed = true;
         live.deadline_ms = now_ms + live.ttl_ms;
-        Some(live.ttl_ms)
+        Some(live.ttl_ms.min(live.limit_ms - now_ms))
     }
 
-    /// Claims whose ttl has run out, at most `count_max`; each is offered again later, should its expiry be lost.
-    pub fn expired(&mut self, now_ms: u64, count_max: usize) -> Vec<(u32, Fence)> {
+    /// Claims whose ttl or timeout has run out, and which of the two, at most `count_max`; each is offered again
+    /// later, should its expiry be lost.
+    pub fn expired(&mut self, now_ms: u64, count_max: usize) -> Vec<(u32, Fence, ExpireCause)> {
         if now_ms.saturating_sub(self.looked_ms) > STALL_MS && self.looked_ms > 0 {
             self.start_afresh(now_ms);
         }
@@ -156,13 +177,17 @@ impl Liveness {
             if live.fence.0 != fence {
                 continue;
             }
-            if live.deadline_ms <= now_ms {
-                live.ending = true;
-                out.push((slot, live.fence));
-                self.due.push(Reverse((now_ms + REPROPOSE_MS, slot, fence)));
-            } else {
-                self.due.push(Reverse((live.deadline_ms, slot, fence)));
-            }
+            let cause = match (live.limit_ms <= now_ms, live.deadline_ms <= now_ms) {
+                (true, _) => ExpireCause::TimedOut,
+                (false, true) => ExpireCause::Silent,
+                (false, false) => {
+                    self.due.push(Reverse((live.deadline_ms.min(live.limit_ms), slot, fence)));
+                    continue;
+                }
+            };
+            live.ending = true;
+            out.push((slot, live.fence, cause));
+            self.due.push(Reverse((now_ms + REPROPOSE_MS, slot, fence)));
         }
         out
     }
@@ -170,6 +195,8 @@ impl Liveness {
     fn start_afresh(&mut self, now_ms: u64) {
         for live in self.claims.iter_mut().flatten().filter(|live| !live.ending) {
             live.deadline_ms = now_ms + live.ttl_ms;
+            // A worker that finished meanwhile gets the time to say so.
+            live.limit_ms = live.limit_ms.max(live.deadline_ms);
         }
     }
 }
@@ -178,34 +205,54 @@ impl Liveness {
 mod tests {
     use super::*;
 
+    const SILENT: ExpireCause = ExpireCause::Silent;
+
     #[test]
-    fn a_claim_survives_sweeps_within_its_ttl_and_not_beyond() {
+    fn renewals_do_not_move_the_timeout() {
+        let mut live = Liveness::default();
+        live.grant(3, Fence(1), SessionId(1), 1_000, 2_500, 0);
+        for now_ms in [500, 1_000, 1_500] {
+            assert_eq!(live.renew(3, Fence(1), now_ms), Some(1_000));
+            assert_eq!(live.expired(now_ms, 10), vec![]);
+        }
+        assert_eq!(live.renew(3, Fence(1), 2_000), Some(500), "what the timeout leaves");
+        assert_eq!(live.expired(2_499, 10), vec![]);
+        assert_eq!(live.expired(2_500, 10), vec![(3, Fence(1), ExpireCause::TimedOut)]);
+        assert_eq!(live.renew(3, Fence(1), 2_500), None);
+        live.grant(4, Fence(2), SessionId(1), 1_000, 600, 3_000);
+        assert_eq!(live.expired(3_500, 10), vec![(3, Fence(1), ExpireCause::TimedOut)]);
+        assert_eq!(live.expired(3_600, 10), vec![(4, Fence(2), ExpireCause::TimedOut)]);
+    }
+
+    // TQ-12
+    #[test]
+    fn tq_12_a_claim_survives_sweeps_within_its_ttl_and_not_beyond() {
         // TQ-12: a 30 s claim survives 29 s of sweeps and not 31 s.
         let mut live = Liveness::default();
-        live.grant(7, Fence(1), SessionId(1), 30_000, 0);
+        live.grant(7, Fence(1), SessionId(1), 30_000, 0, 0);
         for second in 1..=29 {
             assert!(live.expired(second * 1_000, 10).is_empty());
         }
-        assert_eq!(live.expired(30_000, 10), vec![(7, Fence(1))]);
+        assert_eq!(live.expired(30_000, 10), vec![(7, Fence(1), SILENT)]);
         assert_eq!(live.expired(30_900, 10), vec![]);
-        assert_eq!(live.expired(31_000, 10), vec![(7, Fence(1))]);
+        assert_eq!(live.expired(31_000, 10), vec![(7, Fence(1), SILENT)]);
         live.release(7, Fence(1));
-        live.grant(7, Fence(2), SessionId(1), 1_000, 31_000);
+        live.grant(7, Fence(2), SessionId(1), 1_000, 0, 31_000);
         assert_eq!(live.expired(31_900, 10), vec![]);
-        assert_eq!(live.expired(32_000, 10), vec![(7, Fence(2))]);
+        assert_eq!(live.expired(32_000, 10), vec![(7, Fence(2), SILENT)]);
         // Offered once, then again only after a while.
         assert_eq!(live.expired(32_100, 10), vec![]);
-        assert_eq!(live.expired(33_000, 10), vec![(7, Fence(2))]);
+        assert_eq!(live.expired(33_000, 10), vec![(7, Fence(2), SILENT)]);
     }
 
     #[test]
     fn renewal_and_release_are_honoured() {
         let mut live = Liveness::default();
-        live.grant(0, Fence(5), SessionId(1), 1_000, 0);
+        live.grant(0, Fence(5), SessionId(1), 1_000, 0, 0);
         assert_eq!(live.renew(0, Fence(5), 900), Some(1_000));
         assert_eq!(live.renew(0, Fence(4), 900), None);
         assert_eq!(live.expired(1_000, 10), vec![]);
-        assert_eq!(live.expired(1_900, 10), vec![(0, Fence(5))]);
+        assert_eq!(live.expired(1_900, 10), vec![(0, Fence(5), SILENT)]);
         assert_eq!(live.renew(0, Fence(5), 1_950), None, "its expiry is under way");
         live.release(0, Fence(5));
         assert_eq!(live.expired(2_900, 10), vec![]);
@@ -216,7 +263,7 @@ mod tests {
         // F-10: no mass expiry on wake.
         let mut live = Liveness::default();
         for slot in 0..100 {
-            live.grant(slot, Fence(u64::from(slot) + 1), SessionId(1), 2_000, 0);
+            live.grant(slot, Fence(u64::from(slot) + 1), SessionId(1), 2_000, 0, 0);
         }
         live.expired(500, 1_000);
         assert_eq!(live.expired(20_500, 1_000), vec![]);

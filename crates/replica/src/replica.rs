@@ -175,7 +175,7 @@ impl Replica {
         let shard = self.seats[0]
             .state
             .slot_map()
-            .map_or(0, |map| map.shard(slot_of(namespace, id.as_str())));
+            .map_or(0, |map| map.shard(slot_of(namespace, id.routing_key())));
         if usize::from(shard) < self.seats.len() { shard } else { 0 }
     }
 

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use ikada_state::{
-    BatchBuilder, Claim, Command, Complete, Enqueue, Fence, Limits, Lsn, Namespace, Order,
+    BatchBuilder, Claim, Command, Complete, Enqueue, Fence, Labels, Limits, Lsn, Namespace, Order,
     QueueName, Reply, RequestId, RequestKey, SessionId, Shard, TaskId, WorkerId,
 };
 
@@ -31,6 +31,7 @@ fn enqueue(number: usize, with_request: bool) -> Order {
 
 fn claim() -> Order {
     let claim = Claim {
+        labels: Labels::default(),
         worker: WorkerId::parse("worker-1").expect("worker id"),
         session: SessionId(1),
         queues: vec![QueueName::parse("default").expect("queue name")],
@@ -42,7 +43,7 @@ fn claim() -> Order {
 fn complete(id: TaskId, fence: Fence) -> Order {
     let worker = WorkerId::parse("worker-1").expect("worker id");
     let result = Some(vec![1u8; 16].into());
-    order(None, Command::Complete(Complete { id, fence, worker, result }))
+    order(None, Command::Complete(Complete { id, fence, worker, result, then: None }))
 }
 
 struct Run {

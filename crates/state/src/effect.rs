@@ -44,6 +44,8 @@ pub enum Effect {
         session: SessionId,
         /// Lifetime unless renewed.
         ttl_ms: u32,
+        /// Longest time for the whole attempt, renewed or not; 0 if there is none.
+        timeout_ms: u32,
     },
     /// A claim ended in any way: stop its timer.
     Released {

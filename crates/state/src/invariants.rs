@@ -159,6 +159,8 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     };
     same(kept.lines == derived.lines, "a queue's line")?;
     same(kept.scheduled == derived.scheduled, "the scheduled line")?;
+    same(kept.deadlines == derived.deadlines, "the line of deadlines")?;
+    same(kept.kept == derived.kept, "the line of tasks with a retention of their own")?;
     same(kept.finished == derived.finished, "the finished line")?;
     same(kept.claimed.iter().eq(derived.claimed.iter()), "the set of live claims")?;
     same(kept.free.first() == derived.free.first(), "the lowest free slot")?;

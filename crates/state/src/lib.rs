@@ -36,8 +36,8 @@ pub use command::{Command, Order};
 pub use dedup::{Outcome, RecordedRequest, Void};
 pub use effect::{Applied, Audience, Effect};
 pub use ids::{
-    Fence, Lsn, NameError, Namespace, QueueHandle, QueueName, RequestId, RequestKey, SessionId,
-    ShardId, SharedBytes, TaskId, WorkerId, derive_task_id,
+    Fence, Label, Labels, Lsn, NameError, Namespace, QueueHandle, QueueName, RequestId, RequestKey,
+    SessionId, ShardId, SharedBytes, TaskId, WorkerId, derive_follow_id, derive_task_id,
 };
 pub use limits::Limits;
 pub use members::{Member, RaiseEpoch, SetMembers};
@@ -53,6 +53,6 @@ pub use slots::{SLOTS, SlotMap, slot_of};
 pub use snapshot::{Frozen, RestoreError};
 pub use task::{
     AttemptOutcome, AttemptView, Cancel, Claim, ClaimView, Complete, DeadReason, DropTask, Enqueue,
-    Expire, Explanation, Fail, Retry, TaskFilter, TaskList, TaskState, TaskView, Unclaim,
-    WaitReason,
+    Expire, ExpireCause, Explanation, Fail, Retry, TaskFilter, TaskList, TaskOptions, TaskState,
+    TaskView, Unclaim, WaitReason, decode_then, encode_then,
 };

@@ -12,6 +12,30 @@ pub const PRIORITY_MAX: u8 = 9;
 /// Priority of a task that names none: the middle.
 pub const PRIORITY_DEFAULT: u8 = 5;
 
+/// Most live claims that a key may allow: beyond it a key limits nothing.
+pub const KEY_LIMIT_MAX: u16 = 1000;
+
+/// Most labels that a task may want of its worker.
+pub const LABELS_WANTED_MAX: usize = 8;
+
+/// Most labels that a claim may carry.
+pub const LABELS_OFFERED_MAX: usize = 32;
+
+/// Most different label sets wanted by the unfinished tasks of one queue: a claim looks at each.
+pub const LABEL_SETS_MAX: usize = 64;
+
+/// Most follow-ups of one completion.
+pub const THEN_COUNT_MAX: usize = 16;
+
+/// Most tasks in the whole tree of follow-ups of one task.
+pub const THEN_TOTAL_MAX: usize = 64;
+
+/// How deep follow-ups of follow-ups may go.
+pub const THEN_DEPTH_MAX: usize = 4;
+
+/// Longest time for a whole attempt; a task that may run for ever names none.
+pub const TIMEOUT_MS_MAX: u32 = 40 * 24 * 60 * 60 * 1000;
+
 /// Bounds of one shard (Q13). At a bound the shard refuses; it never drops what it acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Limits {

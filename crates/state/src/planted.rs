@@ -36,11 +36,17 @@ pub enum Bug {
     PurgeTakesClaimed,
     /// A retried task keeps the count of its attempts.
     RetryKeepsAttempts,
+    /// While a task waits for its retry, the next one of its key may go.
+    KeyOrderLostOnRetry,
+    /// Claims take tasks whatever labels those want.
+    LabelsIgnored,
+    /// A resent completion brings its follow-ups again.
+    ThenDoubledOnResend,
 }
 
 impl Bug {
     /// All planted defects of this crate.
-    pub const ALL: [Bug; 13] = [
+    pub const ALL: [Bug; 16] = [
         Bug::ExpireUnfenced,
         Bug::CompleteStaleFence,
         Bug::DedupNotInSnapshot,
@@ -54,6 +60,9 @@ impl Bug {
         Bug::VoidNotInSnapshot,
         Bug::PurgeTakesClaimed,
         Bug::RetryKeepsAttempts,
+        Bug::KeyOrderLostOnRetry,
+        Bug::LabelsIgnored,
+        Bug::ThenDoubledOnResend,
     ];
 }
 

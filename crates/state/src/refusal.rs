@@ -68,6 +68,12 @@ refusal_codes! {
     RequestVoided = 31, "request_voided";
     /// The shard holds as many tombstones of requests as it may.
     TooManyVoids = 32, "too_many_voids";
+    /// A follow-up names another key than its parent's, or a handle disagrees with its key.
+    KeyConflict = 17, "key_conflict";
+    /// The queue's unfinished tasks want as many different label sets as they may.
+    TooManyLabelSets = 18, "too_many_label_sets";
+    /// The task's deadline is over before the task exists.
+    DeadlinePassed = 19, "deadline_passed";
 }
 
 impl RefusalCode {
@@ -78,6 +84,7 @@ impl RefusalCode {
             self,
             Self::QueueFull
                 | Self::TooManyQueues
+                | Self::TooManyLabelSets
                 | Self::OutboxFull
                 | Self::OutboxGap
                 | Self::TooManyVoids

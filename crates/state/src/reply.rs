@@ -28,6 +28,10 @@ pub struct Grant {
     /// What to do.
     #[n(6)]
     pub payload: SharedBytes,
+    /// Longest time for the whole attempt, renewed or not; 0 if there is none.
+    #[n(7)]
+    #[cbor(default)]
+    pub timeout_ms: u32,
 }
 
 /// What becomes of a task whose attempt failed.

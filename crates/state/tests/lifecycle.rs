@@ -87,7 +87,7 @@ fn expiry_counts_only_with_the_live_fence() {
     task.max_attempts = Some(2);
     world.run(Command::Enqueue(task));
     let first = world.take(1).remove(0);
-    let expire = |fence| Command::Expire(Expire { id: task_id("a"), fence });
+    let expire = |fence| expire(task_id("a"), fence);
     assert_eq!(world.run(expire(Fence(99))), refused(RefusalCode::StaleFence));
     assert_eq!(world.run(expire(first.fence)), Reply::Expired { next: FailNext::Ready });
     assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Released { .. })));
@@ -176,7 +176,7 @@ fn values_outside_their_bounds_are_refused() {
     let grant = world.take(1).remove(0);
     let (id, fence) = (grant.id.clone(), grant.fence);
     let result = Some(vec![0; (64 << 10) + 1].into());
-    let order = Complete { id, fence, worker: worker("w"), result };
+    let order = Complete { id, fence, worker: worker("w"), result, then: None };
     assert_eq!(world.run(Command::Complete(order)), refused(RefusalCode::TooLarge));
     // A record larger than a chunk survives the snapshot.
     assert_eq!(world.reload().view("a").payload.len(), 1 << 20);

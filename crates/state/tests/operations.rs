@@ -41,7 +41,7 @@ fn tq_8_a_poison_task_that_is_never_completed_ends_dead() {
     for attempt in 1..=3 {
         let grant = world.take(1).remove(0);
         assert_eq!(grant.attempt, attempt, "counted at claim");
-        world.run(Command::Expire(Expire { id: grant.id, fence: grant.fence }));
+        world.run(expire(grant.id, grant.fence));
     }
     let view = world.view("poison");
     assert_eq!((view.state, view.attempt), (TaskState::Dead, 3));

@@ -33,7 +33,7 @@ fn claimed() -> (World, Grant) {
 #[test]
 fn fences_can_be_ignored() {
     let (mut world, grant) = claimed();
-    let expire = Command::Expire(Expire { id: grant.id.clone(), fence: Fence(99) });
+    let expire = expire(grant.id.clone(), Fence(99));
     let reply = with(Bug::ExpireUnfenced, || world.run(expire));
     assert_eq!(reply, Reply::Expired { next: FailNext::Ready });
     world.take(1);
@@ -139,4 +139,35 @@ fn operations_can_go_wrong() {
     let retry = Command::Retry(Retry { id: grant.id });
     with(Bug::RetryKeepsAttempts, || apply(&mut world.shard, retry));
     assert!(invariants::attempts_bounded(&world.shard).is_err());
+}
+
+#[test]
+fn a_key_can_lose_its_order() {
+    let mut world = World::new();
+    world.add("u:a");
+    world.add("u:b");
+    let grants = with(Bug::KeyOrderLostOnRetry, || {
+        let grant = world.take(1).remove(0);
+        world.run(Command::Fail(fail(&grant, "w")));
+        world.take(1)
+    });
+    assert_eq!(grants[0].id.as_str(), "u:b");
+}
+
+#[test]
+fn labels_can_be_ignored() {
+    let mut world = World::new();
+    world.put(enqueue_with("a", "q", |options| options.labels = labels(&[("gpu", "yes")])));
+    assert_eq!(with(Bug::LabelsIgnored, || world.take(1)).len(), 1);
+}
+
+#[test]
+fn follow_ups_can_be_doubled() {
+    let mut world = World::new();
+    let next = encode_then(&[enqueue("a:next", "q")]);
+    world.put(enqueue_with("a", "q", |options| options.then = Some(next)));
+    let grant = world.take(1).remove(0);
+    world.run(complete(&grant, "w"));
+    with(Bug::ThenDoubledOnResend, || world.run(complete(&grant, "w")));
+    assert_eq!(world.shard.sizes().ready, 2);
 }

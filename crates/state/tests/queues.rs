@@ -20,7 +20,7 @@ fn a_paused_queue_takes_but_does_not_give() {
     assert!(!world.effects.iter().any(|effect| matches!(effect, Effect::Ready { .. })));
     assert!(world.take(1).is_empty());
     assert_eq!(world.shard.ready_count(&Namespace::default(), &queue("q")), 1);
-    assert!(!world.shard.is_claimable(&Namespace::default(), &queue("q")));
+    assert!(!world.shard.is_claimable(&Namespace::default(), &queue("q"), &Labels::default()));
     let mut world = world.reload();
     assert_eq!(world.run(set("q", pause(false))), Reply::QueueSet { version: 2 });
     let handle = world.shard.queue_handle(&Namespace::default(), &queue("q")).unwrap();

@@ -14,26 +14,77 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn enqueue_of(a: u8, b: u8, c: u16) -> Enqueue {
-    let mut task = enqueue(&format!("t{}", a % 24), ["q", "p"][usize::from(b % 2)]);
+    let mut task = enqueue(&name_of(a), ["q", "p"][usize::from(b % 2)]);
     task.priority = b.is_multiple_of(5).then_some(b % 12);
     task.delay_ms = c.is_multiple_of(3).then_some(u64::from(c % 500));
     task.max_attempts = b.is_multiple_of(7).then_some(u16::from(a % 4));
+    if c % 3 == 1 {
+        task.options = Some(Box::new(options_of(a, b, c)));
+    }
     task
+}
+
+/// Names of tasks: half of them share two keys.
+fn name_of(a: u8) -> String {
+    match a % 4 {
+        0 => format!("k{}:t{}", a / 4 % 2, a % 24),
+        1 => format!("t{}:then", a % 24),
+        _ => format!("t{}", a % 24),
+    }
+}
+
+/// Rare settings; some of them are refused.
+fn options_of(a: u8, b: u8, c: u16) -> TaskOptions {
+    let then = a.is_multiple_of(3).then(|| {
+        let routing = task_id(&name_of(a)).routing_key().to_owned();
+        let key = if b.is_multiple_of(13) { "other" } else { &routing };
+        let mut next = enqueue(&format!("{key}:then"), ["q", "p"][usize::from(a % 2)]);
+        if c.is_multiple_of(2) {
+            let below = encode_then(&[enqueue(&format!("{key}:more"), "q")]);
+            let options = TaskOptions { then: Some(below), ..TaskOptions::default() };
+            next.options = Some(Box::new(options));
+        }
+        encode_then(&[next])
+    });
+    TaskOptions {
+        key_limit: b.is_multiple_of(4).then_some(u16::from(a % 4)),
+        labels: match b % 5 {
+            0 => labels(&[("zone", "a")]),
+            1 => labels(&[("zone", "a"), ("gpu", "yes")]),
+            _ => Labels::default(),
+        },
+        timeout_ms: b.is_multiple_of(3).then_some(u32::from(c)),
+        deadline_ms: None,
+        deadline_in_ms: a.is_multiple_of(2).then_some(u64::from(c % 900)),
+        retention_ms: b.is_multiple_of(2).then_some(u64::from(c % 700)),
+        then,
+    }
 }
 
 /// Turns a step into an order; fences and workers are mostly right and sometimes wrong.
 fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
-    let id = task_id(&format!("t{}", a % 24));
+    let id = task_id(&name_of(a));
     let view = shard.task(&Namespace::default(), &id);
     let current = view.map_or(0, |view| view.fence.0);
     let fence = Fence(if b.is_multiple_of(6) { u64::from(c % 40) } else { current });
     let name = if b.is_multiple_of(11) { "v" } else { "w" };
     let command = match kind % 20 {
         0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
-        5..=7 => Command::Claim(claim(name, &["q", "p", "none"], u32::from(b % 5))),
+        5..=7 => {
+            let labels = match a % 3 {
+                0 => labels(&[("zone", "a"), ("gpu", "yes")]),
+                1 => labels(&[("zone", "a")]),
+                _ => Labels::default(),
+            };
+            let claim = claim(name, &["q", "p", "none"], u32::from(b % 5));
+            Command::Claim(Claim { labels, ..claim })
+        }
         8 | 9 => {
             let result = Some(vec![a; usize::from(b)].into());
-            Command::Complete(Complete { id, fence, worker: worker(name), result })
+            let then = c
+                .is_multiple_of(7)
+                .then(|| encode_then(&[enqueue(&format!("{}:late", id.routing_key()), "q")]));
+            Command::Complete(Complete { id, fence, worker: worker(name), result, then })
         }
         10 | 11 => Command::Fail(Fail {
             id,
@@ -44,7 +95,11 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
             delay_ms: c.is_multiple_of(4).then_some(u64::from(c % 300)),
             jitter_permille: c as i16,
         }),
-        12 => Command::Expire(Expire { id, fence }),
+        12 => {
+            let cause =
+                if a.is_multiple_of(2) { ExpireCause::Silent } else { ExpireCause::TimedOut };
+            Command::Expire(Expire { id, fence, cause, jitter_permille: c as i16 })
+        }
         13 => Command::Unclaim(Unclaim { id, fence }),
         14 => Command::Cancel(Cancel { id }),
         15 => Command::Retry(Retry { id }),
@@ -64,6 +119,9 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
                 retention_count: b.is_multiple_of(3).then_some(u32::from(a % 8)),
                 retention_ms: b.is_multiple_of(4).then_some(u64::from(c)),
                 pending_max: Some(u64::from(a % 40)),
+                timeout_ms: c.is_multiple_of(5).then_some(u32::from(c)),
+                deadline_in_ms: c.is_multiple_of(9).then_some(u64::from(a % 3) * 400),
+                key_limit: a.is_multiple_of(6).then_some(u16::from(b % 3)),
                 ..QueueChange::default()
             };
             let line = queue(["q", "p"][usize::from(b % 2)]);

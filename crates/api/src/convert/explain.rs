@@ -67,6 +67,13 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
             info.ahead = Some(0);
             format!("it is the next of queue {queue} in its shard to be handed out")
         }
+        WaitReason::BehindKey { key_limit } => {
+            let key = explanation.id.routing_key();
+            match key_limit {
+                1 => format!("earlier tasks of key {key} in queue {queue} come first"),
+                limit => format!("as many tasks of key {key} run as may ({limit} or fewer)"),
+            }
+        }
         WaitReason::NoWorkerAsked { ago_ms: Some(ago_ms) } => format!(
             "no worker with a free slot has asked for queue {queue} for {} s: all are busy or gone",
             ago_ms / 1000

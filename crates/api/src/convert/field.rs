@@ -10,7 +10,7 @@ use crate::problem::Problem;
 pub struct FieldError {
     /// Which field, as a path into the request.
     pub field: String,
-    /// Stable code: `bad_name`, `bad_value` or `too_large`.
+    /// Stable code: `bad_name`, `bad_value`, `too_large` or `key_conflict`.
     pub code: &'static str,
     /// What is wrong with it.
     pub detail: String,
@@ -25,6 +25,11 @@ impl FieldError {
     /// A value that is too large.
     pub fn too_large(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
         FieldError { field: field.into(), code: "too_large", detail: detail.into() }
+    }
+
+    /// A key that disagrees with the task's handle or its parent.
+    pub fn key_conflict(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError { field: field.into(), code: "key_conflict", detail: detail.into() }
     }
 
     /// The same error, one level further out.

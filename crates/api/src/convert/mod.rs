@@ -3,15 +3,18 @@
 //! Towards the state everything is checked here, so that a refusal can name the field; the state checks again and has
 //! the last word. Towards the public nothing is lost but what readers have no use for.
 
+mod check;
+mod enqueue;
 mod explain;
 mod field;
 mod order;
 mod show;
 
+pub use enqueue::enqueue_order;
 pub use explain::show_explanation;
 pub use field::{FieldError, parse_name};
 pub use order::{
-    cancel_order, claim_names, complete_order, drop_order, enqueue_order, fail_order, pause_order,
-    retry_order, set_queue_order,
+    cancel_order, claim_names, complete_order, drop_order, fail_order, pause_order, retry_order,
+    set_queue_order,
 };
 pub use show::{show_grant, show_queue, show_task, task_state};

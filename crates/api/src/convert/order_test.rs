@@ -1,9 +1,10 @@
 //! Requests become the right orders, and bad ones name their field.
 
-use ikada_state::{Command, Namespace, RequestId, RequestKey, WorkerId, derive_task_id};
+use ikada_state::{Command, Enqueue, Namespace, RequestId, RequestKey, WorkerId, derive_task_id};
 
+use super::super::enqueue_order;
 use super::*;
-use crate::v1::{Number, QueueSettingsBody};
+use crate::v1::{NewTask, Number, QueueSettingsBody};
 
 fn key(item: u32) -> RequestKey {
     RequestKey { id: RequestId::parse("r1").unwrap(), item }
@@ -28,9 +29,42 @@ fn a_bare_task_gets_a_derived_id_and_the_default_queue() {
     assert!(order.payload.is_empty());
 }
 
+// TQ-1
+#[test]
+fn tq_1_a_key_and_an_id_make_a_handle() {
+    let handle = |json: &str| enqueue(json).unwrap().id.to_string();
+    assert_eq!(handle("{\"key\": \"u7\", \"id\": \"a\"}"), "u7:a");
+    assert_eq!(handle("{\"id\": \"u7:a\"}"), "u7:a");
+    assert_eq!(handle("{\"key\": \"u7\", \"id\": \"u7:a\"}"), "u7:a");
+    let derived = derive_task_id(&Namespace::default(), &key(3));
+    assert_eq!(handle("{\"key\": \"u7\"}"), format!("u7:{derived}"));
+}
+
+#[test]
+fn follow_ups_take_their_parents_key() {
+    let then = |json: &str| {
+        let options = enqueue(json).unwrap().options.unwrap();
+        ikada_state::decode_then(&options.then.unwrap()).unwrap()
+    };
+    let tasks =
+        then("{\"id\": \"p\", \"then\": [{\"id\": \"a\", \"then\": [{\"id\": \"p:b\"}]}, {}]}");
+    assert_eq!(tasks[0].id.as_str(), "p:a");
+    let below = tasks[0].options.as_ref().unwrap().then.clone().unwrap();
+    assert_eq!(ikada_state::decode_then(&below).unwrap()[0].id.as_str(), "p:b");
+    assert_eq!(tasks[1].id.key(), Some("p"));
+    assert_eq!(then("{\"id\": \"k:p\", \"then\": [{\"id\": \"a\"}]}")[0].id.as_str(), "k:a");
+    let deep = (0..5).fold("{}".to_owned(), |below, _| format!("{{\"then\": [{below}]}}"));
+    let many = format!("{{\"then\": [{}]}}", vec!["{}"; 17].join(","));
+    for json in [deep, many] {
+        let error = enqueue(&json).unwrap_err();
+        assert_eq!(error.code, "too_large");
+        assert!(error.field.ends_with("then"), "{error}");
+    }
+}
+
 // TQ-27
 #[test]
-fn payloads_keep_their_bytes() {
+fn tq_27_payloads_keep_their_bytes() {
     assert_eq!(&enqueue("{\"payload\": {\"a\":  1.0}}").unwrap().payload[..], b"{\"a\":  1.0}");
     assert_eq!(&enqueue("{\"payload_base64\": \"AHz/\"}").unwrap().payload[..], b"\0|\xff");
     assert!(enqueue("{\"payload\": null}").unwrap().payload.is_empty());
@@ -52,6 +86,21 @@ fn bad_values_name_their_field() {
         ("{\"ttl_ms\": 1}", "ttl_ms", "bad_value"),
         ("{\"backoff\": {\"base_ms\": 2, \"cap_ms\": 1}}", "backoff.cap_ms", "bad_value"),
         (big.as_str(), "payload", "too_large"),
+        ("{\"key\": \"a b\"}", "key", "bad_name"),
+        ("{\"key\": \"a\", \"id\": \"b/c\"}", "id", "bad_name"),
+        ("{\"key\": \"a\", \"id\": \"b:c\"}", "key", "key_conflict"),
+        ("{\"key\": \"a\", \"id\": \"a:b:c\"}", "id", "bad_name"),
+        ("{\"key_limit\": 1}", "key_limit", "bad_value"),
+        ("{\"key\": \"a\", \"key_limit\": 1001}", "key_limit", "bad_value"),
+        ("{\"labels\": {\"a\": \"\"}}", "labels.a", "bad_name"),
+        ("{\"timeout_ms\": 4294967295}", "timeout_ms", "bad_value"),
+        ("{\"deadline_ms\": 0}", "deadline_ms", "bad_value"),
+        ("{\"deadline_ms\": 5, \"run_at_ms\": 5}", "deadline_ms", "bad_value"),
+        ("{\"deadline_ms\": 5, \"deadline_in_ms\": 5}", "deadline_ms", "bad_value"),
+        ("{\"deadline_in_ms\": 18446744073709551615}", "deadline_in_ms", "bad_value"),
+        ("{\"id\": \"p\", \"then\": [{\"key\": \"q\"}]}", "then[0].key", "key_conflict"),
+        ("{\"id\": \"p\", \"then\": [{}, {\"id\": \"q:x\"}]}", "then[1].id", "key_conflict"),
+        ("{\"then\": [{\"then\": [{\"priority\": 10}]}]}", "then[0].then[0].priority", "bad_value"),
     ];
     for (json, field, code) in table {
         let error = enqueue(json).unwrap_err();

@@ -14,12 +14,25 @@ pub fn show_task(view: &TaskView) -> Task {
     let result = view.result.as_ref().map(|result| Body::of(result)).unwrap_or_default();
     Task {
         id: view.id.to_string(),
+        key: view.id.key().map(str::to_owned),
+        key_limit: Some(view.key_limit).filter(|limit| *limit > 0),
         queue: view.queue.to_string(),
         state: show_state(view.state),
         priority: view.priority,
         attempts_begun: view.attempt,
         max_attempts: view.max_attempts,
         ttl_ms: view.ttl_ms,
+        backoff: BackoffBody { base_ms: view.backoff.base_ms, cap_ms: view.backoff.cap_ms },
+        labels: view
+            .labels
+            .pairs()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect(),
+        timeout_ms: view.timeout_ms,
+        deadline_ms: view.deadline_ms,
+        retention_ms: view.retention_ms,
+        then: view.then.iter().map(ToString::to_string).collect(),
         created_ms: view.enqueued_ms,
         ready_at_ms: view.due_ms,
         finished_ms: view.finished_ms,
@@ -42,6 +55,7 @@ fn show_attempt(attempt: &AttemptView) -> AttemptInfo {
         AttemptOutcome::Expired => "expired",
         AttemptOutcome::Unclaimed => "returned",
         AttemptOutcome::Cancelled => "cancelled",
+        AttemptOutcome::TimedOut => "timed_out",
     };
     AttemptInfo {
         fence: Number(attempt.fence.0),
@@ -87,6 +101,7 @@ pub fn show_grant(grant: &Grant) -> ClaimedTask {
         attempt: grant.attempt,
         max_attempts: grant.max_attempts,
         ttl_ms: grant.ttl_ms,
+        timeout_ms: Some(grant.timeout_ms).filter(|timeout_ms| *timeout_ms > 0),
         payload: payload.json,
         payload_base64: payload.base64,
     }
@@ -113,6 +128,9 @@ pub fn show_queue(view: &QueueView) -> QueueInfo {
                 dead_percent: settings.alerts.dead_percent,
                 growing_s: settings.alerts.growing_s,
             },
+            timeout_ms: settings.timeout_ms,
+            deadline_in_ms: settings.deadline_in_ms,
+            key_limit: settings.key_limit,
         },
         counts: QueueCounts {
             scheduled: view.scheduled,

@@ -33,6 +33,15 @@ pub struct QueueSettingsBody {
     /// When the queue needs attention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alerts: Option<AlertsBody>,
+    /// Longest time for a whole attempt of tasks that name none; 0 is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
+    /// Time from submission to the deadline of tasks that name none; 0 is no deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_in_ms: Option<u64>,
+    /// Most tasks of one key that run at one time, for tasks that name no limit: 1 is strict order, 0 no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_limit: Option<u16>,
     /// Refuse unless the settings still have this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<u64>,
@@ -112,6 +121,12 @@ pub struct QueueSettingsInfo {
     /// When the queue needs attention.
     #[serde(default)]
     pub alerts: AlertsInfo,
+    /// Longest time for a whole attempt of tasks that name none; 0 is no limit.
+    pub timeout_ms: u32,
+    /// Time from submission to the deadline of tasks that name none; 0 is no deadline.
+    pub deadline_in_ms: u64,
+    /// Most tasks of one key that run at one time, for tasks that name no limit: 1 is strict order, 0 no limit.
+    pub key_limit: u16,
 }
 
 /// What stands in line, and totals that only rise (TQ-23).

@@ -1,5 +1,7 @@
 //! Tasks: how they are submitted, what became of each, and how they look.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,10 +13,18 @@ use crate::v1::Number;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewTask {
-    /// The task's id, unique in the namespace. When absent it is derived from the Idempotency-Key and the place in the
-    /// list, so that a resend finds the same task.
+    /// The task's id, unique in the namespace, or within its key. When absent it is derived from the Idempotency-Key and
+    /// the place in the list, so that a resend finds the same task. May be a whole handle, `key:id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Ordering key: tasks with the same key live together, and those of one queue are handed out in order. The task's
+    /// handle is then `key:id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Most tasks of the key that may run at one time in the queue: 1 is strict order, 0 no limit and no order. The
+    /// queue's setting when absent; only with a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_limit: Option<u16>,
     /// The queue; `default` when absent. A queue comes into being with its first task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
@@ -43,6 +53,25 @@ pub struct NewTask {
     /// Waits between attempts; the queue's setting when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<BackoffBody>,
+    /// What the worker must have: only claims that carry all of these labels, with these values, are handed the task.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Longest time for a whole attempt, renewed or not; 0 is no limit. The queue's setting when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
+    /// Not begun at or after this time (ms since 1970): the task is then dead. Not together with `deadline_in_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// The same, as ms from now; 0 is no deadline. The queue's setting when both are absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_in_ms: Option<u64>,
+    /// How long the finished task is kept, whatever the queue's settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_ms: Option<u64>,
+    /// Follow-ups: submitted in the same step in which this task is completed, with handles that begin with this
+    /// task's key (or id, if it has no key).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<NewTask>,
 }
 
 /// Waits between attempts: `base_ms` doubled for each failure, at most `cap_ms`.
@@ -75,7 +104,7 @@ pub struct EnqueueAnswer {
 /// What became of one item of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ItemOutcome {
-    /// The task.
+    /// The task's handle; empty when the item could not be read that far.
     pub id: String,
     /// What happened.
     pub outcome: OutcomeKind,
@@ -189,8 +218,14 @@ impl std::str::FromStr for TaskStateName {
 /// A task as it stands.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
-    /// Its id.
+    /// Its handle: `id`, or `key:id` if it has a key.
     pub id: String,
+    /// Its key, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Most tasks of its key that run at one time in its queue; absent when its key does not limit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_limit: Option<u16>,
     /// Its queue.
     pub queue: String,
     /// Where it stands.
@@ -203,6 +238,23 @@ pub struct Task {
     pub max_attempts: u16,
     /// Lifetime of a claim.
     pub ttl_ms: u32,
+    /// Waits between attempts.
+    pub backoff: BackoffBody,
+    /// What the worker must have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Longest time for a whole attempt; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
+    /// Not begun at or after this log time; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// How long it is kept when finished; absent when the queue decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_ms: Option<u64>,
+    /// Handles of its follow-ups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<String>,
     /// When it was submitted, in log time.
     pub created_ms: u64,
     /// When it becomes ready, in log time; absent unless scheduled.
@@ -231,7 +283,8 @@ pub struct Task {
     /// The result, when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_base64: Option<String>,
-    /// Why it is dead; absent otherwise.
+    /// Why it is dead: `attempts_exhausted`, `not_retryable`, `claim_expired`, `timed_out` or `deadline_passed`; absent
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_reason: Option<String>,
     /// The newest attempts, oldest first.
@@ -250,7 +303,7 @@ pub struct AttemptInfo {
     /// When it ended; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
-    /// How it ended: `running`, `completed`, `failed`, `expired`, `returned` (not counted) or `cancelled`.
+    /// How it ended: `running`, `completed`, `failed`, `expired`, `timed_out`, `returned` (not counted) or `cancelled`.
     pub outcome: String,
     /// What the worker said went wrong, cut short.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,12 @@
 //! What workers say: claim, complete, fail, renew. All take lists; each item has an outcome of its own.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::v1::{Body, BodyError, ItemOutcome, Number};
+use crate::v1::{Body, BodyError, ItemOutcome, NewTask, Number};
 
 /// A wish for tasks.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +25,9 @@ pub struct ClaimRequest {
     /// How long to wait for work before answering with an empty list; 0 when absent.
     #[serde(default)]
     pub wait_ms: u64,
+    /// What the worker has; a task that wants other labels is not handed to it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 fn one() -> u32 {
@@ -51,6 +56,9 @@ pub struct ClaimedTask {
     pub max_attempts: u16,
     /// How long the claim lives unless renewed.
     pub ttl_ms: u32,
+    /// Longest time for the whole attempt, renewed or not; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
     /// What to do, when it is a JSON value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
@@ -92,6 +100,9 @@ pub struct CompleteItem {
     /// The result, as bytes in base64; instead of `result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_base64: Option<String>,
+    /// Follow-ups beyond those that the task came with; submitted in the same step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<NewTask>,
 }
 
 /// Attempts that failed.

@@ -52,7 +52,7 @@ pub(crate) struct QueueName {
 /// Flags of `set`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada queue set mail --max-attempts 10 --ttl-ms 60000\n  ikada queue set mail --backoff-base-ms 500 --backoff-cap-ms 30000"
+    after_help = "Examples:\n  ikada queue set mail --max-attempts 10 --ttl-ms 60000\n  ikada queue set mail --backoff-base-ms 500 --backoff-cap-ms 30000\n  ikada queue set mail --key-limit 4 --timeout-ms 600000 --deadline-in-ms 86400000"
 )]
 pub(crate) struct QueueSetArgs {
     /// The queue.
@@ -90,6 +90,15 @@ pub(crate) struct QueueSetArgs {
     /// Alert: unfinished tasks have only become more for this many seconds; 0 turns it off.
     #[arg(long)]
     alert_growing_s: Option<u32>,
+    /// Longest time for a whole attempt of tasks that name none; 0 is no limit.
+    #[arg(long)]
+    timeout_ms: Option<u32>,
+    /// Time from submission to the deadline of tasks that name none; 0 is no deadline.
+    #[arg(long)]
+    deadline_in_ms: Option<u64>,
+    /// Most tasks of one key that run at one time, unless a task says otherwise: 1 is strict order, 0 no limit.
+    #[arg(long)]
+    key_limit: Option<u16>,
     /// Refuse unless the settings still have this version.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u64>,
@@ -114,6 +123,9 @@ impl QueueSetArgs {
             retention_ms: self.retention_ms,
             pending_max: self.pending_max,
             alerts: (alerts != AlertsBody::default()).then_some(alerts),
+            timeout_ms: self.timeout_ms,
+            deadline_in_ms: self.deadline_in_ms,
+            key_limit: self.key_limit,
             expected_version: self.expected_version,
         };
         let blank = QueueSettingsBody {

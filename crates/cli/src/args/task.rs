@@ -1,7 +1,7 @@
 //! `ikada task`.
 
 use clap::{Args, Subcommand};
-use ikada_api::v1::TaskStateName;
+use ikada_api::v1::{NewTask, TaskStateName};
 
 /// Commands about tasks.
 #[derive(Debug, Subcommand)]
@@ -13,9 +13,11 @@ pub(crate) enum TaskCommand {
     /// List tasks.
     List(ListArgs),
     /// Cancel a task that is not finished.
-    #[command(after_help = "Examples:\n  ikada task cancel report-7")]
+    #[command(
+        after_help = "Examples:\n  ikada task cancel report-7\n  ikada task cancel user-7:mail        a task with a key goes by key:id"
+    )]
     Cancel {
-        /// The task.
+        /// The task: its id, or key:id if it has a key.
         id: String,
     },
     /// Tell why a task is not running.
@@ -65,7 +67,10 @@ Examples:
   ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'
   ikada task enqueue --id nightly-2031-04-01 --delay-ms 60000
   ikada task enqueue --payload-file picture.raw --output quiet
-  ikada task enqueue --key deploy-42 --payload 1      repeating this line submits nothing new";
+  ikada task enqueue --key user-7 --payload 1         in order after earlier tasks with this key
+  ikada task enqueue --label gpu=a100 --timeout-ms 600000
+  ikada task enqueue --id build --then '{\"id\": \"test\"}' --then '{\"id\": \"lint\"}'
+  ikada task enqueue --idempotency-key deploy-42      repeating this line submits nothing new";
 
 /// Flags of `enqueue`.
 #[derive(Debug, Args)]
@@ -98,9 +103,48 @@ pub(crate) struct EnqueueArgs {
     /// How long a claim lives without renewal; the queue's setting when absent.
     #[arg(long)]
     pub(crate) ttl_ms: Option<u32>,
-    /// Request id: repeating a command under the same key does nothing new.
+    /// Wait after the first failure; the queue's setting when absent.
+    #[arg(long, requires = "backoff_cap_ms")]
+    pub(crate) backoff_base_ms: Option<u32>,
+    /// Longest wait between attempts.
+    #[arg(long, requires = "backoff_base_ms")]
+    pub(crate) backoff_cap_ms: Option<u32>,
+    /// Ordering key: tasks with the same key in a queue are handed out one by one, in order.
     #[arg(long)]
     pub(crate) key: Option<String>,
+    /// Most tasks of the key that run at one time: 1 is strict order, 0 no limit.
+    #[arg(long)]
+    pub(crate) key_limit: Option<u16>,
+    /// What the worker must have; may be given several times.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = read_label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Longest time for a whole attempt, renewed or not; 0 is no limit.
+    #[arg(long)]
+    pub(crate) timeout_ms: Option<u32>,
+    /// Not begun at or after this time (ms since 1970).
+    #[arg(long, conflicts_with = "deadline_in_ms")]
+    pub(crate) deadline_ms: Option<u64>,
+    /// Not begun after this many ms from now; 0 is no deadline.
+    #[arg(long)]
+    pub(crate) deadline_in_ms: Option<u64>,
+    /// How long the finished task is kept, whatever the queue's settings say.
+    #[arg(long)]
+    pub(crate) retention_ms: Option<u64>,
+    /// A follow-up as JSON, submitted when this task is completed; may be given several times.
+    #[arg(long = "then", value_name = "JSON", value_parser = read_follow_up)]
+    pub(crate) then: Vec<NewTask>,
+    /// Request id: repeating a command under the same one does nothing new.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+}
+
+fn read_label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn read_follow_up(text: &str) -> Result<NewTask, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// Flags of `show`.
@@ -109,7 +153,7 @@ pub(crate) struct EnqueueArgs {
     after_help = "Examples:\n  ikada task show report-7\n  ikada task show report-7 --output json | jq .result\n  ikada task show report-7 --stale        answered by the asked node alone"
 )]
 pub(crate) struct ShowArgs {
-    /// The task.
+    /// The task: its id, or key:id if it has a key.
     pub(crate) id: String,
     /// Take what the asked node has, without asking the leader.
     #[arg(long)]

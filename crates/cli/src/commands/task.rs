@@ -1,10 +1,11 @@
 //! `ikada task enqueue|show|list|cancel|explain|retry|drop`.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use ikada_api::Client;
 use ikada_api::client::{Consistency, Error, TaskQuery, unique_key};
-use ikada_api::v1::{Body, ItemOutcome, NewTask, TaskPage};
+use ikada_api::v1::{BackoffBody, Body, ItemOutcome, NewTask, TaskPage};
 use serde_json::value::RawValue;
 
 use crate::args::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, SharedArgs, TaskCommand};
@@ -43,8 +44,15 @@ fn freshness(stale: bool) -> Consistency {
 
 async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Result<(), Failure> {
     let (payload, payload_base64) = read_payload(&args)?;
+    let backoff = args.backoff_base_ms.zip(args.backoff_cap_ms);
+    let named: BTreeMap<String, String> = args.labels.iter().cloned().collect();
+    if named.len() < args.labels.len() {
+        return Err(Failure::usage("--label: a name is given twice"));
+    }
     let task = NewTask {
         id: args.id,
+        key: args.key,
+        key_limit: args.key_limit,
         queue: Some(args.queue),
         payload,
         payload_base64,
@@ -53,9 +61,15 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
         delay_ms: args.delay_ms,
         max_attempts: args.max_attempts,
         ttl_ms: args.ttl_ms,
-        backoff: None,
+        backoff: backoff.map(|(base_ms, cap_ms)| BackoffBody { base_ms, cap_ms }),
+        labels: named,
+        timeout_ms: args.timeout_ms,
+        deadline_ms: args.deadline_ms,
+        deadline_in_ms: args.deadline_in_ms,
+        retention_ms: args.retention_ms,
+        then: args.then,
     };
-    let key = args.key.unwrap_or_else(unique_key);
+    let key = args.idempotency_key.unwrap_or_else(unique_key);
     let answer = client.enqueue_as(&key, vec![task]).await?;
     screen.show(&answer)?;
     match answer.tasks.into_iter().find_map(|item| item.problem) {

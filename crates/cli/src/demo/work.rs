@@ -93,6 +93,7 @@ impl Crew {
                 worker: format!("demo-worker-{number}"),
                 session: number,
                 queues: vec![QUEUE.to_owned()],
+                labels: Default::default(),
                 agent: AgentConfig {
                     slots: SLOTS,
                     poll_wait_ms: 1_000,

@@ -41,6 +41,9 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::TaskNotFinished => (409, "task not finished"),
         Code::RequestVoided => (409, "request voided"),
         Code::TooManyVoids => (429, "too many voided requests"),
+        Code::KeyConflict => (409, "key conflict"),
+        Code::TooManyLabelSets => (429, "too many label sets"),
+        Code::DeadlinePassed => (409, "deadline passed"),
     }
 }
 
@@ -66,6 +69,11 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::RequestVoided => "this request id was ruled out by a void; choose a fresh key",
         Code::TooManyVoids => "as many requests are ruled out as may be; try again later",
         Code::FenceExhausted => "the shard can grant no more claims; raise its restore epoch",
+        Code::KeyConflict => "a follow-up has the key of its parent; leave its key out",
+        Code::TooManyLabelSets => {
+            "the queue's tasks want as many different label sets as they may; use one of those"
+        }
+        Code::DeadlinePassed => "the deadline is over already; submit the task with a later one",
     }
 }
 

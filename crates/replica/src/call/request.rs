@@ -2,8 +2,8 @@
 
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
-    Fence, Lsn, Namespace, Order, QueueName, RequestId, SessionId, ShardId, TaskFilter, TaskId,
-    WorkerId,
+    Fence, Labels, Lsn, Namespace, Order, QueueName, RequestId, SessionId, ShardId, TaskFilter,
+    TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -71,6 +71,8 @@ pub struct ClaimCall {
     pub session: SessionId,
     /// Queues to take from, at least one.
     pub queues: Vec<QueueName>,
+    /// What the worker has; tasks that want something else are not for it.
+    pub labels: Labels,
     /// Free slots, at least one.
     pub count_max: u32,
     /// How long to wait for work before answering with nothing.

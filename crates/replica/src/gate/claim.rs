@@ -25,7 +25,7 @@ impl Replica {
         for queue in &claim.queues {
             if let Some(handle) = seat.state.queue_handle(&order.namespace, queue) {
                 seat.asked.note(handle, now.mono_ms);
-                ready |= seat.state.is_claimable_at(handle);
+                ready |= seat.state.is_claimable_at(handle, &claim.labels);
             }
         }
         // A resend of a granted claim must reach its recorded grant even when nothing else is ready.

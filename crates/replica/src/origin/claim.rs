@@ -62,6 +62,7 @@ impl Replica {
             session: claim.wish.session,
             queues: claim.wish.queues.clone(),
             max: claim.wish.count_max,
+            labels: claim.wish.labels.clone(),
         });
         // The shard is the item: a shard remembers one grant per request id.
         let key = RequestKey { id: claim.wish.request.clone(), item: u32::from(shard) };

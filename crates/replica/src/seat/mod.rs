@@ -105,7 +105,9 @@ impl Seat {
         for claim in self.state.claims() {
             let stale = planted::active(Bug::TtlNotRestarted);
             let ttl_ms = if stale { 0 } else { u64::from(claim.ttl_ms) };
-            self.liveness.grant(claim.slot, claim.fence, claim.session, ttl_ms, now_ms);
+            let timeout_ms = u64::from(claim.timeout_ms);
+            let (slot, fence, session) = (claim.slot, claim.fence, claim.session);
+            self.liveness.grant(slot, fence, session, ttl_ms, timeout_ms, now_ms);
         }
     }
 

@@ -74,10 +74,11 @@ impl Replica {
         let seat = &mut self.seats[usize::from(shard)];
         for effect in effects {
             match effect {
-                Effect::Claimed { slot, fence, session, ttl_ms } => {
+                Effect::Claimed { slot, fence, session, ttl_ms, timeout_ms } => {
                     let early = u64::from(planted::active(Bug::ExpiryTooEarly));
                     let ttl_ms = u64::from(ttl_ms) >> early;
-                    seat.liveness.grant(slot, fence, session, ttl_ms, now.mono_ms);
+                    let (timeout_ms, now_ms) = (u64::from(timeout_ms), now.mono_ms);
+                    seat.liveness.grant(slot, fence, session, ttl_ms, timeout_ms, now_ms);
                 }
                 Effect::Released { slot, fence } => seat.liveness.release(slot, fence),
                 Effect::Ready { queue } => ready.push(queue),

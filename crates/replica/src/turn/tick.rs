@@ -1,7 +1,7 @@
 //! Time passes: the engine ticks, waits end, claims expire, scheduled tasks come due.
 
 use ikada_consensus::NodeId;
-use ikada_state::{Command, Expire, Order};
+use ikada_state::{Command, Expire, Fence, Order};
 
 use crate::clock::CLOCK_ALARM_MS;
 use crate::leg::{Leg, Owner};
@@ -14,6 +14,16 @@ use crate::seat::Asker;
 const NUDGE_MS: u64 = 1_000;
 /// How often the wall clock is compared with the other voters'.
 const CLOCK_WATCH_MS: u64 = 30_000;
+
+/// Jitter on the wait after a timeout, in thousandths either way.
+const JITTER_PERMILLE: i16 = 100;
+
+/// Spreads the retries of tasks that time out together; drawn here, at the leader, from the fence.
+fn jitter_permille(fence: Fence) -> i16 {
+    let spread = fence.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let span = u64::from(JITTER_PERMILLE.unsigned_abs()) * 2 + 1;
+    (spread % span) as i16 - JITTER_PERMILLE
+}
 
 impl Replica {
     pub(crate) fn tick(&mut self, now: Now) {
@@ -32,7 +42,7 @@ impl Replica {
         }
     }
 
-    /// Claims whose ttl has run out by this leader's clock are proposed for expiry; apply checks the fence.
+    /// Claims whose ttl or timeout has run out by this leader's clock are proposed for expiry; apply checks the fence.
     fn expire_claims(&mut self, now: Now) {
         let count_max = self.config.expire_per_tick_max;
         for position in 0..self.seats.len() {
@@ -47,9 +57,11 @@ impl Replica {
             let expired = seat.liveness.expired(now.mono_ms, count_max);
             let orders: Vec<Order> = expired
                 .into_iter()
-                .filter_map(|(slot, fence)| {
+                .filter_map(|(slot, fence, cause)| {
                     let claim = seat.state.claim_at(slot, fence)?;
-                    let command = Command::Expire(Expire { id: claim.id, fence });
+                    let jitter_permille = jitter_permille(fence);
+                    let expire = Expire { id: claim.id, fence, cause, jitter_permille };
+                    let command = Command::Expire(expire);
                     Some(Order { namespace: claim.namespace, request: None, command })
                 })
                 .collect();

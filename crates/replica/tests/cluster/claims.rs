@@ -19,6 +19,7 @@ fn complete(grant: &Grant, worker: &str) -> Order {
         fence: grant.fence,
         worker: WorkerId::parse(worker).expect("id"),
         result: Some(b"ok".to_vec().into()),
+        then: None,
     });
     Order { namespace: Namespace::default(), request: None, command }
 }

@@ -7,7 +7,8 @@ use fastrand::Rng;
 use ikada_consensus::NodeId;
 use ikada_replica::call::{Answer, CallId, ClaimCall, Outcome, RenewOutcome, Renewal, Request};
 use ikada_state::{
-    Command, Complete, Fail, Fence, Grant, Order, Reply, RequestId, SessionId, TaskId, WorkerId,
+    Command, Complete, Fail, Fence, Grant, Labels, Order, Reply, RequestId, SessionId, TaskId,
+    WorkerId,
 };
 
 use super::{QUEUES, Step, namespace, queue, some_door};
@@ -117,6 +118,7 @@ impl Worker {
             vec![super::some_queue(&mut self.rng)]
         };
         ClaimCall {
+            labels: Labels::default(),
             namespace: namespace(),
             worker: self.id(),
             session: SessionId(self.session),
@@ -207,6 +209,7 @@ impl Worker {
         held.tries += 1;
         let command = match held.fate {
             Fate::Done => Command::Complete(Complete {
+                then: None,
                 id: id.clone(),
                 fence,
                 worker,

@@ -221,7 +221,7 @@ impl World {
     fn check_clients(&mut self) -> Verdict {
         let namespace = ikada_state::Namespace::default();
         for id in &self.clients.acked {
-            let shard = usize::from(self.slots.route(&namespace, id.as_str()));
+            let shard = usize::from(self.slots.route(&namespace, id.routing_key()));
             let Some(reference) = self.watch.ledgers[shard].reference() else {
                 continue;
             };

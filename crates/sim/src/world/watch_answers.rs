@@ -138,7 +138,7 @@ impl World {
 
     /// The shard in which a task of the default namespace lives.
     pub fn shard_of_task(&self, id: &ikada_state::TaskId) -> ShardId {
-        self.slots.route(&ikada_state::Namespace::default(), id.as_str())
+        self.slots.route(&ikada_state::Namespace::default(), id.routing_key())
     }
 }
 

@@ -74,6 +74,16 @@ fn base62(mut number: u128) -> [u8; DERIVED_DIGITS] {
     text
 }
 
+/// The id (without key) of a follow-up that names none, from its parent and its place in the list.
+/// `fence` is that of the completion which brought it; 0 if it came with the parent.
+pub fn derive_follow_id(parent: &TaskId, fence: u64, place: u32) -> String {
+    let mut hasher = Xxh3::with_seed(0x7468_656e);
+    hasher.update(parent.as_str().as_bytes());
+    hasher.update(&fence.to_le_bytes());
+    hasher.update(&place.to_le_bytes());
+    base62(hasher.digest128()).map(char::from).iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,13 +4,15 @@
 mod bytes;
 mod derive;
 mod fence;
+mod labels;
 mod name;
 
 pub use bytes::SharedBytes;
-pub use derive::derive_task_id;
+pub use derive::{derive_follow_id, derive_task_id};
 pub(crate) use derive::{request_hash, task_hash, void_hash};
 pub use fence::{Fence, Lsn};
-pub use name::{NameError, Namespace, QueueName, RequestId, TaskId, WorkerId};
+pub use labels::Labels;
+pub use name::{Label, NameError, Namespace, QueueName, RequestId, TaskId, WorkerId};
 
 use minicbor::{Decode, Encode};
 

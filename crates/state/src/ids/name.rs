@@ -1,4 +1,5 @@
-//! Validated names: `[A-Za-z0-9._-]{1,128}`, never `.` or `..` (X8).
+//! Validated names: `[A-Za-z0-9._-]{1,128}`, never `.` or `..` (X8). A task's handle is such a name
+//! or, for a task with an ordering key, two of them as `key:id`.
 //!
 //! A short name (up to 23 bytes, which most are) lies in the value itself; a longer one is shared. Cloning never copies
 //! to the heap, which the hot path relies on.
@@ -7,10 +8,13 @@ use std::fmt;
 
 use minicbor::decode::{Decode, Decoder, Error as DecodeError};
 use minicbor::encode::{Encode, Encoder, Error as EncodeError, Write};
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
+
+/// Stands between key and id in the handle of a keyed task.
+const KEY_MARK: char = ':';
 
 /// The namespace of callers that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -58,8 +62,16 @@ fn broken_rule(value: &str) -> Option<&'static str> {
     None
 }
 
+/// The rule that a task's handle breaks: a name, or two of them with a colon between.
+fn broken_handle_rule(value: &str) -> Option<&'static str> {
+    match value.split_once(KEY_MARK) {
+        None => broken_rule(value),
+        Some((key, id)) => broken_rule(key).or_else(|| broken_rule(id)),
+    }
+}
+
 macro_rules! name_type {
-    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:path) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(SmolStr);
@@ -67,7 +79,7 @@ macro_rules! name_type {
         impl $name {
             /// Checks and takes a name.
             pub fn parse(value: &str) -> Result<Self, NameError> {
-                match broken_rule(value) {
+                match $rule(value) {
                     None => Ok(Self(SmolStr::new(value))),
                     Some(rule) => Err(NameError {
                         what: $what,
@@ -108,7 +120,7 @@ macro_rules! name_type {
         impl<'b, C> Decode<'b, C> for $name {
             fn decode(decoder: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
                 let value = decoder.str()?;
-                match broken_rule(value) {
+                match $rule(value) {
                     None => Ok(Self(SmolStr::new(value))),
                     Some(rule) => Err(DecodeError::message(rule)),
                 }
@@ -120,28 +132,73 @@ macro_rules! name_type {
 name_type!(
     /// Owner of queues, tasks and requests; every key begins with it.
     Namespace,
-    "namespace"
+    "namespace",
+    broken_rule
 );
 name_type!(
     /// Name of a queue inside its namespace.
     QueueName,
-    "queue name"
+    "queue name",
+    broken_rule
 );
 name_type!(
-    /// Name of a task, unique inside its namespace.
+    /// Handle of a task, unique inside its namespace: `id`, or `key:id` for a task with a key.
     TaskId,
-    "task id"
+    "task id",
+    broken_handle_rule
 );
 name_type!(
     /// Idempotency key of a client request.
     RequestId,
-    "request id"
+    "request id",
+    broken_rule
 );
 name_type!(
     /// Name of a worker process.
     WorkerId,
-    "worker id"
+    "worker id",
+    broken_rule
 );
+
+name_type!(
+    /// Name or value of a label.
+    Label,
+    "label",
+    broken_rule
+);
+
+impl TaskId {
+    /// The handle of a task with a key.
+    pub fn keyed(key: &str, id: &str) -> Result<Self, NameError> {
+        let refused = |value: &str, rule| NameError {
+            what: "task key",
+            value: value.chars().take(SHOWN_CHARS_MAX).collect(),
+            rule,
+        };
+        if let Some(rule) = broken_rule(key) {
+            return Err(refused(key, rule));
+        }
+        match broken_rule(id) {
+            Some(rule) => Err(NameError { what: "task id", ..refused(id, rule) }),
+            None => Ok(Self(format_smolstr!("{key}{KEY_MARK}{id}"))),
+        }
+    }
+
+    /// The key, if the task has one.
+    pub fn key(&self) -> Option<&str> {
+        self.0.split_once(KEY_MARK).map(|(key, _)| key)
+    }
+
+    /// What decides in which shard the task lives: its key, else its id.
+    pub fn routing_key(&self) -> &str {
+        self.key().unwrap_or(&self.0)
+    }
+
+    /// The id without the key.
+    pub fn bare_id(&self) -> &str {
+        self.0.split_once(KEY_MARK).map_or(&self.0, |(_, id)| id)
+    }
+}
 
 impl Default for Namespace {
     fn default() -> Self {
@@ -163,6 +220,23 @@ mod tests {
             assert_eq!(error.what, "queue name");
             assert!(error.value.len() <= SHOWN_CHARS_MAX * 4);
         }
+    }
+
+    #[test]
+    fn a_handle_is_an_id_or_a_key_and_an_id() {
+        let keyed = TaskId::keyed("user-7", "mail.1").unwrap();
+        assert_eq!(keyed, TaskId::parse("user-7:mail.1").unwrap());
+        assert_eq!((keyed.key(), keyed.bare_id()), (Some("user-7"), "mail.1"));
+        assert_eq!(keyed.routing_key(), "user-7");
+        let plain = TaskId::parse("mail.1").unwrap();
+        assert_eq!((plain.key(), plain.bare_id(), plain.routing_key()), (None, "mail.1", "mail.1"));
+        let long = "x".repeat(129);
+        for bad in [":", "a:", ":a", "a:b:c", "..:a", "a:.", &format!("a:{long}")] {
+            assert!(TaskId::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(TaskId::keyed("a:b", "c").unwrap_err().what, "task key");
+        assert_eq!(TaskId::keyed("a", "b/c").unwrap_err().what, "task id");
+        assert!(QueueName::parse("a:b").is_err());
     }
 
     #[test]

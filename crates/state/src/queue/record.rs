@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 
 use super::AlertThresholds;
 use crate::ids::task_hash;
-use crate::limits::Limits;
+use crate::limits::{KEY_LIMIT_MAX, Limits, TIMEOUT_MS_MAX};
 use crate::shard::Shard;
 use crate::{Namespace, QueueHandle, QueueName, RefusalCode};
 
@@ -51,6 +51,15 @@ pub struct QueueSettings {
     #[n(20)]
     #[cbor(default)]
     pub alerts: AlertThresholds,
+    /// Longest time for a whole attempt of tasks that name none; 0 is no limit.
+    #[n(8)]
+    pub timeout_ms: u32,
+    /// Time from submission to the deadline of tasks that name none; 0 is no deadline.
+    #[n(9)]
+    pub deadline_in_ms: u64,
+    /// Key limit of tasks with a key that name none: 1 is strict order, 0 is no limit.
+    #[n(10)]
+    pub key_limit: u16,
 }
 
 impl Default for QueueSettings {
@@ -65,6 +74,9 @@ impl Default for QueueSettings {
             retention_ms: 24 * 60 * 60 * 1000,
             pending_max: 0,
             alerts: AlertThresholds::default(),
+            timeout_ms: 0,
+            deadline_in_ms: 0,
+            key_limit: 1,
         }
     }
 }
@@ -76,6 +88,9 @@ impl QueueSettings {
             && (limits.ttl_ms_min..=limits.ttl_ms_max).contains(&self.ttl_ms)
             && self.backoff.base_ms <= self.backoff.cap_ms
             && self.alerts.is_valid()
+            && self.timeout_ms <= TIMEOUT_MS_MAX
+            && self.deadline_in_ms <= limits.delay_ms_max
+            && self.key_limit <= KEY_LIMIT_MAX
     }
 }
 

@@ -43,6 +43,15 @@ pub struct QueueChange {
     /// See [`AlertThresholds::growing_s`].
     #[n(23)]
     pub alert_growing_s: Option<u32>,
+    /// See [`QueueSettings::timeout_ms`].
+    #[n(7)]
+    pub timeout_ms: Option<u32>,
+    /// See [`QueueSettings::deadline_in_ms`].
+    #[n(8)]
+    pub deadline_in_ms: Option<u64>,
+    /// See [`QueueSettings::key_limit`].
+    #[n(9)]
+    pub key_limit: Option<u16>,
 }
 
 impl QueueChange {
@@ -61,6 +70,9 @@ impl QueueChange {
             dead_percent: self.alert_dead_percent.unwrap_or(before.dead_percent),
             growing_s: self.alert_growing_s.unwrap_or(before.growing_s),
         };
+        settings.timeout_ms = self.timeout_ms.unwrap_or(settings.timeout_ms);
+        settings.deadline_in_ms = self.deadline_in_ms.unwrap_or(settings.deadline_in_ms);
+        settings.key_limit = self.key_limit.unwrap_or(settings.key_limit);
         settings
     }
 }
@@ -144,7 +156,7 @@ impl Shard {
         record.settings = settings;
         self.mark_queue(queue);
         batch.tell(Effect::QueueChanged { queue: QueueHandle(queue) });
-        if resumed && !self.index.lines[queue as usize].ready.is_empty() {
+        if resumed && self.index.lines[queue as usize].has_ready() {
             self.wake(batch, queue);
         }
     }

@@ -3,7 +3,7 @@
 use super::{QueueCounters, QueueRecord, QueueSettings};
 use crate::shard::Shard;
 use crate::task::TaskState;
-use crate::{Namespace, QueueHandle, QueueName};
+use crate::{Labels, Namespace, QueueHandle, QueueName};
 
 /// A queue of this shard as readers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Shard {
 
     /// Since when the longest waiting ready task of a queue is ready: the first of each priority.
     fn oldest_ready_ms(&self, queue: usize) -> Option<u64> {
-        let firsts = self.index.lines[queue].ready.firsts();
+        let firsts = self.index.lines[queue].firsts();
         firsts.filter_map(|slot| self.core.tasks.get(slot).map(|task| task.moment_ms)).min()
     }
 
@@ -118,7 +118,7 @@ impl Shard {
             scheduled: line.count(TaskState::Scheduled),
             ready: line.count(TaskState::Ready),
             claimed: line.count(TaskState::Claimed),
-            finished: line.finished.len() as u64,
+            finished: line.finished_count(),
             oldest_ready_ms: self.oldest_ready_ms(queue),
             oldest_claim_ms: ages.oldest_ms,
             claim_alert_ms: ages.alert_ms,
@@ -145,22 +145,30 @@ impl Shard {
             .map(move |(queue, record)| self.queue_view(queue, record, ages[queue]))
     }
 
-    /// Number of claimable tasks in a queue, whether or not it is paused.
+    /// How many claims the ready tasks of a queue could feed, whether or not it is paused. Where some
+    /// want labels, nobody can tell which claims suit them: then as many as may be.
     pub fn ready_count(&self, namespace: &Namespace, name: &QueueName) -> u64 {
-        let queue = self.find_queue(namespace, name);
-        queue.map_or(0, |queue| self.index.lines[queue as usize].ready.len() as u64)
+        let Some(queue) = self.find_queue(namespace, name) else {
+            return 0;
+        };
+        let line = &self.index.lines[queue as usize];
+        match line.labelled_ready() {
+            0 => line.plain_ready() as u64,
+            _ => u64::MAX,
+        }
     }
 
-    /// Whether a claim on this queue would be granted something now.
-    pub fn is_claimable(&self, namespace: &Namespace, name: &QueueName) -> bool {
-        self.queue_handle(namespace, name).is_some_and(|queue| self.is_claimable_at(queue))
+    /// Whether a claim on this queue by a worker with these labels would be granted something now.
+    pub fn is_claimable(&self, namespace: &Namespace, name: &QueueName, labels: &Labels) -> bool {
+        let queue = self.queue_handle(namespace, name);
+        queue.is_some_and(|queue| self.is_claimable_at(queue, labels))
     }
 
-    /// Whether a claim on the queue of this handle would be granted something now.
-    pub fn is_claimable_at(&self, queue: QueueHandle) -> bool {
+    /// The same for the queue of a handle.
+    pub fn is_claimable_at(&self, queue: QueueHandle, labels: &Labels) -> bool {
         let queue = queue.0 as usize;
         let paused = self.core.queues.get(queue).is_none_or(|record| record.settings.paused);
-        !paused && !self.index.lines[queue].ready.is_empty()
+        !paused && self.index.lines[queue].first_ready(labels).is_some()
     }
 
     /// Whether every other shard has acknowledged the queue's newest settings (shard 0).

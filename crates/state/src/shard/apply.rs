@@ -1,7 +1,7 @@
 //! Applies one log entry. Only routes: every verb's rule lives in its own file.
 //!
-//! Order within an entry: log time moves on (never back, TQ-14), due tasks become ready, aged
-//! records go, then the orders one by one, each seeing what the ones before it did.
+//! Order within an entry: log time moves on (never back, TQ-14), tasks past their
+//! deadline die, due tasks become ready, aged records go, then the orders one by one, each seeing what the ones before it did.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -35,6 +35,7 @@ impl Shard {
         let mut batch = Batch { audience, ..Batch::default() };
         let listening = audience != Audience::Nobody;
         self.core.time_ms = self.core.time_ms.max(frame.time_ms);
+        self.pass_deadlines(&mut batch);
         self.promote_due(&mut batch);
         self.retain_by_age(&mut batch);
         self.forget_requests();

@@ -4,42 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use super::Core;
-use super::row::{ReadyRows, Row};
+use super::row::Row;
+use super::{Core, Line};
 use crate::hash::{BitSet, Lookup, RecordKind, digest_bytes, encode_into};
 use crate::ids::task_hash;
 use crate::queue::QueueRecord;
 use crate::task::{Task, TaskState};
 use crate::{Namespace, QueueName};
-
-/// The lines of one queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line {
-    /// Slots by ready key: priority, then place in line.
-    pub(crate) ready: ReadyRows,
-    /// Slots of finished tasks by place, oldest first.
-    pub(crate) finished: Row,
-    counts: [u64; TaskState::ALL.len()],
-}
-
-impl Line {
-    /// Number of tasks in a state.
-    pub(crate) fn count(&self, state: TaskState) -> u64 {
-        self.counts[state as usize]
-    }
-
-    /// Number of unfinished tasks.
-    pub(crate) fn pending(&self) -> u64 {
-        self.count(TaskState::Scheduled)
-            + self.count(TaskState::Ready)
-            + self.count(TaskState::Claimed)
-    }
-
-    /// The task to be claimed next.
-    pub(crate) fn first_ready(&self) -> Option<u32> {
-        self.ready.first().map(|(_, slot)| slot)
-    }
-}
 
 /// All derived data of a shard.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +31,10 @@ pub(crate) struct Index {
     pub(crate) claimed: BitSet,
     /// Slots by due time and place in line.
     pub(crate) scheduled: BTreeMap<(u64, u64), u32>,
+    /// Slots of waiting tasks by deadline and place of submission.
+    pub(crate) deadlines: BTreeMap<(u64, u64), u32>,
+    /// Slots of finished tasks with a retention of their own, by end of it and place in line.
+    pub(crate) kept: BTreeMap<(u64, u64), u32>,
     /// Slots of all finished tasks by place in line.
     pub(crate) finished: Row,
     pub(crate) lines: Vec<Line>,
@@ -101,6 +76,7 @@ impl Index {
                 index.link(slot, task);
             }
         }
+        index.lines.iter_mut().for_each(Line::settle_all_keys);
         for (number, entry) in core.submits.iter() {
             index.submits.insert(entry.key[0], number as u32);
         }
@@ -124,43 +100,70 @@ impl Index {
     /// Puts a task into the line of its state.
     pub(crate) fn link(&mut self, slot: u32, task: &Task) {
         let line = &mut self.lines[task.queue as usize];
-        line.counts[task.state as usize] += 1;
+        line.link(slot, task);
         match task.state {
             TaskState::Scheduled => {
                 self.scheduled.insert((task.moment_ms, task.sequence), slot);
             }
-            TaskState::Ready => {
-                line.ready.insert(task.ready_key(), slot);
-            }
+            TaskState::Ready => {}
             TaskState::Claimed => {
                 self.claimed.insert(slot);
             }
             TaskState::Done | TaskState::Dead | TaskState::Cancelled => {
-                line.finished.insert(task.sequence, slot);
+                match task.kept_until_ms() {
+                    Some(until_ms) => {
+                        self.kept.insert((until_ms, task.sequence), slot);
+                    }
+                    None => line.finished.insert(task.sequence, slot),
+                }
                 self.finished.insert(task.sequence, slot);
             }
+        }
+        if let Some(place) = task.deadline_place() {
+            self.deadlines.insert(place, slot);
         }
     }
 
     /// Takes a task out of the line of its state.
     pub(crate) fn unlink(&mut self, slot: u32, task: &Task) {
         let line = &mut self.lines[task.queue as usize];
-        line.counts[task.state as usize] -= 1;
+        line.unlink(task);
         match task.state {
             TaskState::Scheduled => {
                 self.scheduled.remove(&(task.moment_ms, task.sequence));
             }
-            TaskState::Ready => {
-                line.ready.remove(task.ready_key());
-            }
+            TaskState::Ready => {}
             TaskState::Claimed => {
                 self.claimed.remove(slot);
             }
             TaskState::Done | TaskState::Dead | TaskState::Cancelled => {
-                line.finished.remove(task.sequence);
+                match task.kept_until_ms() {
+                    Some(until_ms) => {
+                        self.kept.remove(&(until_ms, task.sequence));
+                    }
+                    None => {
+                        line.finished.remove(task.sequence);
+                    }
+                }
                 self.finished.remove(task.sequence);
             }
         }
+        if let Some(place) = task.deadline_place() {
+            self.deadlines.remove(&place);
+        }
+    }
+
+    /// Offers what the task's key allows now that the task changed; tells whether anything was.
+    pub(crate) fn settle_key(&mut self, task: &Task) -> bool {
+        match task.ordering_key() {
+            Some(key) => self.lines[task.queue as usize].settle_key(key),
+            None => false,
+        }
+    }
+
+    /// Deadline and slot of the waiting task with the earliest one.
+    pub(crate) fn first_deadline(&self) -> Option<(u64, u32)> {
+        self.deadlines.first_key_value().map(|((deadline_ms, _), slot)| (*deadline_ms, *slot))
     }
 
     /// Due time and slot of the earliest scheduled task.

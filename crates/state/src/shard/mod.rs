@@ -3,10 +3,13 @@
 
 mod apply;
 mod index;
+mod key_line;
+mod line;
 mod read;
 mod row;
 
 pub(crate) use index::{Index, queue_digest};
+pub(crate) use line::Line;
 pub use read::Sizes;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Reading a shard as a whole.
 
-use super::Shard;
+use super::{Line, Shard};
 use crate::snapshot::Frozen;
-use crate::task::TaskState;
+use crate::task::{Task, TaskState};
 use crate::{Limits, Lsn, Member, ShardId, SlotMap};
 
 /// Sizes of a shard, for metrics and for the check of its bounds (Q13).
@@ -118,7 +118,8 @@ impl Shard {
     /// a damaged snapshot could break.
     pub(crate) fn has_unique_places(&self) -> bool {
         let sizes = self.sizes();
-        let ready: usize = self.index.lines.iter().map(|line| line.ready.len()).sum();
+        let in_line = |line: &Line| line.plain_ready() + line.labelled_ready() + line.held_back();
+        let ready: usize = self.index.lines.iter().map(in_line).sum();
         let total = sizes.scheduled + sizes.ready + sizes.claimed + sizes.finished;
         let tasks_found = self.core.tasks.iter().all(|(slot, task)| {
             let namespace = &self.core.queues[task.queue as usize].namespace;
@@ -127,8 +128,15 @@ impl Shard {
         let queues_found = self.core.queues.iter().enumerate().all(|(queue, record)| {
             self.find_queue(&record.namespace, &record.name) == Some(queue as u32)
         });
+        let count = |is_it: fn(&Task) -> bool| {
+            self.core.tasks.iter().filter(|(_, task)| is_it(task)).count()
+        };
+        let late = count(|task| task.deadline_place().is_some());
+        let kept = count(|task| task.state.is_terminal() && task.kept_until_ms().is_some());
         tasks_found
             && queues_found
+            && self.index.deadlines.len() == late
+            && self.index.kept.len() == kept
             && ready as u64 == sizes.ready
             && self.index.scheduled.len() as u64 == sizes.scheduled
             && self.core.tasks.len() as u64 == total

@@ -181,7 +181,8 @@ impl Reader {
         if !unchecked && !task.is_valid(core.queues.len(), &core.limits, highest) {
             return Err(self.invalid("task obeys its bounds"));
         }
-        if task.sequence > core.sequence {
+        let place = task.extras.as_ref().map_or(0, |extras| extras.place);
+        if task.sequence > core.sequence || place > core.sequence {
             return Err(self.invalid("place in line was given out"));
         }
         // Slots are filled from below, so none lies beyond what the bounds can fill.

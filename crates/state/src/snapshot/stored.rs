@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::task::{DeadReason, History, Task, TaskState};
+use crate::task::{DeadReason, Extras, History, Task, TaskState};
 use crate::{Backoff, Fence, SharedBytes, TaskId};
 
 /// A task with its slot; the payload hash and the digest are computed anew on restore.
@@ -45,6 +45,8 @@ pub(crate) struct StoredTask {
     state: TaskState,
     #[n(16)]
     dead_reason: Option<DeadReason>,
+    #[n(17)]
+    extras: Option<Extras>,
 }
 
 impl StoredTask {
@@ -68,6 +70,7 @@ impl StoredTask {
             priority: task.priority,
             state: task.state,
             dead_reason: task.dead_reason,
+            extras: task.extras.as_deref().cloned(),
         }
     }
 
@@ -92,6 +95,7 @@ impl StoredTask {
             priority: self.priority,
             state: self.state,
             dead_reason: self.dead_reason,
+            extras: self.extras.map(Arc::new),
         };
         task.digest = task.compute_digest(self.slot, scratch);
         task

@@ -12,10 +12,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{Attempt, AttemptOutcome, History, Task, TaskState};
 use crate::dedup::GrantMark;
+use crate::limits::LABELS_OFFERED_MAX;
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
 use crate::{
-    Audience, Fence, Grant, Namespace, QueueName, RefusalCode, Reply, SessionId, WorkerId,
+    Audience, Fence, Grant, Labels, Namespace, QueueName, RefusalCode, Reply, SessionId, WorkerId,
 };
 
 /// Asks for ready tasks.
@@ -33,6 +34,10 @@ pub struct Claim {
     /// Most tasks wanted, from 1.
     #[n(3)]
     pub max: u32,
+    /// What the worker has; a task is granted only if it wants nothing else.
+    #[n(4)]
+    #[cbor(default)]
+    pub labels: Labels,
 }
 
 impl Claim {
@@ -44,6 +49,11 @@ impl Claim {
         {
             hasher.update(name.as_bytes());
             hasher.update(b"/");
+        }
+        for (name, value) in self.labels.pairs() {
+            for text in [name.as_str(), "=", value.as_str(), ","] {
+                hasher.update(text.as_bytes());
+            }
         }
         hasher.digest()
     }
@@ -89,7 +99,9 @@ impl Shard {
         if order.queues.is_empty() || order.max == 0 || order.max > limits.claim_tasks_max {
             return Err(RefusalCode::BadValue);
         }
-        if order.queues.len() > limits.claim_queues_max as usize {
+        if order.queues.len() > limits.claim_queues_max as usize
+            || order.labels.len() > LABELS_OFFERED_MAX
+        {
             return Err(RefusalCode::TooLarge);
         }
         let bytes_max = limits.claim_bytes_max;
@@ -104,14 +116,23 @@ impl Shard {
         if queues.is_empty() {
             return Ok(marks);
         }
-        let mut bytes = 0;
+        let (mut bytes, mut late_left) = (0, self.core.limits.promote_per_entry_max);
         let mut turn = (self.core.grants % queues.len() as u64) as usize;
         while !queues.is_empty() && marks.len() < order.max as usize && bytes < bytes_max {
             turn %= queues.len();
-            let Some(slot) = self.index.lines[queues[turn] as usize].first_ready() else {
+            let line = &self.index.lines[queues[turn] as usize];
+            let Some(slot) = line.first_ready(&order.labels) else {
                 queues.remove(turn);
                 continue;
             };
+            if self.is_late(slot, self.core.time_ms) {
+                if late_left == 0 {
+                    break;
+                }
+                late_left -= 1;
+                self.pass_deadline(batch, slot);
+                continue;
+            }
             let Some(fence) = self.next_fence() else {
                 if marks.is_empty() {
                     return Err(RefusalCode::FenceExhausted);
@@ -171,6 +192,7 @@ impl Shard {
             max_attempts: task.max_attempts,
             ttl_ms: task.ttl_ms,
             payload: task.payload.clone(),
+            timeout_ms: task.timeout_ms(),
         }
     }
 }

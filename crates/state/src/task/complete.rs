@@ -1,5 +1,6 @@
 //! `Complete`: settles a task as done, once. Accepted only from the worker and fence of the live
-//! claim (Q4, TQ-18); a resend with the same fence is answered as the first time.
+//! claim (Q4, TQ-18); a resend with the same fence is answered as the first time. Follow-ups come
+//! into being in the same step (`then.rs`).
 
 use std::sync::Arc;
 
@@ -25,6 +26,9 @@ pub struct Complete {
     /// Small result; opaque.
     #[n(3)]
     pub result: Option<SharedBytes>,
+    /// Follow-ups beyond those that came with the task, as `encode_then` writes them.
+    #[n(4)]
+    pub then: Option<SharedBytes>,
 }
 
 impl Shard {
@@ -52,6 +56,7 @@ impl Shard {
         }
         let slot = self.find_task(namespace, &order.id).ok_or(RefusalCode::TaskNotFound)?;
         if self.past_outcome(slot, order.fence, &order.worker)? == Some(AttemptOutcome::Completed) {
+            self.double_follow_ups(batch, namespace, slot);
             return Ok(());
         }
         if let Err(code) = self.check_claim(slot, order.fence, Some(&order.worker))
@@ -59,6 +64,9 @@ impl Shard {
         {
             return Err(code);
         }
+        let follow_ups = self.follow_ups(namespace, slot, order.then.as_ref())?;
+        let extras = self.core.tasks.get(slot).and_then(|task| task.extras.as_ref());
+        let key_limit = extras.map_or(0, |extras| extras.key_limit);
         let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);
         self.change_task(batch, slot, |task| {
             task.state = TaskState::Done;
@@ -71,6 +79,7 @@ impl Shard {
                 history.result = order.result;
             }
         });
+        self.enqueue_follow_ups(batch, namespace, key_limit, follow_ups);
         Ok(())
     }
 

@@ -4,7 +4,8 @@
 use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Task, TaskState};
+use super::{Birth, Extras, Task, TaskOptions, TaskState};
+use crate::hash::encode_into;
 use crate::ids::task_hash;
 use crate::limits::{Limits, PRIORITY_DEFAULT, PRIORITY_MAX};
 use crate::planted::{self, Bug};
@@ -43,6 +44,9 @@ pub struct Enqueue {
     /// Delay between attempts.
     #[n(8)]
     pub backoff: Option<Backoff>,
+    /// What most tasks do not name.
+    #[n(9)]
+    pub options: Option<Box<TaskOptions>>,
 }
 
 impl Enqueue {
@@ -58,7 +62,13 @@ impl Enqueue {
             max_attempts: None,
             ttl_ms: None,
             backoff: None,
+            options: None,
         }
+    }
+
+    /// Bytes that count against the bounds of payloads.
+    pub(crate) fn weight(&self) -> usize {
+        self.payload.len() + self.options.as_ref().map_or(0, |options| options.weight())
     }
 
     /// Hash of the order as given: equal for a resend, different for another task.
@@ -84,11 +94,25 @@ impl Enqueue {
         }
         words[104..112].copy_from_slice(&xxh3_64(id).to_le_bytes());
         words[112..120].copy_from_slice(&xxh3_64(queue).to_le_bytes());
-        xxh3_64(&words)
+        let Some(options) = &self.options else {
+            return xxh3_64(&words);
+        };
+        let mut bytes = words.to_vec();
+        encode_into(&**options, &mut bytes);
+        xxh3_64(&bytes)
     }
 
     fn check(&self, limits: &Limits) -> Result<(), RefusalCode> {
-        if self.payload.len() > limits.payload_bytes_max as usize {
+        self.check_own(limits)?;
+        match &self.options {
+            Some(options) => options.check(&self.id, limits),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks everything but the rare settings.
+    pub(crate) fn check_own(&self, limits: &Limits) -> Result<(), RefusalCode> {
+        if self.weight() > limits.payload_bytes_max as usize {
             return Err(RefusalCode::TooLarge);
         }
         let attempts = 1..=limits.attempts_max;
@@ -133,21 +157,62 @@ impl Shard {
             };
         }
         order.check(&self.core.limits)?;
-        self.check_room(order.payload.len() as u64)?;
+        self.check_room(order.weight() as u64)?;
+        self.check_deadline(&order)?;
         let queue = self.open_queue(namespace, &order.queue)?;
         let settings = &self.core.queues[queue as usize].settings;
         let line = &self.index.lines[queue as usize];
         if settings.pending_max > 0 && line.pending() >= settings.pending_max {
             return Err(RefusalCode::QueueFull);
         }
+        if order.options.as_ref().is_some_and(|options| !line.has_room_for(&options.labels)) {
+            return Err(RefusalCode::TooManyLabelSets);
+        }
         if settings.paused && planted::active(Bug::PausedEnqueueDropped) {
             return Ok((order.id, true));
         }
-        self.core.sequence += 1;
-        let task = new_task(order, hashes, queue, settings, self.core.time_ms, self.core.sequence);
-        let id = task.id.clone();
-        self.insert_task(batch, task, name_hash);
+        let id = order.id.clone();
+        self.bear(batch, order, hashes, queue, name_hash, None);
         Ok((id, true))
+    }
+
+    /// Adds a checked task. A follow-up brings its parent's key limit along.
+    pub(crate) fn bear(
+        &mut self,
+        batch: &mut Batch,
+        order: Enqueue,
+        hashes: BodyHashes,
+        queue: u32,
+        name_hash: u64,
+        key_limit: Option<u16>,
+    ) {
+        self.core.sequence += 1;
+        let sequence = self.core.sequence;
+        let settings = &self.core.queues[queue as usize].settings;
+        let key_limit = key_limit.unwrap_or(settings.key_limit);
+        let birth = Birth { now_ms: self.core.time_ms, sequence, key_limit };
+        let task = new_task(order, hashes, queue, settings, birth);
+        self.insert_task(batch, task, name_hash);
+    }
+
+    /// Refuses a task that could never be claimed.
+    fn check_deadline(&self, order: &Enqueue) -> Result<(), RefusalCode> {
+        let Some(options) = &order.options else {
+            return Ok(());
+        };
+        let now_ms = self.core.time_ms;
+        let ends_ms = match (options.deadline_ms, options.deadline_in_ms) {
+            (Some(deadline_ms), _) => deadline_ms,
+            (None, Some(in_ms)) if in_ms > 0 => now_ms.saturating_add(in_ms),
+            _ => return Ok(()),
+        };
+        if ends_ms <= now_ms {
+            return Err(RefusalCode::DeadlinePassed);
+        }
+        match due_ms(order, now_ms) >= ends_ms {
+            true => Err(RefusalCode::BadValue),
+            false => Ok(()),
+        }
     }
 
     /// Refuses when the shard holds as many unfinished tasks, or bytes of them, as it may.
@@ -175,18 +240,23 @@ impl BodyHashes {
     }
 }
 
+/// Log time at which a task submitted now is ready.
+fn due_ms(order: &Enqueue, now_ms: u64) -> u64 {
+    let delayed_ms = order.delay_ms.map(|delay_ms| now_ms.saturating_add(delay_ms));
+    order.run_at_ms.or(delayed_ms).unwrap_or(now_ms).max(now_ms)
+}
+
 fn new_task(
     order: Enqueue,
     hashes: BodyHashes,
     queue: u32,
     settings: &QueueSettings,
-    now_ms: u64,
-    sequence: u64,
+    birth: Birth,
 ) -> Task {
-    let delayed_ms = order.delay_ms.map(|delay_ms| now_ms.saturating_add(delay_ms));
-    let due_ms = order.run_at_ms.or(delayed_ms).unwrap_or(now_ms);
-    let waits = due_ms > now_ms;
+    let now_ms = birth.now_ms;
+    let due_ms = due_ms(&order, now_ms);
     Task {
+        extras: Extras::of(&order.id, order.options.as_deref(), settings, birth),
         id: order.id,
         payload: order.payload,
         history: None,
@@ -195,15 +265,15 @@ fn new_task(
         digest: 0,
         fence: Fence::default(),
         enqueued_ms: now_ms,
-        moment_ms: if waits { due_ms } else { now_ms },
-        sequence,
+        moment_ms: due_ms,
+        sequence: birth.sequence,
         queue,
         ttl_ms: order.ttl_ms.unwrap_or(settings.ttl_ms),
         backoff: order.backoff.unwrap_or(settings.backoff),
         attempt: 0,
         max_attempts: order.max_attempts.unwrap_or(settings.max_attempts),
         priority: order.priority.unwrap_or(PRIORITY_DEFAULT),
-        state: if waits { TaskState::Scheduled } else { TaskState::Ready },
+        state: if due_ms > now_ms { TaskState::Scheduled } else { TaskState::Ready },
         dead_reason: None,
     }
 }

@@ -1,15 +1,17 @@
 //! `Expire`: ends a claim whose lifetime is over. The leader's clock decides when to propose it;
 //! the fence decides whether it counts (Q6), so a late or repeated proposal changes nothing.
 //!
-//! The task is ready again at once: its worker is gone, and waiting would help nobody. At the
-//! attempt limit it is dead instead (TQ-8).
+//! A task whose worker fell silent is ready again at once: waiting would help nobody. One that took
+//! longer than its timeout waits out its backoff, as after a failure. At the attempt limit it is
+//! dead instead (TQ-8).
 
 use minicbor::{Decode, Encode};
 
+use super::fail::backoff_ms;
 use super::{AttemptOutcome, DeadReason};
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
-use crate::{FailNext, Fence, Namespace, RefusalCode, Reply, TaskId};
+use crate::{Fence, Namespace, RefusalCode, Reply, TaskId};
 
 /// Ends one claim.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -20,6 +22,27 @@ pub struct Expire {
     /// Token of the claim.
     #[n(1)]
     pub fence: Fence,
+    /// Why.
+    #[n(2)]
+    #[cbor(default)]
+    pub cause: ExpireCause,
+    /// Jitter on the backoff after a timeout, drawn by the leader: -500 to 500 thousandths.
+    #[n(3)]
+    #[cbor(default)]
+    pub jitter_permille: i16,
+}
+
+/// Why a claim ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
+pub enum ExpireCause {
+    /// Its worker did not renew it.
+    #[default]
+    #[n(0)]
+    Silent,
+    /// The attempt took longer than the task's timeout.
+    #[n(1)]
+    TimedOut,
 }
 
 impl Shard {
@@ -37,15 +60,17 @@ impl Shard {
             Ok(slot) => slot,
             Err(code) => return Reply::refused(code),
         };
-        let spent = |slot| {
-            let task = self.core.tasks.get(slot)?;
-            Some(task.attempt >= task.max_attempts)
+        let Some(task) = self.core.tasks.get(slot) else {
+            return Reply::refused(RefusalCode::TaskNotFound);
         };
-        let next = match spent(slot) {
-            Some(true) => FailNext::Dead,
-            _ => FailNext::Ready,
+        let (outcome, spent, delay_ms) = match order.cause {
+            ExpireCause::Silent => (AttemptOutcome::Expired, DeadReason::ClaimExpired, 0),
+            ExpireCause::TimedOut => {
+                let delay_ms = backoff_ms(task.backoff, task.attempt, order.jitter_permille);
+                (AttemptOutcome::TimedOut, DeadReason::TimedOut, delay_ms)
+            }
         };
-        let (outcome, reason) = (AttemptOutcome::Expired, DeadReason::ClaimExpired);
+        let (next, reason) = self.next_attempt(task, delay_ms, spent);
         self.end_attempt(batch, slot, outcome, None, next, reason);
         Reply::Expired { next }
     }

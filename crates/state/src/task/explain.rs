@@ -76,6 +76,13 @@ pub enum WaitReason {
         #[n(0)]
         ago_ms: Option<u64>,
     },
+    /// Others of its key come first, or as many of them run as may.
+    #[n(8)]
+    BehindKey {
+        /// Most tasks of the key that this one lets run.
+        #[n(0)]
+        key_limit: u16,
+    },
 }
 
 impl WaitReason {
@@ -90,6 +97,7 @@ impl WaitReason {
             WaitReason::Behind { .. } => "behind",
             WaitReason::NextInLine => "next_in_line",
             WaitReason::NoWorkerAsked { .. } => "no_worker_asked",
+            WaitReason::BehindKey { .. } => "behind_key",
         }
     }
 }
@@ -138,9 +146,15 @@ impl Shard {
 
     fn place_in_line(&self, task: &Task) -> WaitReason {
         let line = &self.index.lines[task.queue as usize];
-        match line.ready.ahead(task.ready_key(), AHEAD_MAX + 1) {
-            0 => WaitReason::NextInLine,
-            count => WaitReason::Behind { count: count.min(AHEAD_MAX), more: count > AHEAD_MAX },
+        match line.ahead(task, AHEAD_MAX + 1) {
+            None => {
+                let key_limit = task.extras.as_ref().map_or(0, |extras| extras.key_limit);
+                WaitReason::BehindKey { key_limit }
+            }
+            Some(0) => WaitReason::NextInLine,
+            Some(count) => {
+                WaitReason::Behind { count: count.min(AHEAD_MAX), more: count > AHEAD_MAX }
+            }
         }
     }
 }
@@ -154,7 +168,7 @@ fn scheduled(task: &Task) -> WaitReason {
     let until_ms = task.moment_ms;
     let failed = task.history.as_ref().map(|history| history.newest.outcome);
     match failed {
-        Some(AttemptOutcome::Failed { .. }) => {
+        Some(AttemptOutcome::Failed { .. } | AttemptOutcome::TimedOut) => {
             WaitReason::BackingOff { until_ms, attempt: task.attempt }
         }
         _ => WaitReason::Delayed { until_ms },

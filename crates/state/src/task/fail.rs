@@ -80,15 +80,11 @@ impl Shard {
         }
         self.check_claim(slot, order.fence, Some(&order.worker))?;
         let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
-        let next = self.next_after_fail(task, &order);
+        let (next, reason) = self.next_after_fail(task, &order);
         let cut = order.error.len().min(self.core.limits.error_bytes_max as usize);
         let error = match cut == order.error.len() {
             true => order.error,
             false => SharedBytes::from(&order.error[..cut]),
-        };
-        let reason = match order.retry {
-            true => DeadReason::AttemptsExhausted,
-            false => DeadReason::NotRetryable,
         };
         let outcome = match next {
             FailNext::Ready => AttemptOutcome::Failed { ready_ms: 0 },
@@ -99,19 +95,37 @@ impl Shard {
         Ok(next)
     }
 
-    fn next_after_fail(&self, task: &Task, order: &Fail) -> FailNext {
-        if !order.retry || task.attempt >= task.max_attempts {
-            return FailNext::Dead;
+    fn next_after_fail(&self, task: &Task, order: &Fail) -> (FailNext, DeadReason) {
+        if !order.retry {
+            return (FailNext::Dead, DeadReason::NotRetryable);
         }
         let backoff_ms = backoff_ms(task.backoff, task.attempt, order.jitter_permille);
         let mut delay_ms = order.delay_ms.unwrap_or(backoff_ms);
         if planted::active(Bug::InstanceCounter) {
             delay_ms += self.instance_applies % 7;
         }
+        self.next_attempt(task, delay_ms, DeadReason::AttemptsExhausted)
+    }
+
+    /// What follows an attempt that did not succeed: another one after a delay, unless the attempts
+    /// are used up or the deadline comes first.
+    pub(crate) fn next_attempt(
+        &self,
+        task: &Task,
+        delay_ms: u64,
+        spent: DeadReason,
+    ) -> (FailNext, DeadReason) {
+        if task.attempt >= task.max_attempts {
+            return (FailNext::Dead, spent);
+        }
         let delay_ms = delay_ms.min(self.core.limits.delay_ms_max);
+        let at_ms = self.core.time_ms.saturating_add(delay_ms);
+        if task.deadline_ms() > 0 && task.deadline_ms() <= at_ms {
+            return (FailNext::Dead, DeadReason::DeadlinePassed);
+        }
         match delay_ms {
-            0 => FailNext::Ready,
-            _ => FailNext::Scheduled { at_ms: self.core.time_ms.saturating_add(delay_ms) },
+            0 => (FailNext::Ready, spent),
+            _ => (FailNext::Scheduled { at_ms }, spent),
         }
     }
 

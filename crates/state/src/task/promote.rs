@@ -23,8 +23,11 @@ impl Shard {
         }
     }
 
-    /// Log time at which the next scheduled task is due: a leader proposes a batch then.
+    /// Log time at which the next scheduled task is due or the next deadline is over: a leader
+    /// proposes a batch then.
     pub fn next_scheduled_ms(&self) -> Option<u64> {
-        self.index.first_scheduled().map(|(due_ms, _)| due_ms)
+        let due = self.index.first_scheduled().map(|(due_ms, _)| due_ms);
+        let deadline = self.index.first_deadline().map(|(deadline_ms, _)| deadline_ms);
+        due.into_iter().chain(deadline).min()
     }
 }

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 
+use super::Extras;
 use crate::hash::{RecordKind, digest_bytes};
 use crate::limits::{Limits, PRIORITY_MAX};
+use crate::planted::{self, Bug};
 use crate::{Backoff, Fence, SessionId, SharedBytes, TaskId, WorkerId};
 
 /// Where a task is in its life.
@@ -77,6 +79,12 @@ pub enum DeadReason {
     /// The claim of the last allowed attempt expired.
     #[n(2)]
     ClaimExpired = 2,
+    /// The last allowed attempt took longer than its timeout.
+    #[n(3)]
+    TimedOut = 3,
+    /// Nobody claimed it before its deadline.
+    #[n(4)]
+    DeadlinePassed = 4,
 }
 
 impl DeadReason {
@@ -86,6 +94,8 @@ impl DeadReason {
             DeadReason::AttemptsExhausted => "attempts_exhausted",
             DeadReason::NotRetryable => "not_retryable",
             DeadReason::ClaimExpired => "claim_expired",
+            DeadReason::TimedOut => "timed_out",
+            DeadReason::DeadlinePassed => "deadline_passed",
         }
     }
 }
@@ -118,6 +128,9 @@ pub enum AttemptOutcome {
     /// The task was cancelled meanwhile.
     #[n(6)]
     Cancelled,
+    /// It took longer than the task's timeout.
+    #[n(7)]
+    TimedOut,
 }
 
 /// One try at a task.
@@ -179,6 +192,8 @@ pub(crate) struct Task {
     pub(crate) payload: SharedBytes,
     /// None until the first claim.
     pub(crate) history: Option<Arc<History>>,
+    /// None for a task without rare settings.
+    pub(crate) extras: Option<Arc<Extras>>,
     /// Hash of the enqueue order as given, to tell a resend from a conflict.
     pub(crate) body_hash: u64,
     /// Hash of the payload, so that digests need not read it again.
@@ -214,7 +229,51 @@ impl Task {
     /// Bytes that count against the shard's byte bounds.
     pub(crate) fn weight(&self) -> u64 {
         let result = self.history.as_ref().and_then(|history| history.result.as_ref());
-        self.payload.len() as u64 + result.map_or(0, |result| result.len() as u64)
+        let extras = self.extras.as_ref().map_or(0, |extras| extras.weight());
+        self.payload.len() as u64 + result.map_or(0, |result| result.len() as u64) + extras
+    }
+
+    /// The key that orders or caps this task, if one does.
+    pub(crate) fn ordering_key(&self) -> Option<&str> {
+        match &self.extras {
+            Some(extras) if extras.key_limit > 0 => self.id.key(),
+            _ => None,
+        }
+    }
+
+    /// Whether the task counts in the line of its key. One that waits for its first time does not
+    /// hold up those behind it; one that waits for a retry does.
+    pub(crate) fn is_in_key_line(&self) -> bool {
+        match self.state {
+            TaskState::Ready | TaskState::Claimed => true,
+            TaskState::Scheduled => {
+                self.history.is_some() && !planted::active(Bug::KeyOrderLostOnRetry)
+            }
+            TaskState::Done | TaskState::Dead | TaskState::Cancelled => false,
+        }
+    }
+
+    /// Log time from which on the task is not claimed; 0 if there is none.
+    pub(crate) fn deadline_ms(&self) -> u64 {
+        self.extras.as_ref().map_or(0, |extras| extras.deadline_ms)
+    }
+
+    /// Place among the deadlines, while the task waits.
+    pub(crate) fn deadline_place(&self) -> Option<(u64, u64)> {
+        let extras = self.extras.as_ref()?;
+        let waits = matches!(self.state, TaskState::Scheduled | TaskState::Ready);
+        (waits && extras.deadline_ms > 0).then_some((extras.deadline_ms, extras.place))
+    }
+
+    /// Log time until which the finished task is kept by its own wish.
+    pub(crate) fn kept_until_ms(&self) -> Option<u64> {
+        let retention_ms = self.extras.as_ref()?.retention_ms?;
+        Some(self.moment_ms.saturating_add(retention_ms))
+    }
+
+    /// Longest time for a whole attempt; 0 if there is none.
+    pub(crate) fn timeout_ms(&self) -> u32 {
+        self.extras.as_ref().map_or(0, |extras| extras.timeout_ms)
     }
 
     /// The record's share of the state hash, from every field and its place.
@@ -245,6 +304,9 @@ impl Task {
         if let Some(history) = &self.history {
             digest_history(history, scratch);
         }
+        if let Some(extras) = &self.extras {
+            extras.digest_into(scratch);
+        }
         digest_bytes(RecordKind::Task, scratch)
     }
 
@@ -267,6 +329,7 @@ impl Task {
             && self.fence <= highest_fence
             && kept < limits.attempts_kept_max.max(1) as usize
             && (self.state == TaskState::Dead) == self.dead_reason.is_some()
+            && self.extras.as_ref().is_none_or(|extras| extras.is_valid(&self.id, limits))
     }
 }
 
@@ -280,6 +343,7 @@ fn digest_history(history: &History, scratch: &mut Vec<u8>) {
             AttemptOutcome::Expired => (4, 0),
             AttemptOutcome::Unclaimed => (5, 0),
             AttemptOutcome::Cancelled => (6, 0),
+            AttemptOutcome::TimedOut => (7, 0),
         };
         let error = attempt.error.as_deref().unwrap_or(&[]);
         let lengths = (attempt.worker.as_str().len() as u64) << 32 | error.len() as u64;

@@ -1,6 +1,7 @@
 //! Removes finished tasks: by count when another one finishes, by age a few queues per entry, and
-//! by the shard's own bounds on number and bytes, oldest first. Counters outlive the records
-//! (TQ-25).
+//! by the shard's own bounds on number and bytes, oldest first. A task with a retention of its own
+//! is kept that long whatever the others do, within the shard's bounds. Counters outlive the
+//! records (TQ-25).
 
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
@@ -34,7 +35,15 @@ impl Shard {
         let queues = self.core.queues.len() as u32;
         let limits = &self.core.limits;
         let mut left = limits.retain_per_entry_max;
-        for _ in 0..limits.retain_queues_per_entry_max.min(queues) {
+        let queues_max = limits.retain_queues_per_entry_max;
+        while left > 0
+            && let Some((&(until_ms, _), &slot)) = self.index.kept.first_key_value()
+            && until_ms <= self.core.time_ms
+        {
+            self.remove_task(batch, slot);
+            left -= 1;
+        }
+        for _ in 0..queues_max.min(queues) {
             let queue = self.core.retain_cursor % queues;
             while left > 0 && self.has_aged(queue) {
                 self.remove_oldest_of(batch, queue);
@@ -61,7 +70,7 @@ impl Shard {
     fn remove_oldest_of(&mut self, batch: &mut Batch, queue: u32) {
         let line = &self.index.lines[queue as usize];
         if planted::active(Bug::RetentionRemovesLive)
-            && let Some(slot) = line.first_ready()
+            && let Some(slot) = line.first_ready(&crate::Labels::default())
         {
             self.remove_task(batch, slot);
             return;

@@ -1,5 +1,6 @@
 //! `Retry`: gives a dead or cancelled task fresh attempts. It is ready at once, at the end of the
-//! line; what was tried before stays in its history, and its fence only rises (Q3).
+//! line (within its key, where it was submitted); what was tried before stays in its history, and
+//! its fence only rises (Q3). A deadline that is over is lifted.
 
 use std::sync::Arc;
 
@@ -56,8 +57,17 @@ impl Shard {
         if pending_max > 0 && self.index.lines[queue as usize].pending() >= pending_max {
             return Err(RefusalCode::QueueFull);
         }
+        let labels = task.extras.as_ref().map(|extras| &extras.labels);
+        if labels.is_some_and(|labels| !self.index.lines[queue as usize].has_room_for(labels)) {
+            return Err(RefusalCode::TooManyLabelSets);
+        }
+        let late = self.is_late(slot, self.core.time_ms);
         let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);
         self.change_task(batch, slot, |task| {
+            if let (true, Some(extras)) = (late, &mut task.extras) {
+                // Whoever asks for another try knows that it is late.
+                Arc::make_mut(extras).deadline_ms = 0;
+            }
             task.state = TaskState::Ready;
             task.sequence = sequence;
             task.moment_ms = now_ms;

@@ -19,8 +19,9 @@ impl Shard {
         let (queue, to) = (task.queue, task.state);
         self.index.pending_bytes += task.weight();
         self.index.link(slot, task);
+        let freed = self.index.settle_key(task);
         batch.moved(task, None, Some(to));
-        self.announce(batch, slot, to);
+        self.announce(batch, slot, to, freed);
         self.core.queues[queue as usize].counters.submitted += 1;
         self.mark_queue(queue);
         slot
@@ -44,6 +45,7 @@ impl Shard {
         task.digest = task.compute_digest(slot, &mut self.scratch);
         self.core.hash.add(task.digest);
         self.index.link(slot, task);
+        let freed = self.index.settle_key(task);
         let (queue, to, weight) = (task.queue, task.state, task.weight());
         batch.moved(task, Some(from), Some(to));
         match from.is_terminal() {
@@ -62,10 +64,13 @@ impl Shard {
                 _ => counters.cancelled += 1,
             }
             self.mark_queue(queue);
+            if freed {
+                self.wake(batch, queue);
+            }
             self.retain_after_finish(batch, queue);
         } else {
             self.index.pending_bytes += weight;
-            self.announce(batch, slot, to);
+            self.announce(batch, slot, to, freed);
         }
     }
 
@@ -75,6 +80,7 @@ impl Shard {
             return;
         };
         self.index.unlink(slot, &task);
+        self.index.settle_key(&task);
         let namespace = &self.core.queues[task.queue as usize].namespace;
         let name_hash = crate::ids::task_hash(namespace.as_str(), task.id.as_str());
         self.index.task_names.remove(name_hash, slot);
@@ -89,21 +95,24 @@ impl Shard {
         batch.moved(&task, Some(task.state), None);
     }
 
-    /// Tells the leader what a task in its new state asks for.
-    fn announce(&self, batch: &mut Batch, slot: u32, state: TaskState) {
+    /// Tells the leader what a task in its new state asks for. `freed` says that the task's key let
+    /// a task go, this one or another.
+    fn announce(&self, batch: &mut Batch, slot: u32, state: TaskState, freed: bool) {
         let Some(task) = self.core.tasks.get(slot) else {
             return;
         };
+        if freed || state == TaskState::Ready && task.ordering_key().is_none() {
+            self.wake(batch, task.queue);
+        }
         match state {
-            TaskState::Ready => self.wake(batch, task.queue),
             TaskState::Scheduled => {
                 batch.tell(Effect::Scheduled { at_ms: task.moment_ms });
             }
             TaskState::Claimed => {
-                let (fence, ttl_ms) = (task.fence, task.ttl_ms);
+                let (fence, ttl_ms, timeout_ms) = (task.fence, task.ttl_ms, task.timeout_ms());
                 if let Some(history) = &task.history {
                     let session = history.newest.session;
-                    batch.tell(Effect::Claimed { slot, fence, session, ttl_ms });
+                    batch.tell(Effect::Claimed { slot, fence, session, ttl_ms, timeout_ms });
                 }
             }
             _ => {}

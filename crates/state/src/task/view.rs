@@ -1,9 +1,11 @@
 //! Reading tasks: one, a page of a listing, or the live claims.
 
-use super::{Attempt, AttemptOutcome, DeadReason, Task, TaskState};
+use super::{Attempt, AttemptOutcome, DeadReason, Task, TaskState, decode_then};
 use crate::ids::task_hash;
 use crate::shard::Shard;
-use crate::{Backoff, Fence, Namespace, QueueName, SessionId, SharedBytes, TaskId, WorkerId};
+use crate::{
+    Backoff, Fence, Labels, Namespace, QueueName, SessionId, SharedBytes, TaskId, WorkerId,
+};
 
 /// Slots looked at per listing call, so that a rare match cannot hold up the shard.
 const LIST_SLOTS_MAX: usize = 100_000;
@@ -48,6 +50,18 @@ pub struct TaskView {
     pub ttl_ms: u32,
     /// Delay between attempts.
     pub backoff: Backoff,
+    /// Most live claims of its key in its queue; 0 if no key orders or caps it.
+    pub key_limit: u16,
+    /// What the worker must have.
+    pub labels: Labels,
+    /// Longest time for a whole attempt; none if unlimited.
+    pub timeout_ms: Option<u32>,
+    /// Log time from which on it is not claimed.
+    pub deadline_ms: Option<u64>,
+    /// How long it is kept when finished; none if its queue decides.
+    pub retention_ms: Option<u64>,
+    /// Handles of its follow-ups.
+    pub then: Vec<TaskId>,
     /// Token of the newest claim; 0 if never claimed.
     pub fence: Fence,
     /// Log time of submission.
@@ -79,6 +93,8 @@ pub struct ClaimView {
     pub fence: Fence,
     /// Lifetime unless renewed.
     pub ttl_ms: u32,
+    /// Longest time for the whole attempt, renewed or not; 0 if there is none.
+    pub timeout_ms: u32,
     /// Who holds it.
     pub worker: WorkerId,
     /// Which run of that worker.
@@ -184,6 +200,7 @@ impl Shard {
             id: task.id.clone(),
             fence: task.fence,
             ttl_ms: task.ttl_ms,
+            timeout_ms: task.timeout_ms(),
             worker: newest.worker.clone(),
             session: newest.session,
             started_ms: newest.started_ms,
@@ -193,6 +210,8 @@ impl Shard {
     fn task_view(&self, task: &Task) -> TaskView {
         let queue = &self.core.queues[task.queue as usize];
         let history = task.history.as_ref();
+        let extras = task.extras.as_ref();
+        let then = extras.and_then(|extras| decode_then(extras.then.as_ref()?));
         let attempts = history
             .into_iter()
             .flat_map(|history| history.earlier.iter().chain([&history.newest]).map(attempt_view));
@@ -206,6 +225,12 @@ impl Shard {
             max_attempts: task.max_attempts,
             ttl_ms: task.ttl_ms,
             backoff: task.backoff,
+            key_limit: extras.map_or(0, |extras| extras.key_limit),
+            labels: extras.map(|extras| extras.labels.clone()).unwrap_or_default(),
+            timeout_ms: Some(task.timeout_ms()).filter(|timeout_ms| *timeout_ms > 0),
+            deadline_ms: Some(task.deadline_ms()).filter(|deadline_ms| *deadline_ms > 0),
+            retention_ms: extras.and_then(|extras| extras.retention_ms),
+            then: then.into_iter().flatten().map(|task| task.id).collect(),
             fence: task.fence,
             enqueued_ms: task.enqueued_ms,
             due_ms: (task.state == TaskState::Scheduled).then_some(task.moment_ms),

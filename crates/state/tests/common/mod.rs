@@ -50,13 +50,13 @@ pub fn enqueue(id: &str, line: &str) -> Enqueue {
 
 pub fn claim(name: &str, lines: &[&str], max: u32) -> Claim {
     let queues = lines.iter().map(|line| queue(line)).collect();
-    Claim { worker: worker(name), session: SessionId(1), queues, max }
+    Claim { worker: worker(name), session: SessionId(1), queues, max, labels: Labels::default() }
 }
 
 pub fn complete(grant: &Grant, name: &str) -> Command {
     let result = Some(b"result".to_vec().into());
     let (id, fence) = (grant.id.clone(), grant.fence);
-    Command::Complete(Complete { id, fence, worker: worker(name), result })
+    Command::Complete(Complete { id, fence, worker: worker(name), result, then: None })
 }
 
 pub fn fail(grant: &Grant, name: &str) -> Fail {
@@ -69,6 +69,23 @@ pub fn fail(grant: &Grant, name: &str) -> Fail {
         delay_ms: None,
         jitter_permille: 0,
     }
+}
+
+pub fn expire(id: TaskId, fence: Fence) -> Command {
+    let cause = ExpireCause::Silent;
+    Command::Expire(Expire { id, fence, cause, jitter_permille: 0 })
+}
+
+pub fn labels(pairs: &[(&str, &str)]) -> Labels {
+    let label = |text: &str| Label::parse(text).unwrap();
+    Labels::new(pairs.iter().map(|(name, value)| (label(name), label(value))).collect()).unwrap()
+}
+
+/// An order with some rare settings.
+pub fn enqueue_with(id: &str, line: &str, change: impl FnOnce(&mut TaskOptions)) -> Enqueue {
+    let mut options = TaskOptions::default();
+    change(&mut options);
+    Enqueue { options: Some(Box::new(options)), ..enqueue(id, line) }
 }
 
 pub fn refused(code: RefusalCode) -> Reply {
@@ -127,6 +144,21 @@ impl World {
     pub fn add(&mut self, id: &str) {
         let reply = self.run(Command::Enqueue(enqueue(id, "q")));
         assert_eq!(reply, Reply::Enqueued { id: task_id(id), created: true });
+    }
+
+    pub fn put(&mut self, task: Enqueue) {
+        let id = task.id.clone();
+        let reply = self.run(Command::Enqueue(task));
+        assert_eq!(reply, Reply::Enqueued { id, created: true });
+    }
+
+    /// Handles of the tasks that a worker with these labels is granted.
+    pub fn take_with(&mut self, wanted: &[(&str, &str)], max: u32) -> Vec<Grant> {
+        let claim = Claim { labels: labels(wanted), ..claim("w", &["q"], max) };
+        match self.run(Command::Claim(claim)) {
+            Reply::Claimed { tasks } => tasks,
+            other => panic!("claim was answered with {other:?}"),
+        }
     }
 
     pub fn take(&mut self, max: u32) -> Vec<Grant> {

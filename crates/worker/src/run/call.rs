@@ -22,6 +22,7 @@ pub(super) async fn claim(
         queues: context.config.queues.clone(),
         count_max,
         wait_ms,
+        labels: context.config.labels.clone(),
     };
     let key = format!("{}-{number}", context.claims_key);
     match context.client.claim_as(&key, &request).await {
@@ -53,7 +54,8 @@ async fn complete(context: &Context, done: Vec<(Claim, Vec<u8>)>) -> Vec<(Ticket
     let tickets: Vec<Ticket> = done.iter().map(|(claim, _)| claim.ticket).collect();
     let items = done.into_iter().map(|(claim, result)| {
         let Body { json: result, base64: result_base64 } = Body::of(&result);
-        CompleteItem { id: claim.id, fence: Number(claim.fence), result, result_base64 }
+        let (id, fence) = (claim.id, Number(claim.fence));
+        CompleteItem { id, fence, result, result_base64, then: Vec::new() }
     });
     let request = CompleteRequest { worker: context.config.worker.clone(), tasks: items.collect() };
     let verdicts = match context.client.complete(&request).await {

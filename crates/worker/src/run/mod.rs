@@ -5,6 +5,7 @@
 
 mod call;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,6 +32,8 @@ pub struct RunConfig {
     pub session: u64,
     /// The queues it takes from, at least one.
     pub queues: Vec<String>,
+    /// What it has; tasks that want other labels are not handed to it.
+    pub labels: BTreeMap<String, String>,
     /// Its conduct.
     pub agent: AgentConfig,
 }

@@ -96,6 +96,7 @@ impl Document for QueueInfo {
             0 => "no limit".to_owned(),
             count => format!("{count} tasks"),
         };
+        let no_limit_span = |ms: u64| if ms == 0 { "no limit".to_owned() } else { span(ms) };
         let (base_ms, cap_ms) = (settings.backoff.base_ms, settings.backoff.cap_ms);
         let facts = [
             ("version", settings.version.to_string()),
@@ -115,6 +116,9 @@ impl Document for QueueInfo {
             ),
             ("waiting tasks at most", no_limit(settings.pending_max)),
             ("alerts", thresholds(&settings.alerts)),
+            ("attempt timeout", no_limit_span(u64::from(settings.timeout_ms))),
+            ("deadline after submission", no_limit_span(settings.deadline_in_ms)),
+            ("running tasks per key", no_limit(u64::from(settings.key_limit))),
         ];
         let rows = facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
         vec![

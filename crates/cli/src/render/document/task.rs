@@ -43,7 +43,7 @@ impl Document for Task {
             (None, Some(text)) => format!("base64 {text}"),
             (None, None) => "-".to_owned(),
         };
-        let facts: Vec<(&str, String)> = vec![
+        let mut facts: Vec<(&str, String)> = vec![
             ("id", self.id.clone()),
             ("queue", self.queue.clone()),
             ("state", self.state.as_str().to_owned()),
@@ -58,6 +58,7 @@ impl Document for Task {
             ("payload", raw(&self.payload, &self.payload_base64)),
             ("result", raw(&self.result, &self.result_base64)),
         ];
+        facts.extend(rare_facts(self));
         let rows = facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
         let mut grids = vec![Grid { headings: &["field", "value"], rows }];
         if !self.attempts.is_empty() {
@@ -81,6 +82,22 @@ impl Document for Task {
     fn names(&self) -> Vec<String> {
         vec![self.id.clone()]
     }
+}
+
+/// What only some tasks have.
+fn rare_facts(task: &Task) -> Vec<(&'static str, String)> {
+    let labels: Vec<String> =
+        task.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let facts = [
+        ("key", task.key.clone()),
+        ("running per key", task.key_limit.map(|limit| format!("at most {limit}"))),
+        ("wants a worker with", (!labels.is_empty()).then(|| labels.join(", "))),
+        ("attempt timeout", task.timeout_ms.map(|ms| span(u64::from(ms)))),
+        ("deadline", task.deadline_ms.map(moment)),
+        ("kept when finished", task.retention_ms.map(span)),
+        ("then", (!task.then.is_empty()).then(|| task.then.join(", "))),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 fn outcome_row(item: &ItemOutcome) -> Vec<String> {

@@ -158,6 +158,7 @@ impl World {
             session: call.session,
             queues: call.queues,
             max: call.count_max,
+            labels: call.labels,
         };
         let order = Order {
             namespace: call.namespace,

@@ -1,6 +1,7 @@
 //! The client door against a fake node: every route, bad input, and real sockets.
 
 mod bad_input;
+mod batches;
 mod cluster;
 mod door;
 mod lifecycle;

@@ -15,7 +15,7 @@ use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::{Context, read_json};
-use crate::http::tasks::write;
+use crate::http::tasks::{Item, write};
 
 /// Pause between two looks at whether all shards have the settings.
 const SETTLE_PAUSE: Duration = Duration::from_millis(10);
@@ -58,7 +58,8 @@ async fn store<D: Door>(
         return Err(mismatch("set queue"));
     };
     let (queue, name) = (set.queue.clone(), set.queue.to_string());
-    let written = write(app, context, vec![order], vec![name], Some(request.as_str())).await?;
+    let item = Item { id: name, order: Ok(order) };
+    let written = write(app, context, vec![item], Some(request.as_str())).await?;
     let (_, positions) = written.only()?;
     // Answered once every shard works by the new settings. If the caller's time is over first, 202 says that they are
     // stored and on their way.

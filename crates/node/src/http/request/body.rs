@@ -1,5 +1,7 @@
 //! Reading a body within its bounds, and JSON with good words about what is wrong.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body;
@@ -7,6 +9,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::http::request::Parts;
 use ikada_api::Problem;
 use ikada_api::v1::{JSON_DEPTH_MAX, json_depth};
+use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
 
 use crate::http::app::{App, BODY_UNIT_BYTES};
@@ -59,7 +62,23 @@ pub(in crate::http) fn read_json<T: serde::de::DeserializeOwned>(
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|error| {
         let words = error.to_string();
-        problems::bad_json(words.clone(), unknown_field(&words))
+        match unknown_field(&words) {
+            Some(field) => problems::bad_json(words, Some(field)),
+            None => match culprit::<T>(body) {
+                Some(field) => problems::bad_json(words, None).with_field(field),
+                None => problems::bad_json(words, None),
+            },
+        }
+    })
+}
+
+/// The field whose value is of the wrong kind: the first one that cannot be read alone either.
+fn culprit<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<String> {
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
+    fields.into_iter().find_map(|(name, value)| {
+        let alone = serde_json::to_string(&BTreeMap::from([(&name, value)])).ok()?;
+        let words = serde_json::from_str::<T>(&alone).err()?.to_string();
+        (!words.starts_with("missing field")).then_some(name)
     })
 }
 

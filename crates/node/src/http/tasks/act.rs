@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ikada_api::convert::{FieldError, cancel_order, drop_order, retry_order};
 use ikada_api::state::{Namespace, Order, RequestKey};
 
-use super::write::write;
+use super::write::{Item, write};
 use crate::http::answer::{Reply, Stop, add_positions, json};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -44,7 +44,8 @@ async fn act<D: Door>(
     let key = RequestKey { id: request.clone(), item: 0 };
     let order =
         make_order(&context.namespace, key, &id).map_err(|error| problems::bad_field(&error))?;
-    let written = write(app, context, vec![order], vec![id], Some(request.as_str())).await?;
+    let written =
+        write(app, context, vec![Item { id, order: Ok(order) }], Some(request.as_str())).await?;
     let (item, positions) = written.only()?;
     let mut response = json(StatusCode::OK, &item)?;
     add_positions(&mut response, &positions);

@@ -24,13 +24,15 @@ pub(in crate::http) async fn claim<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let request: ClaimRequest = read_json(body)?;
-    let (worker, queues) = claim_names(&request).map_err(|error| problems::bad_field(&error))?;
+    let (worker, queues, labels) =
+        claim_names(&request).map_err(|error| problems::bad_field(&error))?;
     let wait_ms_max = context.timeout.saturating_sub(MARGIN).as_millis() as u64;
     let claim = ClaimCall {
         namespace: context.namespace.clone(),
         worker,
         session: SessionId(request.session.0),
         queues,
+        labels,
         count_max: request.count_max,
         wait_ms: request.wait_ms.min(wait_ms_max),
         request: context.key.clone().unwrap_or_else(|| app.door.fresh_request_id()),

@@ -7,7 +7,8 @@ use ikada_api::v1::{EnqueueAnswer, EnqueueBatch, NewTask, OutcomeKind};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::write::write;
+use super::items::{bad_item, read_batch};
+use super::write::{Item, write};
 use crate::http::answer::{Reply, Stop, add_positions, json};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -31,25 +32,21 @@ pub(in crate::http) async fn enqueue<D: Door>(
         if body.len() > app.limits.task_body_bytes_max {
             return Err(problems::body_too_large(app.limits.task_body_bytes_max).into());
         }
-        vec![read_json::<NewTask>(body)?]
+        vec![Ok(read_json::<NewTask>(body)?)]
     } else {
-        read_json::<EnqueueBatch>(body)?.tasks
+        read_batch(body, |batch: EnqueueBatch| batch.tasks)?
     };
     check_count("tasks", tasks.len(), app.limits.items_max)?;
     let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
-    let (mut orders, mut ids) = (Vec::new(), Vec::new());
-    for (position, task) in tasks.iter().enumerate() {
+    let mut items = Vec::with_capacity(tasks.len());
+    for (position, task) in tasks.into_iter().enumerate() {
         let key = RequestKey { id: request.clone(), item: position as u32 };
-        let order = enqueue_order(&context.namespace, key, task).map_err(|error| {
-            let error = if single { error } else { error.inside(&format!("tasks[{position}]")) };
-            problems::bad_field(&error)
-        })?;
-        if let Command::Enqueue(enqueue) = &order.command {
-            ids.push(enqueue.id.to_string());
-        }
-        orders.push(order);
+        items.push(match task {
+            Ok(task) => prepare(context, key, task, (!single).then_some(position)),
+            Err(bad) => Item { id: bad.id, order: Err(bad.problem) },
+        });
     }
-    let written = write(app, context, orders, ids, Some(request.as_str())).await?;
+    let written = write(app, context, items, Some(request.as_str())).await?;
     let (status, items, positions) = if single {
         let (item, positions) = written.only()?;
         let created = item.outcome == OutcomeKind::Created;
@@ -61,4 +58,24 @@ pub(in crate::http) async fn enqueue<D: Door>(
     let mut response = json(status, &document)?;
     add_positions(&mut response, &positions);
     Ok(response)
+}
+
+/// The order of one task; `position` is its place in a list.
+fn prepare(context: &Context, key: RequestKey, task: NewTask, position: Option<usize>) -> Item {
+    match enqueue_order(&context.namespace, key, &task) {
+        Ok(order) => {
+            let id = match &order.command {
+                Command::Enqueue(enqueue) => enqueue.id.to_string(),
+                _ => String::new(),
+            };
+            Item { id, order: Ok(order) }
+        }
+        Err(error) => {
+            let problem = match position {
+                Some(position) => bad_item(position, error),
+                None => problems::bad_field(&error),
+            };
+            Item { id: task.id.unwrap_or_default(), order: Err(problem) }
+        }
+    }
 }

@@ -1,49 +1,83 @@
-//! `POST /v1/tasks/renew`: proof of life for claims, and roll call of a session.
+//! `POST /v1/tasks/renew`: proof of life for claims.
 
 use hyper::StatusCode;
 use ikada_api::convert::parse_name;
 use ikada_api::state::{Fence, SessionId, TaskId, WorkerId};
-use ikada_api::v1::{ItemOutcome, OutcomeKind, OutcomeList, RenewRequest};
+use ikada_api::v1::{ItemOutcome, OutcomeKind, OutcomeList, RenewItem};
 use ikada_replica::call::{Answer, RenewOutcome, Renewal, Request};
 
-use super::write::show_refusal;
+use super::items::{BadItem, Read, bad_item, read_renewal};
+use super::write::{refused, show_refusal};
 use crate::http::answer::{Reply, Stop, json};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
-use crate::http::request::{Context, check_count, read_json};
+use crate::http::request::{Context, check_count};
 
 pub(in crate::http) async fn renew<D: Door>(
     app: &App<D>,
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let request: RenewRequest = read_json(body)?;
+    let (worker, session, tasks) = read_renewal(body)?;
     // A session that holds nothing says so by an empty list.
-    if request.session.is_none() || !request.tasks.is_empty() {
-        check_count("tasks", request.tasks.len(), app.limits.items_max)?;
+    if session.is_none() || !tasks.is_empty() {
+        check_count("tasks", tasks.len(), app.limits.items_max)?;
     }
-    let worker = parse_name("worker", &request.worker, WorkerId::parse)
+    let worker = parse_name("worker", &worker, WorkerId::parse)
         .map_err(|error| problems::bad_field(&error))?;
-    let mut claims = Vec::with_capacity(request.tasks.len());
-    for (position, item) in request.tasks.iter().enumerate() {
-        let id = parse_name("id", &item.id, TaskId::parse)
-            .map_err(|error| problems::bad_field(&error.inside(&format!("tasks[{position}]"))))?;
-        claims.push((id, Fence(item.fence.0)));
+    let mut claims = Vec::with_capacity(tasks.len());
+    let mut shown: Vec<Result<String, ItemOutcome>> = Vec::with_capacity(tasks.len());
+    for (position, item) in tasks.into_iter().enumerate() {
+        shown.push(match read_claim(position, item) {
+            Ok((name, claim)) => {
+                claims.push(claim);
+                Ok(name)
+            }
+            Err(bad) => Err(refused(bad.id, bad.problem)),
+        });
     }
-    let session = request.session.map(|session| SessionId(session.0));
+    let whole = shown.iter().all(Result::is_ok);
+    let session = session.filter(|_| whole).map(|session| SessionId(session.0));
     let renewal = Renewal { namespace: context.namespace.clone(), worker, session, claims };
-    let answer = call(app, context, Request::Renew(renewal), context.routing).await?;
-    let Answer::Renewed(outcomes) = answer else {
-        return Err(mismatch("renew"));
-    };
-    if outcomes.len() != request.tasks.len() {
-        return Err(mismatch("renew"));
+    let mut outcomes = renew_all(app, context, renewal).await?.into_iter();
+    let mut tasks = Vec::with_capacity(shown.len());
+    for item in shown {
+        tasks.push(match item {
+            Err(refused) => refused,
+            Ok(id) => {
+                let outcome = outcomes.next().ok_or_else(|| mismatch("renew"))?;
+                show_renewal(id, &outcome)
+            }
+        });
     }
-    let items = request.tasks.into_iter().zip(outcomes);
-    let tasks = items.map(|(item, outcome)| show_renewal(item.id, &outcome)).collect();
     json(StatusCode::OK, &OutcomeList { tasks })
+}
+
+fn read_claim(position: usize, item: Read<RenewItem>) -> Read<(String, (TaskId, Fence))> {
+    let item = item?;
+    match parse_name("id", &item.id, TaskId::parse) {
+        Ok(id) => Ok((item.id, (id, Fence(item.fence.0)))),
+        Err(error) => {
+            let problem = bad_item(position, error);
+            Err(Box::new(BadItem { id: item.id, problem }))
+        }
+    }
+}
+
+async fn renew_all<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    renewal: Renewal,
+) -> Result<Vec<RenewOutcome>, Stop> {
+    if renewal.claims.is_empty() && renewal.session.is_none() {
+        return Ok(Vec::new());
+    }
+    match call(app, context, Request::Renew(renewal), context.routing).await? {
+        Answer::Renewed(outcomes) => Ok(outcomes),
+        _ => Err(mismatch("renew")),
+    }
 }
 
 fn show_renewal(id: String, outcome: &RenewOutcome) -> ItemOutcome {

@@ -1,5 +1,6 @@
 //! Sending orders, and what became of each.
 
+use ikada_api::Problem;
 use ikada_api::state::{FailNext, Lsn, Order, RefusalCode, Reply as StateReply, ShardId};
 use ikada_api::v1::{ItemOutcome, OutcomeKind, Position};
 use ikada_replica::call::{Answer, Outcome, Request};
@@ -18,16 +19,37 @@ pub(in crate::http) struct Written {
     pub(in crate::http) positions: Vec<(ShardId, Lsn)>,
 }
 
-/// Sends the orders. `ids` names the items in the answer, `request` the key to ask about. When not one item was
-/// decided, the whole request is answered as unknown or unavailable; otherwise each item speaks for itself.
+/// One item of a request: an order, or what is wrong with it.
+pub(in crate::http) struct Item {
+    /// The task's handle; empty when the item could not be read that far.
+    pub(in crate::http) id: String,
+    pub(in crate::http) order: Result<Order, Problem>,
+}
+
+/// Sends the orders of the good items. `request` is the key to ask about. A bad item is refused alone and spoils nothing
+/// else. When not one item was decided, the whole request is answered as unknown or unavailable; otherwise each item
+/// speaks for itself.
 pub(in crate::http) async fn write<D: Door>(
     app: &App<D>,
     context: &Context,
-    orders: Vec<Order>,
-    ids: Vec<String>,
+    items: Vec<Item>,
     request: Option<&str>,
 ) -> Result<Written, Stop> {
-    let asked = orders.len();
+    let (mut orders, mut shown) =
+        (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    for Item { id, order } in items {
+        match order {
+            Ok(order) => {
+                orders.push(order);
+                shown.push(blank(id, OutcomeKind::Unknown));
+            }
+            Err(problem) => shown.push(refused(id, problem)),
+        }
+    }
+    let (asked, total) = (orders.len(), shown.len());
+    if asked == 0 {
+        return Ok(Written { items: shown, positions: Vec::new() });
+    }
     let answer = call(app, context, Request::Write(orders), context.routing).await?;
     let Answer::Written(outcomes) = answer else {
         return Err(mismatch("write"));
@@ -36,18 +58,27 @@ pub(in crate::http) async fn write<D: Door>(
         return Err(mismatch("write"));
     }
     let decided = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Reply { .. }));
-    if !decided {
+    if !decided && asked == total {
         return Err(undecided(&outcomes, request));
     }
     let mut positions = Vec::new();
-    let mut items = Vec::with_capacity(outcomes.len());
-    for (outcome, id) in outcomes.into_iter().zip(ids) {
+    let open = shown.iter_mut().filter(|item| item.problem.is_none());
+    for (outcome, item) in outcomes.into_iter().zip(open) {
         if let Outcome::Reply { shard, lsn, .. } = &outcome {
             positions.push((*shard, *lsn));
         }
-        items.push(show_outcome(outcome, id, request));
+        *item = show_outcome(outcome, std::mem::take(&mut item.id), request);
     }
-    Ok(Written { items, positions })
+    Ok(Written { items: shown, positions })
+}
+
+fn blank(id: String, outcome: OutcomeKind) -> ItemOutcome {
+    ItemOutcome { id, outcome, lsn: None, ttl_ms: None, retry_at_ms: None, problem: None }
+}
+
+/// The outcome of an item that was not sent.
+pub(in crate::http) fn refused(id: String, problem: Problem) -> ItemOutcome {
+    ItemOutcome { problem: Some(Box::new(problem)), ..blank(id, OutcomeKind::Refused) }
 }
 
 /// One open outcome makes the whole open.
@@ -64,14 +95,7 @@ fn undecided(outcomes: &[Outcome], request: Option<&str>) -> Stop {
 }
 
 fn show_outcome(outcome: Outcome, id: String, request: Option<&str>) -> ItemOutcome {
-    let blank = |outcome| ItemOutcome {
-        id,
-        outcome,
-        lsn: None,
-        ttl_ms: None,
-        retry_at_ms: None,
-        problem: None,
-    };
+    let blank = |outcome| blank(id, outcome);
     match outcome {
         Outcome::Reply { reply, shard, lsn } => {
             let (kind, retry_at_ms, problem) = show_reply(&reply);
