@@ -275,9 +275,9 @@ mod tests {
     #[test]
     fn only_what_stays_missing_and_was_never_confirmed_is_returned() {
         let mut live = Liveness::default();
-        live.grant(0, Fence(1), SessionId(7), 30_000, 0);
-        live.grant(1, Fence(2), SessionId(7), 30_000, 0);
-        live.grant(2, Fence(3), SessionId(8), 30_000, 0);
+        live.grant(0, Fence(1), SessionId(7), 30_000, 0, 0);
+        live.grant(1, Fence(2), SessionId(7), 30_000, 0, 0);
+        live.grant(2, Fence(3), SessionId(8), 30_000, 0, 0);
         assert_eq!(live.unconfirmed(SessionId(7)), vec![(0, Fence(1)), (1, Fence(2))]);
         assert!(!live.is_long_missing(0, Fence(1), 0), "an answer may be on its way");
         assert!(!live.is_long_missing(0, Fence(1), MISSING_MS - 1));
@@ -295,7 +295,7 @@ mod tests {
     fn the_list_of_unconfirmed_claims_stays_bounded() {
         let mut live = Liveness::default();
         for number in 1..100_000 {
-            live.grant(3, Fence(number), SessionId(1), 30_000, 0);
+            live.grant(3, Fence(number), SessionId(1), 30_000, 0, 0);
             live.release(3, Fence(number));
         }
         assert!(live.unconfirmed.len() <= UNCONFIRMED_SLACK + 8);

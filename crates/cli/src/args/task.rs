@@ -7,7 +7,7 @@ use ikada_api::v1::{NewTask, TaskStateName};
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
     /// Submit a task.
-    Enqueue(EnqueueArgs),
+    Enqueue(Box<EnqueueArgs>),
     /// Show one task.
     Show(ShowArgs),
     /// List tasks.

@@ -22,7 +22,7 @@ pub(crate) async fn task(
 ) -> Result<(), Failure> {
     let client = shared.client()?;
     match command {
-        TaskCommand::Enqueue(args) => enqueue(&client, args, screen).await,
+        TaskCommand::Enqueue(args) => enqueue(&client, *args, screen).await,
         TaskCommand::Show(args) => {
             let task = client.task_at(&args.id, &freshness(args.stale)).await?;
             screen.show(&task)

@@ -27,7 +27,14 @@ fn code(item: &ItemOutcome) -> &str {
 
 fn wish(count_max: u32) -> ClaimRequest {
     let (worker, queues) = ("w".to_owned(), vec![QUEUE.to_owned()]);
-    ClaimRequest { worker, session: Number(1), queues, count_max, wait_ms: 0 }
+    ClaimRequest {
+        worker,
+        session: Number(1),
+        queues,
+        count_max,
+        wait_ms: 0,
+        labels: Default::default(),
+    }
 }
 
 fn restart_all(cluster: &mut Cluster) {
@@ -80,6 +87,7 @@ async fn tq_21_one_key_makes_one_task_through_any_node_and_after_every_fault() {
         let claimed = all.claim(&wish(16)).await.expect("claimed").tasks;
         left -= claimed.len();
         let done = claimed.iter().map(|task| CompleteItem {
+            then: Vec::new(),
             id: task.id.clone(),
             fence: task.fence,
             result: None,

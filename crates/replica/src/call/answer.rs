@@ -109,7 +109,7 @@ pub enum RequestFate {
 #[derive(Debug, Clone)]
 pub enum View {
     /// A task, if it exists.
-    Task(Option<TaskView>),
+    Task(Option<Box<TaskView>>),
     /// A page of tasks.
     Tasks {
         /// The tasks.
@@ -118,7 +118,7 @@ pub enum View {
         next: Option<(ShardId, u32)>,
     },
     /// A queue, if it exists.
-    Queue(Option<QueueView>),
+    Queue(Option<Box<QueueView>>),
     /// All queues, in name order.
     Queues(Vec<QueueView>),
     /// What became of a request.

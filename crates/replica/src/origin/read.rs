@@ -147,14 +147,15 @@ impl Replica {
         match query {
             Query::Task(namespace, id) => {
                 let seat = &self.seats[usize::from(self.shard_of_task(namespace, id))];
-                View::Task(seat.state.task(namespace, id))
+                View::Task(seat.state.task(namespace, id).map(Box::new))
             }
             Query::Tasks { filter, after, limit } => self.list(filter, *after, *limit),
             Query::Queue(namespace, queue) => View::Queue(
                 self.seats
                     .iter()
                     .filter_map(|seat| seat.state.queue(namespace, queue))
-                    .reduce(|sum, view| sum.merge(view)),
+                    .reduce(|sum, view| sum.merge(view))
+                    .map(Box::new),
             ),
             Query::Queues(namespace) => View::Queues(self.sum_queues(Some(namespace))),
             Query::EveryQueue => View::Queues(self.sum_queues(None)),

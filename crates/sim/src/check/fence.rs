@@ -78,6 +78,7 @@ mod tests {
             session: SessionId(1),
             index: 2,
             ttl_ms: 1,
+            timeout_ms: 0,
         };
         let mut model = Model::default();
         model.grant(Fence(5), holder(&mine));

@@ -45,6 +45,7 @@ mod tests {
             session: SessionId(session),
             index: 2,
             ttl_ms: 1,
+            timeout_ms: 0,
         };
         let mut model = Model::default();
         assert!(matches!(check(&model, Fence(5), &holder(1)), Ok(false)));

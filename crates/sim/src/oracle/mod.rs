@@ -7,3 +7,4 @@ pub mod clients;
 pub mod ledger;
 pub mod mirror;
 pub mod model;
+pub mod rules;

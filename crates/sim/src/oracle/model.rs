@@ -31,6 +31,8 @@ pub struct Holder {
     pub index: u64,
     /// Lifetime.
     pub ttl_ms: u64,
+    /// Longest time for the whole attempt; 0 if there is none.
+    pub timeout_ms: u64,
 }
 
 /// One task.

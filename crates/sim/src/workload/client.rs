@@ -7,10 +7,10 @@ use fastrand::Rng;
 use ikada_replica::call::{Answer, Outcome, Request};
 use ikada_state::{
     Backoff, Cancel, Command, DropTask, Enqueue, Order, QueueChange, RefusalCode, Reply, RequestId,
-    RequestKey, Retry, SetQueue, Sweep, SweepAction, TaskId, Void,
+    RequestKey, Retry, SetQueue, Sweep, SweepAction, TaskId, TaskOptions, Void, encode_then,
 };
 
-use super::{Step, namespace, some_door, some_queue};
+use super::{Step, labels, namespace, some_door, some_queue};
 use crate::check::{Verdict, honest_outcome};
 use crate::draw::{chance, log_uniform, pick};
 use crate::marks::Mark;
@@ -19,6 +19,8 @@ use crate::world::{Event, Phase, World};
 
 /// A request is sent this often at most.
 const TRIES_MAX: u32 = 6;
+/// Ordering keys in use: few, so that their lines are long.
+const KEYS: u32 = 4;
 /// Old requests kept for a resend out of the blue.
 const OLD_KEPT: usize = 20;
 
@@ -104,7 +106,10 @@ impl Client {
 
     fn submission(&mut self, world: &World, item: u32) -> Order {
         let knobs = &world.plan.knobs;
-        let text = format!("t{}-{}-{item}", self.number, self.count);
+        let mut text = format!("t{}-{}-{item}", self.number, self.count);
+        if chance(&mut self.rng, 250) {
+            text = format!("k{}:{text}", self.rng.u32(0..KEYS));
+        }
         let id = TaskId::parse(&text).unwrap_or_else(|error| panic!("task id: {error}"));
         let length = if chance(&mut self.rng, 50) {
             self.rng.usize(0..4_000)
@@ -118,7 +123,34 @@ impl Client {
         task.backoff = Some(Backoff { base_ms: 50, cap_ms: self.rng.u32(50..3_000) });
         task.priority = chance(&mut self.rng, 300).then(|| self.rng.u8(0..=9));
         task.delay_ms = chance(&mut self.rng, 200).then(|| self.rng.u64(1..8_000));
+        if chance(&mut self.rng, 400) {
+            task.options = Some(Box::new(self.options(&task, knobs.ttl_ms)));
+        }
         self.order(item, Command::Enqueue(task))
+    }
+
+    /// Key limits, labels, timeouts, deadlines, follow-ups, a retention of its own.
+    fn options(&mut self, task: &Enqueue, ttl_ms: u64) -> TaskOptions {
+        let rng = &mut self.rng;
+        let keyed = task.id.key().is_some();
+        let then = chance(rng, 300).then(|| {
+            let name = format!("{}-then", task.id.bare_id());
+            let id = TaskId::keyed(task.id.routing_key(), &name);
+            let id = id.unwrap_or_else(|error| panic!("task id: {error}"));
+            let mut next = Enqueue::new(id, some_queue(rng), b"then".to_vec());
+            next.ttl_ms = task.ttl_ms;
+            encode_then(&[next])
+        });
+        let later_ms = task.delay_ms.unwrap_or(0) + 1_000;
+        TaskOptions {
+            key_limit: (keyed && chance(rng, 300)).then(|| rng.u16(0..4)),
+            labels: if chance(rng, 400) { labels(rng.usize(0..=3)) } else { labels(0) },
+            timeout_ms: chance(rng, 200).then(|| rng.u32(ttl_ms as u32 / 2..ttl_ms as u32 * 3)),
+            deadline_ms: None,
+            deadline_in_ms: chance(rng, 150).then(|| rng.u64(later_ms..later_ms + 20_000)),
+            retention_ms: chance(rng, 100).then(|| rng.u64(0..30_000)),
+            then,
+        }
     }
 
     fn cancels(&mut self, world: &World) -> Vec<Order> {

@@ -10,7 +10,7 @@ mod worker;
 
 use ikada_consensus::NodeId;
 use ikada_replica::call::CallId;
-use ikada_state::{Fence, Namespace, QueueName, TaskId};
+use ikada_state::{Fence, Label, Labels, Namespace, QueueName, TaskId};
 
 use crate::check::Verdict;
 use crate::draw::pick;
@@ -132,6 +132,15 @@ pub fn namespace() -> Namespace {
 /// One of the queues.
 pub fn some_queue(rng: &mut fastrand::Rng) -> QueueName {
     queue(pick::<&str>(rng, &QUEUES))
+}
+
+/// Label sets in use, each holding those before it.
+pub fn labels(count: usize) -> Labels {
+    let label = |text: &str| Label::parse(text).unwrap_or_else(|error| panic!("label: {error}"));
+    let all = [("zone", "a"), ("gpu", "yes"), ("disk", "fast")];
+    let pairs = all[..count.min(all.len())].iter();
+    Labels::new(pairs.map(|(name, value)| (label(name), label(value))).collect())
+        .unwrap_or_default()
 }
 
 /// A queue by name.

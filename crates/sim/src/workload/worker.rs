@@ -7,9 +7,11 @@ use fastrand::Rng;
 use ikada_consensus::NodeId;
 use ikada_replica::call::{Answer, CallId, ClaimCall, Outcome, RenewOutcome, Renewal, Request};
 use ikada_state::{
-    Command, Complete, Fail, Fence, Grant, Labels, Order, Reply, RequestId, SessionId, TaskId,
-    WorkerId,
+    Command, Complete, Enqueue, Fail, Fence, Grant, Labels, Order, Reply, RequestId, SessionId,
+    TaskId, WorkerId,
 };
+
+use ikada_state::{SharedBytes, encode_then};
 
 use super::{QUEUES, Step, namespace, queue, some_door};
 use crate::check::Verdict;
@@ -118,7 +120,7 @@ impl Worker {
             vec![super::some_queue(&mut self.rng)]
         };
         ClaimCall {
-            labels: Labels::default(),
+            labels: self.labels(),
             namespace: namespace(),
             worker: self.id(),
             session: SessionId(self.session),
@@ -127,6 +129,14 @@ impl Worker {
             wait_ms: log_uniform(&mut self.rng, 500, 10_000),
             request,
         }
+    }
+
+    /// What this worker has: the first everything, so that every task finds somebody; the others some of it.
+    fn labels(&self) -> Labels {
+        super::labels(match self.number {
+            0 => 3,
+            number => number as usize % 3,
+        })
     }
 
     fn take(&mut self, world: &mut World, me: usize, grants: Vec<Grant>, door: NodeId) {
@@ -209,7 +219,7 @@ impl Worker {
         held.tries += 1;
         let command = match held.fate {
             Fate::Done => Command::Complete(Complete {
-                then: None,
+                then: more_work(id),
                 id: id.clone(),
                 fence,
                 worker,
@@ -351,4 +361,15 @@ impl Worker {
             }
         }
     }
+}
+
+/// A few completions bring a follow-up of their own.
+fn more_work(id: &TaskId) -> Option<SharedBytes> {
+    if !id.as_str().ends_with("3-0") {
+        return None;
+    }
+    let name = format!("{}-more", id.bare_id());
+    let follow_up = TaskId::keyed(id.routing_key(), &name).ok()?;
+    let task = Enqueue::new(follow_up, queue(QUEUES[0]), b"more".to_vec());
+    Some(encode_then(&[task]))
 }

@@ -32,6 +32,7 @@ use crate::marks::Mark;
 use crate::oracle::ledger::ShardLedger;
 use crate::oracle::mirror::EntryMark;
 use crate::oracle::model::Model;
+use crate::oracle::rules::Rules;
 
 /// No frame is under way for longer than this.
 const WIPE_ECHO_US: u64 = 5_500_000;
@@ -71,6 +72,8 @@ pub struct Watch {
     pub operations: Vec<Operations>,
     /// Q8, per shard.
     pub submits: Vec<IdempotentSubmit>,
+    /// What tasks asked for and where they stand, per shard.
+    pub rules: Vec<Rules>,
     /// Q9.
     pub same_result: SameResult,
     /// Versions of queue settings, per shard.
@@ -115,6 +118,7 @@ impl Watch {
             watch.terminal_once.push(TerminalOnce::default());
             watch.operations.push(Operations::default());
             watch.submits.push(IdempotentSubmit::default());
+            watch.rules.push(Rules::default());
         }
         watch
     }

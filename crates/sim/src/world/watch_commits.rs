@@ -1,17 +1,21 @@
 //! Looks at what is committed: evidence on disks (R6), then every order and its reply, in log order (Q2 to Q10).
 
 use ikada_consensus::{NodeId, Role};
-use ikada_state::{Command, Effect, FailNext, Fence, Order, Reply, ShardId, TaskId};
+use ikada_state::{
+    Applied, Claim, Command, Effect, Expire, ExpireCause, FailNext, Fence, Grant, Order, Reply,
+    ShardId, TaskId,
+};
 
 use super::World;
 use crate::check::fence::{self, Came};
 use crate::check::no_early_expiry::{self, Expiry};
 use crate::check::settings_version::SettingsVersion;
 use crate::check::{
-    ShardView, Verdict, attempts, honest_outcome, one_holder, quorum_evidence, token_order,
-    violation,
+    ShardView, Verdict, attempts, fair_offer, follow_ups, honest_outcome, one_holder,
+    quorum_evidence, token_order, violation,
 };
 use crate::marks::Mark;
+use crate::oracle::batch::Batch;
 use crate::oracle::ledger::Committed;
 use crate::oracle::mirror::EntryMark;
 use crate::oracle::model::{End, Holder};
@@ -90,6 +94,7 @@ impl World {
         let moves = self.moves(shard, &applied.effects);
         let operations = &mut self.watch.operations[usize::from(shard)];
         operations.entry(&batch.orders, &applied.replies, &moves)?;
+        self.follow_rules(shard, &batch, &applied)?;
         let changes =
             applied.effects.iter().filter(|e| matches!(e, Effect::QueueChanged { .. })).count();
         let fresh = |reply: &&Reply| {
@@ -116,6 +121,33 @@ impl World {
         }
         self.watch.replies.insert((shard, lsn.index), (batch.orders, applied.replies));
         Ok(())
+    }
+
+    /// Q9, Q11: what each task asked for against what became of it, transition by transition.
+    fn follow_rules(&mut self, shard: ShardId, batch: &Batch, applied: &Applied) -> Verdict {
+        let rules = &mut self.watch.rules[usize::from(shard)];
+        rules.begin(batch.time_ms);
+        for (order, reply) in batch.orders.iter().zip(&applied.replies) {
+            if let Some(order) = order {
+                rules.order(order, reply);
+            }
+        }
+        let done = follow_ups::completed(&applied.effects);
+        let mut removed = Vec::new();
+        for effect in &applied.effects {
+            let Effect::Moved { id, from, to, fence, .. } = effect else {
+                continue;
+            };
+            if from.is_none() {
+                follow_ups::created(rules, id, &done)?;
+            }
+            fair_offer::check(rules, id, *from, *to, *fence)?;
+            rules.moved(id, *to);
+            if to.is_none() {
+                removed.push(id);
+            }
+        }
+        follow_ups::all_there(rules, &done, &removed)
     }
 
     fn follow_effect(&mut self, shard: ShardId, effect: &Effect) -> Verdict {
@@ -160,15 +192,7 @@ impl World {
                     return Ok(());
                 };
                 for grant in tasks {
-                    let holder = Holder {
-                        task: grant.id.clone(),
-                        worker: claim.worker.clone(),
-                        session: claim.session,
-                        index,
-                        ttl_ms: u64::from(grant.ttl_ms),
-                    };
-                    let counts = (u32::from(grant.attempt), u32::from(grant.max_attempts));
-                    self.granted(position, grant.fence, holder, counts)?;
+                    self.follow_grant(position, index, claim, grant)?;
                 }
                 Ok(())
             }
@@ -206,6 +230,10 @@ impl World {
     ) -> Verdict {
         let position = usize::from(shard);
         match &order.command {
+            // No room for the follow-ups: nothing happened, whatever the fence.
+            Command::Complete(_) if matches!(reply, Reply::Refused { code } if code.is_transient()) => {
+                Ok(())
+            }
             Command::Complete(complete) => {
                 let came = came(reply, matches!(reply, Reply::Completed));
                 let model = &self.watch.models[position];
@@ -241,7 +269,7 @@ impl World {
                 match reply {
                     Reply::Expired { next } if effective => {
                         self.marks.hit(Mark::ClaimExpired);
-                        self.check_expiry(shard, index, term, expire.fence)?;
+                        self.check_expiry(shard, index, term, expire)?;
                         self.attempt_ended(position, &expire.id, true, *next)
                     }
                     _ => {
@@ -261,6 +289,25 @@ impl World {
             }
             _ => Ok(()),
         }
+    }
+
+    fn follow_grant(
+        &mut self,
+        position: usize,
+        index: u64,
+        claim: &Claim,
+        grant: &Grant,
+    ) -> Verdict {
+        let holder = Holder {
+            task: grant.id.clone(),
+            worker: claim.worker.clone(),
+            session: claim.session,
+            index,
+            ttl_ms: u64::from(grant.ttl_ms),
+            timeout_ms: u64::from(grant.timeout_ms),
+        };
+        let counts = (u32::from(grant.attempt), u32::from(grant.max_attempts));
+        self.granted(position, grant.fence, holder, counts)
     }
 
     fn granted(
@@ -290,7 +337,12 @@ impl World {
     ) -> Verdict {
         let model = &mut self.watch.models[position];
         let task = model.task_mut(id);
-        attempts::ended(id, task.attempts, task.attempts_max, retry, next)?;
+        let wish = self.watch.rules[position].wish(id);
+        let may_be_late = wish
+            .is_some_and(|wish| wish.options.deadline_ms.or(wish.options.deadline_in_ms).is_some());
+        if !(may_be_late && next == FailNext::Dead) {
+            attempts::ended(id, task.attempts, task.attempts_max, retry, next)?;
+        }
         if next == FailNext::Dead {
             model.settle(id, End::Dead);
             self.marks.hit(Mark::AttemptsExhausted);
@@ -346,8 +398,8 @@ impl World {
     }
 
     /// Q6, on the clock of the leader that proposed the expiry.
-    fn check_expiry(&self, shard: ShardId, index: u64, term: u64, fence: Fence) -> Verdict {
-        let watch = &self.watch;
+    fn check_expiry(&self, shard: ShardId, index: u64, term: u64, expire: &Expire) -> Verdict {
+        let (watch, fence) = (&self.watch, expire.fence);
         let holder = &watch.models[usize::from(shard)].holders[&fence];
         let leader = watch.election_safety.leader_of(shard, term);
         let Some(machine) = leader.and_then(|leader| self.machines.get(&leader)) else {
@@ -362,10 +414,15 @@ impl World {
         };
         let renewed = self.certain_renewal_us(shard, fence, led_us, proposed_us);
         let mono = |at_us| machine.clock.mono_us_at(at_us);
+        // A timeout is a lifetime that no renewal moves.
+        let (ttl_ms, renewed) = match expire.cause {
+            ExpireCause::Silent => (holder.ttl_ms, renewed),
+            ExpireCause::TimedOut => (holder.timeout_ms.max(1), None),
+        };
         no_early_expiry::check(&Expiry {
             shard,
             fence,
-            ttl_ms: holder.ttl_ms,
+            ttl_ms,
             proposed_us: mono(proposed_us),
             granted_us: mono(granted_us),
             led_us: mono(led_us),

@@ -184,12 +184,14 @@ impl World {
 
     fn read(&self, query: &Query) -> Answer {
         let view = match query {
-            Query::Task(namespace, id) => View::Task(self.shard.task(namespace, id)),
+            Query::Task(namespace, id) => View::Task(self.shard.task(namespace, id).map(Box::new)),
             Query::Tasks { filter, after, limit } => {
                 let list = self.shard.tasks(filter, after.map(|(_, place)| place), *limit);
                 View::Tasks { tasks: list.tasks, next: list.next.map(|place| (0, place)) }
             }
-            Query::Queue(namespace, name) => View::Queue(self.shard.queue(namespace, name)),
+            Query::Queue(namespace, name) => {
+                View::Queue(self.shard.queue(namespace, name).map(Box::new))
+            }
             Query::EveryQueue => View::Queues(self.shard.queues(None).collect()),
             Query::Queues(namespace) => View::Queues(self.shard.queues(Some(namespace)).collect()),
             Query::Request(namespace, id, item) => {

@@ -79,11 +79,12 @@ pub(super) fn read_report<R: DeserializeOwned, T: DeserializeOwned>(
     }
 }
 
+/// Worker, session and claims.
+pub(super) type ReadRenewal = (String, Option<Number>, Vec<Read<RenewItem>>);
+
 /// The worker, its session and the claims of a renewal. The session counts only if every claim could be read: it says
 /// that the list is complete.
-pub(super) fn read_renewal(
-    body: &[u8],
-) -> Result<(String, Option<Number>, Vec<Read<RenewItem>>), Problem> {
+pub(super) fn read_renewal(body: &[u8]) -> Result<ReadRenewal, Problem> {
     match read_json::<RenewRequest>(body) {
         Ok(request) => {
             let tasks = request.tasks.into_iter().map(Ok).collect();
