@@ -155,7 +155,7 @@ impl Desk {
             Letter::Complete { worker, task, fence } => self.complete(state, worker, task, fence),
             Letter::Expire { task, fence } => {
                 let id = task_id(TASKS[task]);
-                state.apply(Command::Expire(Expire { id, fence: Fence(fence) }));
+                state.apply(expire(id, Fence(fence)));
             }
         }
     }
@@ -188,6 +188,7 @@ impl Desk {
             fence: Fence(token),
             worker: common::worker(&name),
             result: None,
+            then: None,
         }));
         match reply {
             // A resend of the completion that counted is answered as the first time.
