@@ -6,9 +6,11 @@
 //!
 //! Leaves out: routing and status codes (the node's business), and any decision about tasks (the state's).
 
+pub mod cbor;
 pub mod client;
 pub mod convert;
 pub mod openapi;
+pub mod pipe;
 pub mod problem;
 pub mod routes;
 pub mod v1;

@@ -81,7 +81,11 @@ impl Server {
 
     fn client(&self, timeout_ms: u64) -> Client {
         let timeout = Duration::from_millis(timeout_ms);
-        Client::with([&self.url], ClientOptions { timeout, ..ClientOptions::default() }).unwrap()
+        Client::with(
+            [&self.url],
+            ClientOptions { timeout, pipe: false, ..ClientOptions::default() },
+        )
+        .unwrap()
     }
 
     fn enqueuer(&self, flights_max: usize) -> Enqueuer {
@@ -108,14 +112,14 @@ impl Server {
 async fn read_request(stream: &mut TcpStream) -> Seen {
     let mut bytes = Vec::new();
     loop {
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let (head, body) = (String::from_utf8_lossy(&bytes[..end]), &bytes[end + 4..]);
             let field = |name: &str| {
                 head.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").to_owned()
             };
             if body.len() >= field("content-length: ").parse().unwrap_or(0) {
                 let path = head.split(' ').nth(1).unwrap().to_owned();
-                let body = serde_json::from_str(body).unwrap();
+                let body = ikada_api::cbor::from_slice(body).unwrap();
                 return Seen { path, key: field("idempotency-key: "), body };
             }
         }
@@ -455,6 +459,7 @@ async fn completions_gather_and_a_bad_result_fails_alone() {
             fence: Number(7),
             result: None,
             result_base64: Some("A".repeat(bytes)),
+            result_bytes: None,
         };
         let completer = completer.clone();
         tokio::spawn(async move { completer.complete(item).await })

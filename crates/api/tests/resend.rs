@@ -75,6 +75,7 @@ async fn read_request(stream: &mut TcpStream) -> String {
 
 fn client(urls: &[&String], timeout_ms: u64) -> Client {
     let options = ClientOptions {
+        pipe: false,
         timeout: Duration::from_millis(timeout_ms),
         attempt_timeout: Duration::from_millis(timeout_ms / 5),
         namespace: Some("blue".into()),

@@ -4,7 +4,8 @@
 //! connections and lost answers, until it is settled or the time is over. An answer that never came is reported as
 //! [`Error::Unknown`] with the request id, never as a failure. Reads are repeated on other nodes.
 //!
-//! Many callers with one item each share list calls through [`Enqueuer`] and [`Completer`].
+//! Many callers with one item each share list calls through [`Enqueuer`] and [`Completer`]. Calls of submitters and
+//! workers travel in CBOR, many at once over one connection per node; all others are plain HTTP with JSON.
 //!
 //! Leaves out: TLS and authentication.
 
@@ -12,6 +13,7 @@ mod backoff;
 mod batch;
 mod cluster;
 mod error;
+mod pipe;
 mod queues;
 mod retry;
 mod send;
@@ -28,6 +30,8 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
+use pipe::Pipes;
+
 pub use batch::{BatchOptions, Completer, Enqueuer, ItemError, Place};
 pub use error::{BadUrl, Error};
 pub use tasks::{Consistency, TaskQuery};
@@ -42,6 +46,8 @@ pub struct ClientOptions {
     pub timeout: Duration,
     /// How long one try may take when there are other nodes to ask: a node that hangs must not use up all the time.
     pub attempt_timeout: Duration,
+    /// Whether submitters' and workers' calls share one connection per node (a pipe) instead of one connection each.
+    pub pipe: bool,
 }
 
 impl Default for ClientOptions {
@@ -50,6 +56,7 @@ impl Default for ClientOptions {
             namespace: None,
             timeout: Duration::from_secs(10),
             attempt_timeout: Duration::from_secs(3),
+            pipe: true,
         }
     }
 }
@@ -68,6 +75,7 @@ struct Inner {
     current: AtomicUsize,
     options: ClientOptions,
     http: HyperClient,
+    pipes: Arc<Pipes>,
     /// Requests sent so far, resends included.
     tries: Arc<AtomicU64>,
 }
@@ -102,8 +110,8 @@ impl Client {
             .pool_timer(hyper_util::rt::TokioTimer::new())
             .build(connector);
         let current = AtomicUsize::new(0);
-        let tries = Arc::default();
-        Ok(Client { inner: Arc::new(Inner { urls, current, options, http, tries }) })
+        let (tries, pipes) = (Arc::default(), Arc::new(Pipes::new(urls.len())));
+        Ok(Client { inner: Arc::new(Inner { urls, current, options, http, pipes, tries }) })
     }
 
     /// The same connections with another time limit per operation.
@@ -113,6 +121,7 @@ impl Client {
             current: AtomicUsize::new(self.inner.current.load(Ordering::Relaxed)),
             options: ClientOptions { timeout, ..self.inner.options.clone() },
             http: self.inner.http.clone(),
+            pipes: self.inner.pipes.clone(),
             tries: self.inner.tries.clone(),
         };
         Client { inner: Arc::new(inner) }

@@ -10,9 +10,13 @@ use hyper::{Method, Request};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
+use super::pipe::Answered;
 use super::retry::{Next, Try, decide};
 use super::url::unique_bits;
 use super::{Client, Error};
+use crate::cbor;
+use crate::convert::Form;
+use crate::pipe::{PipeAsk, PipeVerb};
 use crate::problem::Problem;
 use crate::v1::{IDEMPOTENCY_KEY, NAMESPACE_HEADER, TIMEOUT_HEADER};
 
@@ -32,6 +36,8 @@ pub(crate) struct Ask {
     pub(crate) key: Option<String>,
     /// Extra time that the server may hold the request on purpose (long poll).
     pub(crate) hold: Duration,
+    /// The form of the body and of the answer.
+    pub(crate) form: Form,
 }
 
 /// What came back.
@@ -39,16 +45,24 @@ pub(crate) struct Ask {
 pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    pub(crate) form: Form,
 }
 
 impl Ask {
     pub(crate) fn get(path: String) -> Ask {
-        Ask { method: Method::GET, path, body: None, key: None, hold: Duration::ZERO }
+        Ask {
+            method: Method::GET,
+            path,
+            body: None,
+            key: None,
+            hold: Duration::ZERO,
+            form: Form::Json,
+        }
     }
 
     /// A request without a body that changes something.
     pub(crate) fn act(method: Method, path: String, key: Option<String>) -> Ask {
-        Ask { method, path, body: None, key, hold: Duration::ZERO }
+        Ask { method, path, body: None, key, hold: Duration::ZERO, form: Form::Json }
     }
 
     /// A request with a JSON body.
@@ -60,7 +74,20 @@ impl Ask {
     ) -> Result<Ask, Error> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Error::Protocol { detail: format!("request body: {error}") })?;
-        Ok(Ask { method, path, body: Some(Bytes::from(body)), key, hold: Duration::ZERO })
+        let (body, hold) = (Some(Bytes::from(body)), Duration::ZERO);
+        Ok(Ask { method, path, body, key, hold, form: Form::Json })
+    }
+
+    /// A call of the hot path: CBOR, over a pipe if there is one.
+    pub(crate) fn hot<T: serde::Serialize>(
+        path: &str,
+        body: &T,
+        key: Option<String>,
+    ) -> Result<Ask, Error> {
+        let body = cbor::to_vec(body)
+            .map_err(|error| Error::Protocol { detail: format!("request body: {error}") })?;
+        let (body, hold) = (Some(Bytes::from(body)), Duration::ZERO);
+        Ok(Ask { method: Method::POST, path: path.to_owned(), body, key, hold, form: Form::Cbor })
     }
 
     fn is_write(&self) -> bool {
@@ -72,7 +99,7 @@ impl Client {
     /// Sends until settled, and reads the answer as JSON.
     pub(crate) async fn ask<T: serde::de::DeserializeOwned>(&self, ask: &Ask) -> Result<T, Error> {
         let answer = self.send(ask, self.deadline(ask)).await?;
-        read_json(&answer.body)
+        read_answer(&answer)
     }
 
     /// When an operation that begins now must be over.
@@ -125,6 +152,15 @@ impl Client {
         } else {
             remaining
         };
+        match tokio::time::timeout(limit, self.try_pipe(ask, node, limit)).await {
+            Ok(None) => {}
+            Ok(Some(tried)) => return tried,
+            Err(_) => {
+                let detail =
+                    format!("{}: no answer within {} ms", self.inner.urls[node], limit.as_millis());
+                return (Try::NoAnswer(detail), None);
+            }
+        }
         let request = match self.build(ask, node, limit) {
             Ok(request) => request,
             Err(detail) => return (Try::NotSent(detail), None),
@@ -145,6 +181,48 @@ impl Client {
         }
     }
 
+    /// One try over a pipe; none if the call or the node is not for pipes.
+    async fn try_pipe(
+        &self,
+        ask: &Ask,
+        node: usize,
+        limit: Duration,
+    ) -> Option<(Try, Option<Answer>)> {
+        if !self.inner.options.pipe || ask.form != Form::Cbor {
+            return None;
+        }
+        let (verb, body) = (PipeVerb::of_path(&ask.path)?, ask.body.as_ref()?);
+        let url = &self.inner.urls[node];
+        let patience = limit.min(self.inner.options.attempt_timeout);
+        let pipe = match self.inner.pipes.to(node, url, patience).await {
+            Ok(pipe) => pipe?,
+            Err(detail) => return Some((Try::NotSent(format!("{url}: {detail}")), None)),
+        };
+        let answered = pipe.call(PipeAsk {
+            call: 0,
+            verb,
+            timeout_ms: server_ms(limit) as u32,
+            key: ask.key.as_deref(),
+            namespace: self.inner.options.namespace.as_deref(),
+            body: body.as_ref().into(),
+        });
+        Some(match answered.await {
+            Ok(Answered { status, body }) if (200..300).contains(&status) => {
+                let outcome = Try::Answer { status, problem: None, retry_after: None };
+                (outcome, Some(Answer { headers: HeaderMap::new(), body, form: Form::Cbor }))
+            }
+            Ok(Answered { status, body }) => {
+                let problem = cbor::from_slice::<Problem>(&body).ok().map(Box::new);
+                let retry_after = problem.as_ref().and_then(|problem| problem.retry_after_s);
+                let retry_after =
+                    retry_after.filter(|s| *s > 0).map(|s| Duration::from_secs(s.into()));
+                (Try::Answer { status, problem, retry_after }, None)
+            }
+            Err(false) => (Try::NotSent(format!("{url}: connection closed")), None),
+            Err(true) => (Try::NoAnswer(format!("{url}: connection closed")), None),
+        })
+    }
+
     fn build(
         &self,
         ask: &Ask,
@@ -152,11 +230,10 @@ impl Client {
         limit: Duration,
     ) -> Result<Request<Full<Bytes>>, String> {
         let uri = format!("{}{}", self.inner.urls[node], ask.path);
-        let server_ms = limit.saturating_sub(ANSWER_MARGIN).as_millis().clamp(1, 120_000);
         let mut request = Request::builder()
             .method(ask.method.clone())
             .uri(uri)
-            .header(TIMEOUT_HEADER, server_ms.to_string());
+            .header(TIMEOUT_HEADER, server_ms(limit).to_string());
         if let Some(key) = &ask.key {
             request = request.header(IDEMPOTENCY_KEY, key);
         }
@@ -164,7 +241,11 @@ impl Client {
             request = request.header(NAMESPACE_HEADER, namespace);
         }
         if ask.body.is_some() {
-            request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            let media_type = match ask.form {
+                Form::Json => "application/json",
+                Form::Cbor => cbor::CBOR_TYPE,
+            };
+            request = request.header(CONTENT_TYPE, HeaderValue::from_static(media_type));
         }
         let body = ask.body.clone().unwrap_or_default();
         request.body(Full::new(body)).map_err(|error| format!("request: {error}"))
@@ -186,14 +267,25 @@ impl Client {
             .map_err(|error| Failure { sent: true, detail: error.to_string() })?
             .to_bytes();
         let status = parts.status.as_u16();
+        let is_cbor = parts.headers.get(CONTENT_TYPE).is_some_and(|given| given == cbor::CBOR_TYPE);
+        let form = if is_cbor { Form::Cbor } else { Form::Json };
         if parts.status.is_success() {
             let outcome = Try::Answer { status, problem: None, retry_after: None };
-            return Ok((outcome, Some(Answer { headers: parts.headers, body })));
+            return Ok((outcome, Some(Answer { headers: parts.headers, body, form })));
         }
-        let problem = serde_json::from_slice::<Problem>(&body).ok().map(Box::new);
+        let problem = match form {
+            Form::Cbor => cbor::from_slice::<Problem>(&body).ok(),
+            Form::Json => serde_json::from_slice::<Problem>(&body).ok(),
+        };
+        let problem = problem.map(Box::new);
         let retry_after = read_retry_after(&parts.headers);
         Ok((Try::Answer { status, problem, retry_after }, None))
     }
+}
+
+/// How long the server may take.
+fn server_ms(limit: Duration) -> u64 {
+    limit.saturating_sub(ANSWER_MARGIN).as_millis().clamp(1, 120_000) as u64
 }
 
 /// A try without an answer.
@@ -222,6 +314,15 @@ fn innermost(error: &dyn std::error::Error) -> String {
         cause = deeper;
     }
     cause.to_string()
+}
+
+/// Reads an answer in the form it came in.
+pub(crate) fn read_answer<T: serde::de::DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
+    match answer.form {
+        Form::Json => read_json(&answer.body),
+        Form::Cbor => cbor::from_slice(&answer.body)
+            .map_err(|error| Error::Protocol { detail: error.to_string() }),
+    }
 }
 
 /// Reads a JSON answer.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::Method;
 use tokio::time::Instant;
 
-use super::send::{Ask, read_json};
+use super::send::{Ask, read_answer, read_json};
 use super::url::{escape, unique_key, with_query};
 use super::{Client, Error};
 use crate::v1::{
@@ -61,8 +61,8 @@ impl Client {
 
     /// Submits tasks under a request id of the caller's: the way to resend safely after a restart.
     pub async fn enqueue_as(&self, key: &str, tasks: Vec<NewTask>) -> Result<EnqueueAnswer, Error> {
-        let body = EnqueueBatch { tasks };
-        let ask = Ask::json(Method::POST, "/v1/tasks".into(), &body, Some(key.to_owned()))?;
+        let tasks = tasks.into_iter().map(NewTask::with_raw_payload).collect();
+        let ask = Ask::hot("/v1/tasks", &EnqueueBatch { tasks }, Some(key.to_owned()))?;
         self.settle(&ask, |answer: &EnqueueAnswer| &answer.tasks).await
     }
 
@@ -72,8 +72,7 @@ impl Client {
         key: &str,
         body: &EnqueueBatch,
     ) -> Result<EnqueueAnswer, Error> {
-        let ask = Ask::json(Method::POST, "/v1/tasks".into(), body, Some(key.to_owned()))?;
-        self.ask(&ask).await
+        self.ask(&Ask::hot("/v1/tasks", body, Some(key.to_owned()))?).await
     }
 
     /// Like [`Client::enqueue_as`], also returning the positions written (for `Consistency::AtLeast`).
@@ -99,7 +98,7 @@ impl Client {
     ) -> Result<T, Error> {
         let deadline = self.deadline(ask);
         loop {
-            let answer: T = read_json(&self.send(ask, deadline).await?.body)?;
+            let answer: T = read_answer(&self.send(ask, deadline).await?)?;
             let settled = items(&answer).iter().all(|item| item.outcome.is_settled());
             if settled || Instant::now() + RESEND_PAUSE * 2 >= deadline {
                 return Ok(answer);

@@ -30,6 +30,13 @@ impl BaseUrl {
         Ok(BaseUrl(format!("http://{authority}")))
     }
 
+    /// `host:port`; port 80 when the URL names none.
+    pub fn authority(&self) -> String {
+        let authority = self.0.strip_prefix("http://").unwrap_or(&self.0);
+        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        if has_port { authority.to_owned() } else { format!("{authority}:80") }
+    }
+
     /// The URL as text, without a slash at the end.
     pub fn as_str(&self) -> &str {
         &self.0

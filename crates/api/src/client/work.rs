@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use hyper::Method;
-
 use super::send::Ask;
 use super::url::unique_key;
 use super::{Client, Error};
 use crate::v1::{
-    ClaimAnswer, ClaimRequest, CompleteRequest, FailRequest, OutcomeList, RenewRequest,
+    ClaimAnswer, ClaimRequest, CompleteItem, CompleteRequest, FailRequest, OutcomeList,
+    RenewRequest,
 };
 
 impl Client {
@@ -20,15 +19,16 @@ impl Client {
     /// Takes tasks under a request id of the caller's: asked again, it returns the tasks of the first time that are
     /// still claimed.
     pub async fn claim_as(&self, key: &str, request: &ClaimRequest) -> Result<ClaimAnswer, Error> {
-        let path = "/v1/tasks/claim".to_owned();
-        let mut ask = Ask::json(Method::POST, path, request, Some(key.to_owned()))?;
+        let mut ask = Ask::hot("/v1/tasks/claim", request, Some(key.to_owned()))?;
         ask.hold = Duration::from_millis(request.wait_ms);
         self.ask(&ask).await
     }
 
     /// Settles tasks as done. Safe to repeat: the fence makes it idempotent.
     pub async fn complete(&self, request: &CompleteRequest) -> Result<OutcomeList, Error> {
-        self.report("/v1/tasks/complete", request).await
+        let tasks = request.tasks.iter().map(CompleteItem::with_raw_result).collect();
+        let request = CompleteRequest { worker: request.worker.clone(), tasks };
+        self.report("/v1/tasks/complete", &request).await
     }
 
     /// Sends completions until they are answered; items that are not settled are left to the caller.
@@ -37,8 +37,7 @@ impl Client {
         key: &str,
         request: &CompleteRequest,
     ) -> Result<OutcomeList, Error> {
-        let path = "/v1/tasks/complete".to_owned();
-        self.ask(&Ask::json(Method::POST, path, request, Some(key.to_owned()))?).await
+        self.ask(&Ask::hot("/v1/tasks/complete", request, Some(key.to_owned()))?).await
     }
 
     /// Ends attempts as failed. Safe to repeat.
@@ -48,8 +47,7 @@ impl Client {
 
     /// Keeps claims alive, and says what a session holds. Unsettled items are left to the caller, who renews again anyway.
     pub async fn renew(&self, request: &RenewRequest) -> Result<OutcomeList, Error> {
-        let path = "/v1/tasks/renew".to_owned();
-        self.ask(&Ask::json(Method::POST, path, request, None)?).await
+        self.ask(&Ask::hot("/v1/tasks/renew", request, None)?).await
     }
 
     async fn report<T: serde::Serialize>(
@@ -57,7 +55,7 @@ impl Client {
         path: &str,
         request: &T,
     ) -> Result<OutcomeList, Error> {
-        let ask = Ask::json(Method::POST, path.to_owned(), request, Some(unique_key()))?;
+        let ask = Ask::hot(path, request, Some(unique_key()))?;
         self.settle(&ask, |answer: &OutcomeList| &answer.tasks).await
     }
 }

@@ -7,14 +7,15 @@ use ikada_state::{Backoff, Label, Labels, Limits};
 use serde_json::value::RawValue;
 
 use super::field::{FieldError, parse_name};
-use crate::v1::{BackoffBody, Body};
+use crate::v1::{BackoffBody, Body, RawBytes};
 
 pub(super) fn read_body(
     field: &str,
     json: Option<&RawValue>,
     base64: Option<&str>,
+    bytes: Option<&RawBytes>,
 ) -> Result<Vec<u8>, FieldError> {
-    Body::bytes(json, base64)
+    Body::bytes(json, base64, bytes)
         .map_err(|error| FieldError::bad_value(format!("{field}_base64"), error.to_string()))
 }
 

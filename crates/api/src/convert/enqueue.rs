@@ -58,7 +58,8 @@ fn read_task(id: TaskId, task: &NewTask, then: Option<SharedBytes>) -> Result<En
     let limits = Limits::default();
     let queue = task.queue.as_deref().unwrap_or(QUEUE_DEFAULT);
     let queue = parse_name("queue", queue, QueueName::parse)?;
-    let payload = read_body("payload", task.payload.as_deref(), task.payload_base64.as_deref())?;
+    let (json, base64) = (task.payload.as_deref(), task.payload_base64.as_deref());
+    let payload = read_body("payload", json, base64, task.payload_bytes.as_ref())?;
     check_size("payload", payload.len(), limits.payload_bytes_max)?;
     let below = then.as_ref().map_or(0, |then| then.len());
     check_size("then", payload.len() + below, limits.payload_bytes_max)?;

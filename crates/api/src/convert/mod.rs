@@ -17,4 +17,4 @@ pub use order::{
     cancel_order, claim_names, complete_order, drop_order, fail_order, pause_order, retry_order,
     set_queue_order,
 };
-pub use show::{show_grant, show_queue, show_task, task_state};
+pub use show::{Form, show_grant, show_queue, show_task, task_state};

@@ -23,7 +23,8 @@ pub fn complete_order(
     worker: &WorkerId,
     item: &CompleteItem,
 ) -> Result<Order, FieldError> {
-    let result = read_body("result", item.result.as_deref(), item.result_base64.as_deref())?;
+    let (json, base64) = (item.result.as_deref(), item.result_base64.as_deref());
+    let result = read_body("result", json, base64, item.result_bytes.as_ref())?;
     check_size("result", result.len(), Limits::default().result_bytes_max)?;
     let id = parse_name("id", &item.id, TaskId::parse)?;
     let then = read_then(&id, item.fence.0, &item.then)?;

@@ -7,11 +7,30 @@ use crate::v1::{
     QueueInfo, QueueSettingsInfo, Task, TaskStateName,
 };
 
+/// In which form payloads and results are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// As JSON where they are JSON, else as base64.
+    #[default]
+    Json,
+    /// As byte strings.
+    Cbor,
+}
+
+impl Form {
+    fn show(self, bytes: &[u8]) -> Body {
+        match self {
+            Form::Json => Body::of(bytes),
+            Form::Cbor => Body::raw(bytes),
+        }
+    }
+}
+
 /// A task.
-pub fn show_task(view: &TaskView) -> Task {
+pub fn show_task(view: &TaskView, form: Form) -> Task {
     let live = (view.state == TaskState::Claimed).then(|| view.attempts.last()).flatten();
-    let payload = Body::of(&view.payload);
-    let result = view.result.as_ref().map(|result| Body::of(result)).unwrap_or_default();
+    let payload = form.show(&view.payload);
+    let result = view.result.as_ref().map(|result| form.show(result)).unwrap_or_default();
     Task {
         id: view.id.to_string(),
         key: view.id.key().map(str::to_owned),
@@ -40,8 +59,10 @@ pub fn show_task(view: &TaskView) -> Task {
         fence: live.map(|attempt| Number(attempt.fence.0)),
         payload: payload.json,
         payload_base64: payload.base64,
+        payload_bytes: payload.bytes,
         result: result.json,
         result_base64: result.base64,
+        result_bytes: result.bytes,
         dead_reason: view.dead_reason.map(|reason| reason.as_str().to_owned()),
         attempts: view.attempts.iter().map(show_attempt).collect(),
     }
@@ -92,8 +113,8 @@ pub fn task_state(name: TaskStateName) -> TaskState {
 }
 
 /// A task handed to a worker.
-pub fn show_grant(grant: &Grant) -> ClaimedTask {
-    let payload = Body::of(&grant.payload);
+pub fn show_grant(grant: &Grant, form: Form) -> ClaimedTask {
+    let payload = form.show(&grant.payload);
     ClaimedTask {
         id: grant.id.to_string(),
         queue: grant.queue.to_string(),
@@ -104,6 +125,7 @@ pub fn show_grant(grant: &Grant) -> ClaimedTask {
         timeout_ms: Some(grant.timeout_ms).filter(|timeout_ms| *timeout_ms > 0),
         payload: payload.json,
         payload_base64: payload.base64,
+        payload_bytes: payload.bytes,
     }
 }
 

@@ -61,6 +61,7 @@ pub enum Operation {
     PurgeQueue,
     ShowRequest,
     VoidRequest,
+    Pipe,
     ShowCluster,
     ListEvents,
     Transfer,

@@ -201,6 +201,14 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         query: NONE,
+        ..look(
+            "/v1/pipe",
+            Operation::Pipe,
+            "Upgrade to a pipe: many calls at once over one connection, in CBOR frames.",
+        )
+    },
+    Route {
+        query: NONE,
         answer: Some(of::<v1::ClusterView>),
         ..look(
             "/v1/cluster",

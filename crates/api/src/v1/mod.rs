@@ -16,7 +16,7 @@ pub use cluster::{
 };
 pub use explain::{ReasonInfo, TaskExplanation};
 pub use number::Number;
-pub use payload::{Body, BodyError, JSON_DEPTH_MAX, json_depth};
+pub use payload::{Body, BodyError, JSON_DEPTH_MAX, RawBytes, json_depth};
 pub use position::{Position, PositionError, parse_positions, print_positions};
 pub use queue::{
     AlertsBody, AlertsInfo, QueueCounts, QueueHealth, QueueInfo, QueuePage, QueueSettingsBody,

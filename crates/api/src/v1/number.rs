@@ -1,4 +1,4 @@
-//! 64-bit numbers in JSON: written as decimal text, read from text or number.
+//! 64-bit numbers: in JSON written as decimal text, read from text or number; in CBOR plain numbers.
 //!
 //! JSON readers in browsers lose precision above 2^53; fences, node ids and hashes use all 64 bits.
 
@@ -34,7 +34,11 @@ impl From<u64> for Number {
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        if serializer.is_human_readable() {
+            serializer.collect_str(&self.0)
+        } else {
+            serializer.serialize_u64(self.0)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Payloads and results: any JSON value, or any bytes as base64.
+//! Payloads and results: any JSON value, any bytes as base64, or (in CBOR) any bytes as they are.
 //!
 //! Inside the cluster a payload is bytes. JSON is kept as the very text that was sent, so that nothing is reformatted
 //! on the way. On the way out, bytes that are one JSON value without surrounding space are shown as JSON, all others
@@ -6,25 +6,66 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// Deepest nesting of JSON that is taken or shown (X7): deeper text is a trap for readers, not data.
 pub const JSON_DEPTH_MAX: usize = 64;
 
-/// The two forms in which bytes travel; at most one is present.
+/// The three forms in which bytes travel; at most one is present.
 #[derive(Debug, Clone, Default)]
 pub struct Body {
     /// A JSON value.
     pub json: Option<Box<RawValue>>,
     /// Bytes as base64.
     pub base64: Option<String>,
+    /// Bytes as they are; for CBOR.
+    pub bytes: Option<RawBytes>,
+}
+
+/// A byte string.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RawBytes(pub Vec<u8>);
+
+impl Serialize for RawBytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            return Err(D::Error::custom("byte strings exist in CBOR only; use base64 in JSON"));
+        }
+        deserializer.deserialize_bytes(BytesVisitor).map(RawBytes)
+    }
+}
+
+struct BytesVisitor;
+
+impl serde::de::Visitor<'_> for BytesVisitor {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a byte string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+        Ok(bytes.to_vec())
+    }
+
+    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+        Ok(bytes)
+    }
 }
 
 /// Why a body has no bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// Both forms were given.
-    #[error("give a JSON value or base64, not both")]
+    /// Two forms were given.
+    #[error("give a JSON value, base64 or a byte string, not two of them")]
     Both,
     /// The text is not base64.
     #[error("is not valid base64 (standard alphabet, with padding)")]
@@ -38,18 +79,29 @@ impl Body {
             return Body::default();
         }
         match show_as_json(bytes) {
-            Some(json) => Body { json: Some(json), base64: None },
-            None => Body { json: None, base64: Some(STANDARD.encode(bytes)) },
+            Some(json) => Body { json: Some(json), ..Body::default() },
+            None => Body { base64: Some(STANDARD.encode(bytes)), ..Body::default() },
         }
     }
 
+    /// The bytes as they are, for CBOR.
+    pub fn raw(bytes: &[u8]) -> Body {
+        let bytes = (!bytes.is_empty()).then(|| RawBytes(bytes.to_vec()));
+        Body { bytes, ..Body::default() }
+    }
+
     /// Reads the bytes of whichever form is present; none means empty.
-    pub fn bytes(json: Option<&RawValue>, base64: Option<&str>) -> Result<Vec<u8>, BodyError> {
-        match (json, base64) {
-            (Some(_), Some(_)) => Err(BodyError::Both),
-            (Some(json), None) => Ok(json.get().as_bytes().to_vec()),
-            (None, Some(text)) => STANDARD.decode(text).map_err(|_| BodyError::BadBase64),
-            (None, None) => Ok(Vec::new()),
+    pub fn bytes(
+        json: Option<&RawValue>,
+        base64: Option<&str>,
+        bytes: Option<&RawBytes>,
+    ) -> Result<Vec<u8>, BodyError> {
+        match (json, base64, bytes) {
+            (None, None, None) => Ok(Vec::new()),
+            (None, None, Some(bytes)) => Ok(bytes.0.clone()),
+            (Some(json), None, None) => Ok(json.get().as_bytes().to_vec()),
+            (None, Some(text), None) => STANDARD.decode(text).map_err(|_| BodyError::BadBase64),
+            _ => Err(BodyError::Both),
         }
     }
 }
@@ -100,7 +152,7 @@ mod tests {
         let json: Option<Box<RawValue>> = shown
             .json
             .map(|value| serde_json::from_str(&serde_json::to_string(&value).unwrap()).unwrap());
-        Body::bytes(json.as_deref(), shown.base64.as_deref()).unwrap()
+        Body::bytes(json.as_deref(), shown.base64.as_deref(), None).unwrap()
     }
 
     // TQ-27
@@ -134,8 +186,10 @@ mod tests {
     #[test]
     fn two_forms_and_bad_base64_are_refused() {
         let json: Box<RawValue> = serde_json::from_str("1").unwrap();
-        assert_eq!(Body::bytes(Some(&json), Some("")), Err(BodyError::Both));
-        assert_eq!(Body::bytes(None, Some("%%")), Err(BodyError::BadBase64));
+        assert_eq!(Body::bytes(Some(&json), Some(""), None), Err(BodyError::Both));
+        assert_eq!(Body::bytes(None, Some("%%"), None), Err(BodyError::BadBase64));
+        let bytes = RawBytes(vec![1]);
+        assert_eq!(Body::bytes(None, Some(""), Some(&bytes)), Err(BodyError::Both));
     }
 
     // X7

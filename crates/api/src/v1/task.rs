@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::problem::Problem;
-use crate::v1::Number;
+use crate::v1::{Number, RawBytes};
 
 /// One task to submit. Everything but the queue has a default; the queue's own is `default`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +35,10 @@ pub struct NewTask {
     /// What to do, as bytes in base64; instead of `payload`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
+    /// What to do, as a byte string; only in CBOR, instead of the other two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub payload_bytes: Option<RawBytes>,
     /// 0 to 9, 9 first; 5 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
@@ -72,6 +76,18 @@ pub struct NewTask {
     /// task's key (or id, if it has no key).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<NewTask>,
+}
+
+impl NewTask {
+    /// The same task with a JSON payload given as the bytes of its text, as CBOR wants it.
+    pub fn with_raw_payload(mut self) -> NewTask {
+        if let (Some(json), None) = (&self.payload, &self.payload_bytes) {
+            self.payload_bytes = Some(RawBytes(json.get().as_bytes().to_vec()));
+            self.payload = None;
+        }
+        self.then = self.then.into_iter().map(NewTask::with_raw_payload).collect();
+        self
+    }
 }
 
 /// Waits between attempts: `base_ms` doubled for each failure, at most `cap_ms`.
@@ -276,6 +292,10 @@ pub struct Task {
     /// What to do, when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
+    /// What to do, as a byte string; only in CBOR, instead of the other two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub payload_bytes: Option<RawBytes>,
     /// The result, when it is a JSON value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
@@ -283,6 +303,10 @@ pub struct Task {
     /// The result, when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_base64: Option<String>,
+    /// The result, as a byte string; only in CBOR, instead of the other two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub result_bytes: Option<RawBytes>,
     /// Why it is dead: `attempts_exhausted`, `not_retryable`, `claim_expired`, `timed_out` or `deadline_passed`; absent
     /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -322,12 +346,14 @@ pub struct TaskPage {
 
 impl Task {
     /// The stored payload, byte for byte.
-    pub fn payload_bytes(&self) -> Result<Vec<u8>, crate::v1::BodyError> {
-        crate::v1::Body::bytes(self.payload.as_deref(), self.payload_base64.as_deref())
+    pub fn payload(&self) -> Result<Vec<u8>, crate::v1::BodyError> {
+        let (json, base64) = (self.payload.as_deref(), self.payload_base64.as_deref());
+        crate::v1::Body::bytes(json, base64, self.payload_bytes.as_ref())
     }
 
     /// The stored result, byte for byte.
-    pub fn result_bytes(&self) -> Result<Vec<u8>, crate::v1::BodyError> {
-        crate::v1::Body::bytes(self.result.as_deref(), self.result_base64.as_deref())
+    pub fn result(&self) -> Result<Vec<u8>, crate::v1::BodyError> {
+        let (json, base64) = (self.result.as_deref(), self.result_base64.as_deref());
+        crate::v1::Body::bytes(json, base64, self.result_bytes.as_ref())
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::v1::{Body, BodyError, ItemOutcome, NewTask, Number};
+use crate::v1::{Body, BodyError, ItemOutcome, NewTask, Number, RawBytes};
 
 /// A wish for tasks.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -66,12 +66,17 @@ pub struct ClaimedTask {
     /// What to do, when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
+    /// What to do, as a byte string; only in CBOR, instead of the other two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub payload_bytes: Option<RawBytes>,
 }
 
 impl ClaimedTask {
     /// The payload, byte for byte.
-    pub fn payload_bytes(&self) -> Result<Vec<u8>, BodyError> {
-        Body::bytes(self.payload.as_deref(), self.payload_base64.as_deref())
+    pub fn payload(&self) -> Result<Vec<u8>, BodyError> {
+        let (json, base64) = (self.payload.as_deref(), self.payload_base64.as_deref());
+        Body::bytes(json, base64, self.payload_bytes.as_ref())
     }
 }
 
@@ -103,6 +108,23 @@ pub struct CompleteItem {
     /// Follow-ups beyond those that the task came with; submitted in the same step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<NewTask>,
+    /// The result, as a byte string; only in CBOR, instead of the other two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub result_bytes: Option<RawBytes>,
+}
+
+impl CompleteItem {
+    /// The same item with a JSON result given as the bytes of its text, as CBOR wants it.
+    pub fn with_raw_result(&self) -> CompleteItem {
+        let mut item = self.clone();
+        if let (Some(json), None) = (&self.result, &self.result_bytes) {
+            item.result_bytes = Some(RawBytes(json.get().as_bytes().to_vec()));
+            item.result = None;
+        }
+        item.then = item.then.into_iter().map(NewTask::with_raw_payload).collect();
+        item
+    }
 }
 
 /// Attempts that failed.

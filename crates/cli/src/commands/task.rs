@@ -56,6 +56,7 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
         queue: Some(args.queue),
         payload,
         payload_base64,
+        payload_bytes: None,
         priority: args.priority,
         run_at_ms: args.run_at_ms,
         delay_ms: args.delay_ms,

@@ -70,7 +70,7 @@ impl Counted {
         self.retries += u64::from(task.attempts_begun.saturating_sub(1));
         if task.state != TaskStateName::Done {
             self.unfinished += 1;
-        } else if task.result_bytes().is_ok_and(|result| result == expected(number).as_bytes()) {
+        } else if task.result().is_ok_and(|result| result == expected(number).as_bytes()) {
             self.right += 1;
         } else {
             self.wrong += 1;

@@ -62,7 +62,7 @@ fn new_task(number: u32) -> NewTask {
 }
 
 fn handle(task: &ClaimedTask) -> Result<Vec<u8>, String> {
-    let bytes = task.payload_bytes().map_err(|error| error.to_string())?;
+    let bytes = task.payload().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&bytes);
     let number: u32 = text.parse().map_err(|_| format!("payload {text:?} is not a number"))?;
     std::thread::sleep(TASK_TIME);

@@ -92,6 +92,7 @@ async fn tq_21_one_key_makes_one_task_through_any_node_and_after_every_fault() {
             fence: task.fence,
             result: None,
             result_base64: None,
+            result_bytes: None,
         });
         let tasks: Vec<CompleteItem> = done.collect();
         if !tasks.is_empty() {

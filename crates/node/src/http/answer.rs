@@ -10,11 +10,14 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 use ikada_api::Problem;
+use ikada_api::cbor::{CBOR_TYPE, to_vec};
+use ikada_api::convert::Form;
 use ikada_api::problem::PROBLEM_TYPE;
 use ikada_api::state::{Lsn, ShardId};
 use ikada_api::v1::{AGE_HEADER, LSN_HEADER, print_positions};
 
 use super::problems;
+use super::request::Context;
 
 /// The body of every response.
 pub(super) type ReplyBody = BoxBody<Bytes, Infallible>;
@@ -45,6 +48,24 @@ pub(super) fn json<T: serde::Serialize>(status: StatusCode, document: &T) -> Res
     Ok(reply(status, "application/json", Bytes::from(bytes)))
 }
 
+/// A document in the form that the caller wants.
+pub(super) fn show_document<T: serde::Serialize>(
+    context: &Context,
+    status: StatusCode,
+    document: &T,
+) -> Result<Reply, Stop> {
+    match context.form_wanted {
+        Form::Json => json(status, document),
+        Form::Cbor => {
+            let bytes = to_vec(document).map_err(|error| {
+                tracing::error!(%error, "an answer could not be written as CBOR");
+                problems::internal()
+            })?;
+            Ok(reply(status, CBOR_TYPE, Bytes::from(bytes)))
+        }
+    }
+}
+
 /// Plain text.
 pub(super) fn text(status: StatusCode, media_type: &'static str, text: impl Into<String>) -> Reply {
     reply(status, media_type, Bytes::from(text.into()))
@@ -71,9 +92,17 @@ pub(super) fn with_body(status: StatusCode, media_type: &'static str, body: Repl
 
 /// A problem document.
 pub(super) fn problem(problem: &Problem) -> Reply {
+    problem_as(problem, Form::Json)
+}
+
+/// A problem document in the form that the caller wants.
+pub(super) fn problem_as(problem: &Problem, form: Form) -> Reply {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let bytes = serde_json::to_vec(problem).unwrap_or_default();
-    let mut response = reply(status, PROBLEM_TYPE, Bytes::from(bytes));
+    let (media_type, bytes) = match form {
+        Form::Json => (PROBLEM_TYPE, serde_json::to_vec(problem).unwrap_or_default()),
+        Form::Cbor => (CBOR_TYPE, to_vec(problem).unwrap_or_default()),
+    };
+    let mut response = reply(status, media_type, Bytes::from(bytes));
     if let Some(seconds) = problem.retry_after_s {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

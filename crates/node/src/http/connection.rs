@@ -18,6 +18,7 @@ use super::app::App;
 use super::dispatch::answer;
 use super::door::Door;
 use super::limits::HttpLimits;
+use super::pipe;
 
 /// Told to a connection that is one too many, without reading from it.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
@@ -75,9 +76,17 @@ async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, place: OwnedSemaph
     let _ = stream.set_nodelay(true);
     let mut stopping = app.stopping.clone();
     let served = app.clone();
+    let place = Arc::new(place);
+    let place_of_pipe = place.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let app = served.clone();
-        async move { Ok::<_, std::convert::Infallible>(answer(&app, request).await) }
+        let (app, place) = (served.clone(), place_of_pipe.clone());
+        async move {
+            let reply = match pipe::is_wanted(&request) {
+                true => pipe::accept(&app, request, place),
+                false => answer(&app, request).await,
+            };
+            Ok::<_, std::convert::Infallible>(reply)
+        }
     });
     let mut builder = http1::Builder::new();
     builder
@@ -85,7 +94,7 @@ async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, place: OwnedSemaph
         .header_read_timeout(app.limits.head_timeout)
         .max_header_size(app.limits.head_bytes_max)
         .max_buf_size(BUFFER_BYTES_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::pin!(connection);
     tokio::select! {
         // A client that breaks off or sends nonsense harms nobody but itself.

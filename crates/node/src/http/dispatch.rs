@@ -14,7 +14,7 @@ use super::answer::{self, Reply, Stop};
 use super::app::App;
 use super::door::Door;
 use super::guard::{Contained, check_origin};
-use super::request::{Context, take_body};
+use super::request::{Context, form_wanted, take_body};
 use super::{cluster, operate, problems, queues, requests, tasks};
 
 /// The node answers at its deadline; this is only the net below it.
@@ -28,12 +28,13 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let form = form_wanted(request.headers());
     let response = match Contained(Box::pin(respond(app, request))).await {
         Ok(Ok(response)) => response,
-        Ok(Err(Stop::Problem(problem))) => answer::problem(&problem),
+        Ok(Err(Stop::Problem(problem))) => answer::problem_as(&problem, form),
         Ok(Err(Stop::Redirect(node))) => match app.door.address_of(node) {
             Some(address) => answer::redirect(&address, &path),
-            None => answer::problem(&problems::no_leader_address(node)),
+            None => answer::problem_as(&problems::no_leader_address(node), form),
         },
         Err(_) => {
             app.counters.panics.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +92,7 @@ where
     Ok((body, Some(permit)))
 }
 
-async fn run<D: Door>(
+pub(super) async fn run<D: Door>(
     app: &App<D>,
     operation: Operation,
     context: &Context,
@@ -119,10 +120,11 @@ async fn run<D: Door>(
         Operation::PurgeQueue => queues::purge(app, context).await,
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
-        Operation::ShowCluster => cluster::show(app).await,
+        Operation::Pipe => Err(problems::upgrade_required().into()),
+        Operation::ShowCluster => cluster::show(app, context).await,
         Operation::ListEvents => cluster::events(app, context).await,
         Operation::Transfer => cluster::transfer(app, context, body).await,
-        Operation::ShowNode => cluster::node(app).await,
+        Operation::ShowNode => cluster::node(app, context).await,
         Operation::Metrics => operate::metrics(app).await,
         Operation::Health => Ok(operate::health()),
         Operation::Ready => operate::ready(app).await,

@@ -1,11 +1,12 @@
-//! The client door: HTTP/1 with JSON, problem documents and one route table.
+//! The client door: HTTP/1 with JSON or CBOR, problem documents and one route table; and the pipe, which carries many
+//! calls at once.
 //!
 //! This is the only place of the node that knows HTTP. A request passes: connection (limits of X7) -> guard (host and
 //! origin, X14) -> route table -> context (namespace, deadline, key, consistency) -> body (size, depth, unknown
 //! fields) -> one handler -> [`Door`] -> answer. No request can end the process: a panic in a handler is answered with
 //! 500 and counted. Everything a caller can be told about failure is mapped in `problems.rs`.
 //!
-//! Leaves out: TLS, authentication, admission by load, CBOR.
+//! Leaves out: TLS, authentication, admission by load.
 
 mod answer;
 mod app;
@@ -16,6 +17,7 @@ mod door;
 mod guard;
 mod limits;
 mod operate;
+mod pipe;
 mod problems;
 mod queues;
 mod request;

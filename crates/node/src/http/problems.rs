@@ -143,7 +143,16 @@ pub(super) fn bad_parameter(name: &str, detail: impl Into<Box<str>>) -> Problem 
 
 /// A body that is not what the route takes.
 pub(super) fn bad_json(detail: impl Into<Box<str>>, field: Option<String>) -> Problem {
-    let code = if field.is_some() { "unknown_field" } else { "bad_json" };
+    bad_document("bad_json", detail, field)
+}
+
+/// A body that is no CBOR, or not what the route takes.
+pub(super) fn bad_cbor(detail: impl Into<Box<str>>, field: Option<String>) -> Problem {
+    bad_document("bad_cbor", detail, field)
+}
+
+fn bad_document(code: &'static str, detail: impl Into<Box<str>>, field: Option<String>) -> Problem {
+    let code = if field.is_some() { "unknown_field" } else { code };
     let problem = Problem::new(400, code, "bad request body", detail);
     match field {
         Some(field) => problem.with_field(field),
@@ -178,8 +187,14 @@ pub(super) fn body_incomplete() -> Problem {
 
 /// A body that is not JSON by its own word.
 pub(super) fn bad_media_type() -> Problem {
-    let detail = "send Content-Type: application/json";
+    let detail = "send Content-Type: application/json or application/cbor";
     Problem::new(415, "unsupported_media_type", "unsupported media type", detail)
+}
+
+/// A pipe that was asked for as if it were a document.
+pub(super) fn upgrade_required() -> Problem {
+    let detail = "send Connection: Upgrade and Upgrade: ikada-pipe";
+    Problem::new(426, "upgrade_required", "upgrade required", detail)
 }
 
 /// A path that is too long.

@@ -52,6 +52,8 @@ pub struct HttpCounters {
     pub shed: AtomicU64,
     /// Handlers that panicked.
     pub panics: AtomicU64,
+    /// Pipes that are open.
+    pub pipes: AtomicU64,
 }
 
 impl HttpCounters {

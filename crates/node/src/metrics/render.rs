@@ -133,6 +133,8 @@ fn doors(page: &mut Page, http: &HttpCounters) {
     let shed = http.shed.load(Ordering::Relaxed);
     page.one("ikada_http_shed_total", "counter", "Requests told to come back later.", shed);
     let panics = http.panics.load(Ordering::Relaxed);
+    let pipes = http.pipes.load(Ordering::Relaxed);
+    page.one("ikada_http_pipes", "gauge", "Pipes that are open.", pipes);
     page.one("ikada_http_panics_total", "counter", "Handlers that met a defect.", panics);
 }
 

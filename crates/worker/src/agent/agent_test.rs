@@ -83,6 +83,7 @@ fn task(id: &str) -> ClaimedTask {
         ttl_ms: 30_000,
         payload: None,
         payload_base64: None,
+        payload_bytes: None,
     }
 }
 

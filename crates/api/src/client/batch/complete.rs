@@ -11,7 +11,7 @@ use crate::convert::complete_order;
 use crate::problem::Problem;
 use crate::v1::{CompleteItem, CompleteRequest, ItemOutcome};
 
-/// Bytes of a completion's JSON besides its texts: names of fields, quotes, the fence.
+/// Bytes of a completion's document besides its texts: names of fields, quotes, the fence.
 const FRAME_BYTES: usize = 96;
 
 /// Completes tasks of one worker in batches; clones share the batches.
@@ -33,7 +33,7 @@ impl Completer {
 
     /// Settles one task as done.
     pub async fn complete(&self, item: CompleteItem) -> Result<ItemOutcome, ItemError> {
-        self.lane.submit(item).await
+        self.lane.submit(item.with_raw_result()).await
     }
 }
 
@@ -56,7 +56,7 @@ impl Load for Completes {
     }
 
     fn bytes(item: &CompleteItem) -> usize {
-        let result = item.result.as_ref().map_or(0, |result| result.get().len());
+        let result = item.result_bytes.as_ref().map_or(0, |result| result.0.len());
         let base64 = item.result_base64.as_ref().map_or(0, String::len);
         FRAME_BYTES + item.id.len() + result + base64
     }

@@ -11,7 +11,7 @@ use crate::convert::enqueue_order;
 use crate::problem::Problem;
 use crate::v1::{EnqueueBatch, ItemOutcome, NewTask};
 
-/// Bytes of a task's JSON besides its texts: names of fields, quotes, numbers.
+/// Bytes of a task's document besides its texts: names of fields, quotes, numbers.
 const FRAME_BYTES: usize = 128;
 
 /// Submits tasks of many callers in batches; clones share the batches.
@@ -49,7 +49,7 @@ impl Enqueuer {
 
     /// Submits one task. `Ok` means that the cluster has it: created now, or existing with the same body.
     pub async fn enqueue(&self, task: NewTask) -> Result<ItemOutcome, ItemError> {
-        self.lane.submit(task).await
+        self.lane.submit(task.with_raw_payload()).await
     }
 }
 
@@ -77,7 +77,7 @@ impl Load for Enqueues {
 
     fn bytes(task: &NewTask) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let payload = task.payload.as_ref().map_or(0, |payload| payload.get().len());
+        let payload = task.payload_bytes.as_ref().map_or(0, |payload| payload.0.len());
         let names = length(&task.id) + length(&task.queue);
         FRAME_BYTES + names + payload + length(&task.payload_base64)
     }

@@ -15,7 +15,7 @@ use ikada_replica::status::RoleEvent;
 use tokio::sync::watch;
 
 use super::role_word;
-use crate::http::answer::{Reply, Stop, json, with_body};
+use crate::http::answer::{Reply, Stop, show_document, with_body};
 use crate::http::app::App;
 use crate::http::connection::told_to_stop;
 use crate::http::door::Door;
@@ -46,7 +46,7 @@ pub(in crate::http) async fn events<D: Door>(
         events: events.iter().map(show_event).collect(),
         next,
     };
-    json(StatusCode::OK, &page)
+    show_document(context, StatusCode::OK, &page)
 }
 
 fn show_event(event: &RoleEvent) -> EventView {

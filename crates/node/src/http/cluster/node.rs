@@ -5,11 +5,12 @@ use ikada_api::v1::{NodeSelf, Number, PeerView, Position, ShardSelf};
 use ikada_replica::status::{PeerStatus, ShardStatus};
 
 use super::role_word;
-use crate::http::answer::{Reply, Stop, json};
+use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::request::Context;
 
-pub(in crate::http) async fn node<D: Door>(app: &App<D>) -> Result<Reply, Stop> {
+pub(in crate::http) async fn node<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let status = app.door.status().await;
     let info = app.door.info();
     let document = NodeSelf {
@@ -27,7 +28,7 @@ pub(in crate::http) async fn node<D: Door>(app: &App<D>) -> Result<Reply, Stop> 
         shards: status.shards.iter().map(show_shard).collect(),
         peers: status.peers.iter().map(show_peer).collect(),
     };
-    json(StatusCode::OK, &document)
+    show_document(context, StatusCode::OK, &document)
 }
 
 fn show_shard(shard: &ShardStatus) -> ShardSelf {

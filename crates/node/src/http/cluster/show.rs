@@ -4,12 +4,13 @@ use hyper::StatusCode;
 use ikada_api::v1::{ClusterView, MemberView, Number, ShardView};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
-use crate::http::answer::{Reply, Stop, json};
+use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::request::Context;
 
-pub(in crate::http) async fn show<D: Door>(app: &App<D>) -> Result<Reply, Stop> {
-    json(StatusCode::OK, &describe(&app.door.status().await))
+pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
+    show_document(context, StatusCode::OK, &describe(&app.door.status().await))
 }
 
 fn describe(status: &NodeStatus) -> ClusterView {

@@ -4,22 +4,22 @@ use hyper::StatusCode;
 use ikada_api::v1::{TransferOutcome, TransferRequest, TransferResult};
 use ikada_replica::call::{Answer, Request};
 
-use crate::http::answer::{Reply, Stop, json};
+use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
-use crate::http::request::{Context, read_json};
+use crate::http::request::{Context, read_document};
 
 pub(in crate::http) async fn transfer<D: Door>(
     app: &App<D>,
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let wish: TransferRequest = read_json(body)?;
+    let wish: TransferRequest = read_document(context, body)?;
     if let Some(shard) = wish.shard {
         // A wish for one shard is answered as such: refused, redirected or accepted.
         let outcome = move_one(app, context, shard, &wish).await?;
-        return json(StatusCode::OK, &TransferResult { shards: vec![outcome] });
+        return show_document(context, StatusCode::OK, &TransferResult { shards: vec![outcome] });
     }
     let mut shards = Vec::new();
     for shard in app.door.status().await.shards {
@@ -32,7 +32,7 @@ pub(in crate::http) async fn transfer<D: Door>(
         };
         shards.push(outcome);
     }
-    json(StatusCode::OK, &TransferResult { shards })
+    show_document(context, StatusCode::OK, &TransferResult { shards })
 }
 
 async fn move_one<D: Door>(

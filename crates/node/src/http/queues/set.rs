@@ -9,12 +9,12 @@ use ikada_api::v1::QueueSettingsBody;
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
 
 use super::describe::describe;
-use crate::http::answer::{Reply, Stop, add_positions, json};
+use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
-use crate::http::request::{Context, read_json};
+use crate::http::request::{Context, read_document};
 use crate::http::tasks::{Item, write};
 
 /// Pause between two looks at whether all shards have the settings.
@@ -25,7 +25,7 @@ pub(in crate::http) async fn set<D: Door>(
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let settings: QueueSettingsBody = read_json(body)?;
+    let settings: QueueSettingsBody = read_document(context, body)?;
     let (request, key) = key(app, context);
     let order = set_queue_order(&context.namespace, key, &context.names[0], &settings)
         .map_err(|error| problems::bad_field(&error))?;
@@ -75,7 +75,7 @@ async fn store<D: Door>(
         let late = Instant::now() >= until;
         if queue.settled || late {
             let status = if queue.settled { StatusCode::OK } else { StatusCode::ACCEPTED };
-            let mut response = json(status, &describe(app, &queue))?;
+            let mut response = show_document(context, status, &describe(app, &queue))?;
             add_positions(&mut response, &positions);
             return Ok(response);
         }

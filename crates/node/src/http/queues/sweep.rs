@@ -14,7 +14,7 @@ use ikada_api::state::{
 use ikada_api::v1::SweepAnswer;
 use ikada_replica::call::{Answer, Consistency, Outcome, Query, Request, Routing, View};
 
-use crate::http::answer::{Reply, Stop, add_positions, json};
+use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, call_within, mismatch};
 use crate::http::door::Door;
@@ -180,7 +180,7 @@ impl Job<'_> {
             complete,
         };
         let status = if complete { StatusCode::OK } else { StatusCode::ACCEPTED };
-        let mut response = json(status, &answer)?;
+        let mut response = show_document(self.context, status, &answer)?;
         add_positions(&mut response, &self.positions);
         Ok(response)
     }

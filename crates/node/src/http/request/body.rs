@@ -8,12 +8,15 @@ use hyper::body::Body;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::http::request::Parts;
 use ikada_api::Problem;
+use ikada_api::cbor::{CBOR_TYPE, from_slice};
+use ikada_api::convert::Form;
 use ikada_api::v1::{JSON_DEPTH_MAX, json_depth};
 use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
 
 use crate::http::app::{App, BODY_UNIT_BYTES};
 use crate::http::problems;
+use crate::http::request::Context;
 
 /// Reads the body. The permit accounts for its memory until it is dropped.
 pub(in crate::http) async fn take_body<'a, D, B>(
@@ -29,7 +32,8 @@ where
     if let Some(media_type) = parts.headers.get(CONTENT_TYPE) {
         let media_type = media_type.to_str().unwrap_or("");
         let essence = media_type.split(';').next().unwrap_or("").trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
+        let known = ["application/json", CBOR_TYPE];
+        if !known.iter().any(|known| essence.eq_ignore_ascii_case(known)) {
             return Err(problems::bad_media_type());
         }
     }
@@ -52,10 +56,31 @@ where
     }
 }
 
-/// Reads JSON; an empty body reads as `{}`.
-pub(in crate::http) fn read_json<T: serde::de::DeserializeOwned>(
+/// Reads the document of a request, in the form it was sent in.
+pub(in crate::http) fn read_document<T: serde::de::DeserializeOwned>(
+    context: &Context,
     body: &[u8],
 ) -> Result<T, Problem> {
+    read_document_as(context.form_given, body)
+}
+
+/// Reads a document in a form.
+pub(in crate::http) fn read_document_as<T: serde::de::DeserializeOwned>(
+    form: Form,
+    body: &[u8],
+) -> Result<T, Problem> {
+    if form == Form::Json || body.is_empty() {
+        return read_json(body);
+    }
+    from_slice(body).map_err(|error| {
+        let words = error.to_string();
+        let field = unknown_field(&words);
+        problems::bad_cbor(words, field)
+    })
+}
+
+/// Reads JSON; an empty body reads as `{}`.
+fn read_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     if json_depth(body) > JSON_DEPTH_MAX {
         return Err(problems::too_deep(JSON_DEPTH_MAX));
     }
@@ -84,7 +109,7 @@ fn culprit<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<String> {
 
 /// The field that the reader did not know, out of its own words.
 fn unknown_field(words: &str) -> Option<String> {
-    let rest = words.strip_prefix("unknown field `")?;
+    let (_, rest) = words.split_once("unknown field `")?;
     Some(rest.split('`').next().unwrap_or("").to_owned())
 }
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use hyper::HeaderMap;
 use hyper::http::request::Parts;
 use ikada_api::Problem;
+use ikada_api::cbor::CBOR_TYPE;
+use ikada_api::convert::Form;
 use ikada_api::routes::{Route, read_query};
 use ikada_api::state::{Namespace, RequestId};
 use ikada_api::v1::{
@@ -29,6 +32,10 @@ pub(in crate::http) struct Context {
     pub(in crate::http) key: Option<RequestId>,
     /// How fresh a read must be.
     pub(in crate::http) consistency: Consistency,
+    /// The form of the request's body.
+    pub(in crate::http) form_given: Form,
+    /// The form wanted for the answer: as asked for, else as given.
+    pub(in crate::http) form_wanted: Form,
     /// Whether a live stream is wanted.
     pub(in crate::http) wants_stream: bool,
     query: Vec<(String, String)>,
@@ -52,6 +59,11 @@ impl Context {
                 return Err(bad_parameter(name, "given twice"));
             }
         }
+        let accept = header(parts, "accept")?;
+        let form_given = match header(parts, "content-type")? {
+            Some(given) if names_cbor(given) => Form::Cbor,
+            _ => Form::Json,
+        };
         let mut context = Context {
             names,
             namespace: Namespace::default(),
@@ -59,8 +71,9 @@ impl Context {
             routing: Routing::Forward,
             key: None,
             consistency: Consistency::Linearizable,
-            wants_stream: header(parts, "accept")?
-                .is_some_and(|accept| accept.contains("text/event-stream")),
+            form_given,
+            form_wanted: form_wanted(&parts.headers),
+            wants_stream: accept.is_some_and(|accept| accept.contains("text/event-stream")),
             query,
         };
         context.read_namespace(parts)?;
@@ -77,6 +90,26 @@ impl Context {
             context.key = Some(key);
         }
         Ok(context)
+    }
+
+    /// The context of a call on a pipe.
+    pub(in crate::http) fn of_pipe(
+        namespace: Namespace,
+        timeout: Duration,
+        key: Option<RequestId>,
+    ) -> Context {
+        Context {
+            names: Vec::new(),
+            namespace,
+            timeout,
+            routing: Routing::Forward,
+            key,
+            consistency: Consistency::Linearizable,
+            form_given: Form::Cbor,
+            form_wanted: Form::Cbor,
+            wants_stream: false,
+            query: Vec::new(),
+        }
     }
 
     /// The value of a query parameter.
@@ -149,6 +182,21 @@ impl Context {
         };
         Ok(())
     }
+}
+
+/// The form in which a caller wants its answer: by `Accept`, else by what it sent.
+pub(in crate::http) fn form_wanted(headers: &HeaderMap) -> Form {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let named = match text("accept") {
+        Some(accept) if accept.contains("json") => return Form::Json,
+        Some(accept) if names_cbor(accept) => return Form::Cbor,
+        _ => text("content-type"),
+    };
+    if named.is_some_and(names_cbor) { Form::Cbor } else { Form::Json }
+}
+
+fn names_cbor(media_types: &str) -> bool {
+    media_types.to_ascii_lowercase().contains(CBOR_TYPE)
 }
 
 /// A header as text; refused if it is not text or given twice.

@@ -3,5 +3,5 @@
 mod body;
 mod context;
 
-pub(super) use body::{check_count, read_json, take_body};
-pub(super) use context::Context;
+pub(super) use body::{check_count, read_document, read_document_as, take_body};
+pub(super) use context::{Context, form_wanted};

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use ikada_api::state::{Lsn, ShardId};
 use ikada_replica::call::{Answer, Consistency, Query, Request, View};
 
-use crate::http::answer::{Reply, Stop, add_age, add_positions, json};
+use crate::http::answer::{Reply, Stop, add_age, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
@@ -45,7 +45,7 @@ pub(in crate::http) fn show_view<T: serde::Serialize>(
     seen: &Seen,
     document: &T,
 ) -> Result<Reply, Stop> {
-    let mut response = json(StatusCode::OK, document)?;
+    let mut response = show_document(context, StatusCode::OK, document)?;
     add_positions(&mut response, &seen.positions);
     if context.consistency == Consistency::Stale {
         add_age(&mut response, seen.age_ms);

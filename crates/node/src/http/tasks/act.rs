@@ -5,7 +5,7 @@ use ikada_api::convert::{FieldError, cancel_order, drop_order, retry_order};
 use ikada_api::state::{Namespace, Order, RequestKey};
 
 use super::write::{Item, write};
-use crate::http::answer::{Reply, Stop, add_positions, json};
+use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::problems;
@@ -47,7 +47,7 @@ async fn act<D: Door>(
     let written =
         write(app, context, vec![Item { id, order: Ok(order) }], Some(request.as_str())).await?;
     let (item, positions) = written.only()?;
-    let mut response = json(StatusCode::OK, &item)?;
+    let mut response = show_document(context, StatusCode::OK, &item)?;
     add_positions(&mut response, &positions);
     Ok(response)
 }

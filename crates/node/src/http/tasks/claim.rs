@@ -8,12 +8,12 @@ use ikada_api::state::SessionId;
 use ikada_api::v1::{ClaimAnswer, ClaimRequest};
 use ikada_replica::call::{Answer, ClaimCall, Request};
 
-use crate::http::answer::{Reply, Stop, json};
+use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
-use crate::http::request::{Context, read_json};
+use crate::http::request::{Context, read_document};
 
 /// A wait ends this long before the caller gives up, so that tasks granted at the last moment still reach it.
 const MARGIN: Duration = Duration::from_millis(250);
@@ -23,7 +23,7 @@ pub(in crate::http) async fn claim<D: Door>(
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let request: ClaimRequest = read_json(body)?;
+    let request: ClaimRequest = read_document(context, body)?;
     let (worker, queues, labels) =
         claim_names(&request).map_err(|error| problems::bad_field(&error))?;
     let wait_ms_max = context.timeout.saturating_sub(MARGIN).as_millis() as u64;
@@ -38,9 +38,13 @@ pub(in crate::http) async fn claim<D: Door>(
         request: context.key.clone().unwrap_or_else(|| app.door.fresh_request_id()),
     };
     match call(app, context, Request::Claim(claim), context.routing).await? {
-        Answer::Claimed(grants) => {
-            json(StatusCode::OK, &ClaimAnswer { tasks: grants.iter().map(show_grant).collect() })
-        }
+        Answer::Claimed(grants) => show_document(
+            context,
+            StatusCode::OK,
+            &ClaimAnswer {
+                tasks: grants.iter().map(|grant| show_grant(grant, context.form_wanted)).collect(),
+            },
+        ),
         _ => Err(mismatch("claim")),
     }
 }

@@ -1,7 +1,7 @@
 //! `POST /v1/tasks`: one task, or a list of them.
 
 use hyper::StatusCode;
-use ikada_api::convert::enqueue_order;
+use ikada_api::convert::{Form, enqueue_order};
 use ikada_api::state::{Command, RequestKey};
 use ikada_api::v1::{EnqueueAnswer, EnqueueBatch, NewTask, OutcomeKind};
 use serde::Deserialize;
@@ -9,11 +9,11 @@ use serde::de::IgnoredAny;
 
 use super::items::{bad_item, read_batch};
 use super::write::{Item, write};
-use crate::http::answer::{Reply, Stop, add_positions, json};
+use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::problems;
-use crate::http::request::{Context, check_count, read_json};
+use crate::http::request::{Context, check_count, read_document};
 
 /// Tells the two forms of the body apart without judging them.
 #[derive(Deserialize)]
@@ -22,19 +22,29 @@ struct Probe {
     tasks: Option<IgnoredAny>,
 }
 
+/// Whether the body is one task itself. A CBOR list of tasks is known by its first key, so that it is read once.
+fn is_single(context: &Context, body: &[u8]) -> Result<bool, Stop> {
+    if context.form_given == Form::Cbor {
+        let mut decoder = minicbor::Decoder::new(body);
+        let first = decoder.map().and_then(|_| decoder.str());
+        return Ok(!matches!(first, Ok("tasks")));
+    }
+    Ok(read_document::<Probe>(context, body)?.tasks.is_none())
+}
+
 pub(in crate::http) async fn enqueue<D: Door>(
     app: &App<D>,
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let single = read_json::<Probe>(body)?.tasks.is_none();
+    let single = is_single(context, body)?;
     let tasks = if single {
         if body.len() > app.limits.task_body_bytes_max {
             return Err(problems::body_too_large(app.limits.task_body_bytes_max).into());
         }
-        vec![Ok(read_json::<NewTask>(body)?)]
+        vec![Ok(read_document::<NewTask>(context, body)?)]
     } else {
-        read_batch(body, |batch: EnqueueBatch| batch.tasks)?
+        read_batch(context, body, |batch: EnqueueBatch| batch.tasks)?
     };
     check_count("tasks", tasks.len(), app.limits.items_max)?;
     let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
@@ -55,7 +65,7 @@ pub(in crate::http) async fn enqueue<D: Door>(
         (StatusCode::OK, written.items, written.positions)
     };
     let document = EnqueueAnswer { request: request.to_string(), tasks: items };
-    let mut response = json(status, &document)?;
+    let mut response = show_document(context, status, &document)?;
     add_positions(&mut response, &positions);
     Ok(response)
 }

@@ -5,7 +5,7 @@ use ikada_api::convert::{parse_name, show_explanation};
 use ikada_api::state::TaskId;
 use ikada_replica::call::{Answer, Request};
 
-use crate::http::answer::{Reply, Stop, json};
+use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
@@ -21,7 +21,7 @@ pub(in crate::http) async fn explain<D: Door>(
     let request = Request::Explain(context.namespace.clone(), id);
     match call(app, context, request, context.routing).await? {
         Answer::Explained(Some(explanation)) => {
-            json(StatusCode::OK, &show_explanation(&explanation))
+            show_document(context, StatusCode::OK, &show_explanation(&explanation))
         }
         Answer::Explained(None) => Err(problems::not_found("task_not_found", "task", name).into()),
         _ => Err(mismatch("explain task")),

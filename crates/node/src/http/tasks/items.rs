@@ -4,38 +4,47 @@
 //! own, to find those that are at fault.
 
 use ikada_api::Problem;
-use ikada_api::convert::FieldError;
+use ikada_api::cbor::from_slice;
+use ikada_api::convert::{FieldError, Form};
 use ikada_api::v1::{Number, RenewItem, RenewRequest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::http::problems;
-use crate::http::request::read_json;
+use crate::http::request::{Context, read_document, read_document_as};
 
-/// A submission whose items are not judged yet.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LooseBatch {
-    tasks: Vec<Box<RawValue>>,
-}
-
-/// A worker's report whose items are not judged yet.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LooseReport {
-    worker: String,
-    tasks: Vec<Box<RawValue>>,
-}
-
-/// A renewal whose items are not judged yet.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LooseRenewal {
-    worker: String,
-    #[serde(default)]
+/// A list whose items are not judged yet.
+struct Loose {
+    worker: Option<String>,
     session: Option<Number>,
-    tasks: Vec<Box<RawValue>>,
+    tasks: Vec<Part>,
+}
+
+/// One item as it was sent.
+enum Part {
+    Json(Box<RawValue>),
+    Cbor(Vec<u8>),
+}
+
+impl Part {
+    fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        match self {
+            Part::Json(text) => read_document_as(Form::Json, text.get().as_bytes()),
+            Part::Cbor(bytes) => read_document_as(Form::Cbor, bytes),
+        }
+    }
+}
+
+/// Which fields a list has besides its items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Head {
+    /// None: a submission.
+    Bare,
+    /// The worker: a report.
+    Worker,
+    /// The worker and perhaps its session: a renewal.
+    Session,
 }
 
 /// An item, or the handle that it names and what is wrong with it.
@@ -50,13 +59,14 @@ pub(super) struct BadItem {
 
 /// The items of a submission. `whole` takes them out of a request that reads as it should.
 pub(super) fn read_batch<R: DeserializeOwned, T: DeserializeOwned>(
+    context: &Context,
     body: &[u8],
     whole: impl Fn(R) -> Vec<T>,
 ) -> Result<Vec<Read<T>>, Problem> {
-    match read_json::<R>(body) {
+    match read_document::<R>(context, body) {
         Ok(request) => Ok(whole(request).into_iter().map(Ok).collect()),
         Err(problem) => {
-            let loose = read_loose::<LooseBatch>(body, problem)?;
+            let loose = read_loose(context, body, Head::Bare, problem)?;
             Ok(read_each(&loose.tasks))
         }
     }
@@ -64,17 +74,18 @@ pub(super) fn read_batch<R: DeserializeOwned, T: DeserializeOwned>(
 
 /// The worker and the items of a report.
 pub(super) fn read_report<R: DeserializeOwned, T: DeserializeOwned>(
+    context: &Context,
     body: &[u8],
     whole: impl Fn(R) -> (String, Vec<T>),
 ) -> Result<(String, Vec<Read<T>>), Problem> {
-    match read_json::<R>(body) {
+    match read_document::<R>(context, body) {
         Ok(request) => {
             let (worker, tasks) = whole(request);
             Ok((worker, tasks.into_iter().map(Ok).collect()))
         }
         Err(problem) => {
-            let loose = read_loose::<LooseReport>(body, problem)?;
-            Ok((loose.worker, read_each(&loose.tasks)))
+            let loose = read_loose(context, body, Head::Worker, problem)?;
+            Ok((loose.worker.unwrap_or_default(), read_each(&loose.tasks)))
         }
     }
 }
@@ -84,32 +95,104 @@ pub(super) type ReadRenewal = (String, Option<Number>, Vec<Read<RenewItem>>);
 
 /// The worker, its session and the claims of a renewal. The session counts only if every claim could be read: it says
 /// that the list is complete.
-pub(super) fn read_renewal(body: &[u8]) -> Result<ReadRenewal, Problem> {
-    match read_json::<RenewRequest>(body) {
+pub(super) fn read_renewal(context: &Context, body: &[u8]) -> Result<ReadRenewal, Problem> {
+    match read_document::<RenewRequest>(context, body) {
         Ok(request) => {
             let tasks = request.tasks.into_iter().map(Ok).collect();
             Ok((request.worker, request.session, tasks))
         }
         Err(problem) => {
-            let loose = read_loose::<LooseRenewal>(body, problem)?;
+            let loose = read_loose(context, body, Head::Session, problem)?;
             let tasks = read_each(&loose.tasks);
             let session = loose.session.filter(|_| tasks.iter().all(Result::is_ok));
-            Ok((loose.worker, session, tasks))
+            Ok((loose.worker.unwrap_or_default(), session, tasks))
         }
     }
 }
 
-/// A request whose fault lies outside its items is refused whole, as it was.
-fn read_loose<L: DeserializeOwned>(body: &[u8], problem: Problem) -> Result<L, Problem> {
-    match &*problem.code {
-        "json_too_deep" => Err(problem),
-        _ => read_json::<L>(body),
+/// A request whose fault lies outside its items is refused whole, with the words of whoever found it.
+fn read_loose(
+    context: &Context,
+    body: &[u8],
+    head: Head,
+    problem: Problem,
+) -> Result<Loose, Problem> {
+    if &*problem.code == "json_too_deep" {
+        return Err(problem);
+    }
+    let loose = match context.form_given {
+        Form::Json => read_loose_json(body, head)?,
+        Form::Cbor => read_loose_cbor(body).ok_or(problem)?,
+    };
+    let fits = match head {
+        Head::Bare => loose.worker.is_none() && loose.session.is_none(),
+        Head::Worker => loose.worker.is_some() && loose.session.is_none(),
+        Head::Session => loose.worker.is_some(),
+    };
+    match fits {
+        true => Ok(loose),
+        false => Err(problems::bad_cbor("a field is missing or too many", None)),
     }
 }
 
-fn read_each<T: DeserializeOwned>(parts: &[Box<RawValue>]) -> Vec<Read<T>> {
-    let read = |(position, part): (usize, &RawValue)| {
-        read_json::<T>(part.get().as_bytes()).map_err(|mut problem| {
+fn read_loose_json(body: &[u8], head: Head) -> Result<Loose, Problem> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Bare {
+        tasks: Vec<Box<RawValue>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Report {
+        worker: String,
+        tasks: Vec<Box<RawValue>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Renewal {
+        worker: String,
+        #[serde(default)]
+        session: Option<Number>,
+        tasks: Vec<Box<RawValue>>,
+    }
+    let (worker, session, tasks) = match head {
+        Head::Bare => (None, None, read_document_as::<Bare>(Form::Json, body)?.tasks),
+        Head::Worker => {
+            let Report { worker, tasks } = read_document_as(Form::Json, body)?;
+            (Some(worker), None, tasks)
+        }
+        Head::Session => {
+            let Renewal { worker, session, tasks } = read_document_as(Form::Json, body)?;
+            (Some(worker), session, tasks)
+        }
+    };
+    Ok(Loose { worker, session, tasks: tasks.into_iter().map(Part::Json).collect() })
+}
+
+/// None if the fault is in the list itself.
+fn read_loose_cbor(body: &[u8]) -> Option<Loose> {
+    let mut loose = Loose { worker: None, session: None, tasks: Vec::new() };
+    let mut decoder = minicbor::Decoder::new(body);
+    for _ in 0..decoder.map().ok()?? {
+        match decoder.str().ok()? {
+            "worker" => loose.worker = Some(decoder.str().ok()?.to_owned()),
+            "session" => loose.session = Some(Number(decoder.u64().ok()?)),
+            "tasks" => {
+                for _ in 0..decoder.array().ok()?? {
+                    let start = decoder.position();
+                    decoder.skip().ok()?;
+                    loose.tasks.push(Part::Cbor(body[start..decoder.position()].to_vec()));
+                }
+            }
+            _ => return None,
+        }
+    }
+    (decoder.position() == body.len()).then_some(loose)
+}
+
+fn read_each<T: DeserializeOwned>(parts: &[Part]) -> Vec<Read<T>> {
+    let read = |(position, part): (usize, &Part)| {
+        part.read::<T>().map_err(|mut problem| {
             let inner = problem.field.take();
             problem.field = Some(match inner {
                 Some(field) => format!("tasks[{position}].{field}").into(),
@@ -118,17 +201,21 @@ fn read_each<T: DeserializeOwned>(parts: &[Box<RawValue>]) -> Vec<Read<T>> {
             Box::new(BadItem { id: named_id(part), problem })
         })
     };
-    parts.iter().map(|part| &**part).enumerate().map(read).collect()
+    parts.iter().enumerate().map(read).collect()
 }
 
 /// The id that a bad item names, so that its sender can tell which one it was.
-fn named_id(part: &RawValue) -> String {
+fn named_id(part: &Part) -> String {
     #[derive(Deserialize)]
     struct Named {
         #[serde(default)]
         id: String,
     }
-    serde_json::from_str::<Named>(part.get()).map(|named| named.id).unwrap_or_default()
+    let named = match part {
+        Part::Json(text) => serde_json::from_str::<Named>(text.get()).ok(),
+        Part::Cbor(bytes) => from_slice::<Named>(bytes).ok(),
+    };
+    named.map(|named| named.id).unwrap_or_default()
 }
 
 /// What is wrong with the item at a place of a list.

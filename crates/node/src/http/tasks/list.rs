@@ -34,7 +34,7 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
         return Err(mismatch("list tasks"));
     };
     let page = TaskPage {
-        tasks: tasks.iter().map(show_task).collect(),
+        tasks: tasks.iter().map(|task| show_task(task, context.form_wanted)).collect(),
         next: next.map(|(shard, place)| format!("{shard}.{place}")),
     };
     show_view(context, &seen, &page)

@@ -8,7 +8,7 @@ use ikada_replica::call::{Answer, RenewOutcome, Renewal, Request};
 
 use super::items::{BadItem, Read, bad_item, read_renewal};
 use super::write::{refused, show_refusal};
-use crate::http::answer::{Reply, Stop, json};
+use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
@@ -20,7 +20,7 @@ pub(in crate::http) async fn renew<D: Door>(
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let (worker, session, tasks) = read_renewal(body)?;
+    let (worker, session, tasks) = read_renewal(context, body)?;
     // A session that holds nothing says so by an empty list.
     if session.is_none() || !tasks.is_empty() {
         check_count("tasks", tasks.len(), app.limits.items_max)?;
@@ -52,7 +52,7 @@ pub(in crate::http) async fn renew<D: Door>(
             }
         });
     }
-    json(StatusCode::OK, &OutcomeList { tasks })
+    show_document(context, StatusCode::OK, &OutcomeList { tasks })
 }
 
 fn read_claim(position: usize, item: Read<RenewItem>) -> Read<(String, (TaskId, Fence))> {

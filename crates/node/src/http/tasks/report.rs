@@ -7,7 +7,7 @@ use ikada_api::v1::{CompleteItem, CompleteRequest, FailItem, FailRequest, Outcom
 
 use super::items::{Read, bad_item, read_report};
 use super::write::{Item, write};
-use crate::http::answer::{Reply, Stop, add_positions, json};
+use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::problems;
@@ -19,7 +19,7 @@ pub(in crate::http) async fn complete<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let (worker, tasks) =
-        read_report(body, |request: CompleteRequest| (request.worker, request.tasks))?;
+        read_report(context, body, |request: CompleteRequest| (request.worker, request.tasks))?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
     let worker = read_worker(&worker)?;
     let items = gather(tasks, |item: CompleteItem| {
@@ -35,7 +35,7 @@ pub(in crate::http) async fn fail<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let (worker, tasks) =
-        read_report(body, |request: FailRequest| (request.worker, request.tasks))?;
+        read_report(context, body, |request: FailRequest| (request.worker, request.tasks))?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
     let worker = read_worker(&worker)?;
     let items = gather(tasks, |item: FailItem| {
@@ -67,7 +67,8 @@ fn gather<T>(
 async fn report<D: Door>(app: &App<D>, context: &Context, items: Vec<Item>) -> Result<Reply, Stop> {
     // No key to ask about: the order itself may be repeated at any time.
     let written = write(app, context, items, None).await?;
-    let mut response = json(StatusCode::OK, &OutcomeList { tasks: written.items })?;
+    let mut response =
+        show_document(context, StatusCode::OK, &OutcomeList { tasks: written.items })?;
     add_positions(&mut response, &written.positions);
     Ok(response)
 }

@@ -17,7 +17,7 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
     let id = parse_name("id", name, TaskId::parse).map_err(|error| problems::bad_field(&error))?;
     let seen = read(app, context, Query::Task(context.namespace.clone(), id)).await?;
     match &seen.view {
-        View::Task(Some(task)) => show_view(context, &seen, &show_task(task)),
+        View::Task(Some(task)) => show_view(context, &seen, &show_task(task, context.form_wanted)),
         View::Task(None) => Err(problems::not_found("task_not_found", "task", name).into()),
         _ => Err(mismatch("show task")),
     }

@@ -1,0 +1,56 @@
+//! From an HTTP request to a pipe.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use ikada_api::pipe::{PIPE_PATH, PIPE_PROTOCOL};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::serve::serve;
+use crate::http::answer::{Reply, problem, text};
+use crate::http::app::App;
+use crate::http::door::Door;
+use crate::http::guard::check_origin;
+
+/// Whether a request wants to become a pipe. Without the upgrade header it is answered as any other route.
+pub(in crate::http) fn is_wanted(request: &Request<Incoming>) -> bool {
+    request.method() == Method::GET
+        && request.uri().path() == PIPE_PATH
+        && names(request.headers(), UPGRADE.as_str(), PIPE_PROTOCOL)
+        && names(request.headers(), CONNECTION.as_str(), "upgrade")
+}
+
+fn names(headers: &HeaderMap, header: &str, word: &str) -> bool {
+    let values = headers.get_all(header).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|given| given.trim().eq_ignore_ascii_case(word))
+}
+
+/// Answers 101 and serves the connection from then on. The connection's place is held until the pipe ends.
+pub(in crate::http) fn accept<D: Door>(
+    app: &Arc<App<D>>,
+    mut request: Request<Incoming>,
+    place: Arc<OwnedSemaphorePermit>,
+) -> Reply {
+    if let Err(refused) = check_origin(request.headers(), &app.door.info().client_addr) {
+        return problem(&refused);
+    }
+    let upgraded = hyper::upgrade::on(&mut request);
+    let app_of_pipe = app.clone();
+    tokio::spawn(async move {
+        // A client that breaks off before the switch harms nobody but itself.
+        if let Ok(stream) = upgraded.await {
+            app_of_pipe.counters.pipes.fetch_add(1, Ordering::Relaxed);
+            serve(&app_of_pipe, TokioIo::new(stream)).await;
+            app_of_pipe.counters.pipes.fetch_sub(1, Ordering::Relaxed);
+        }
+        drop(place);
+    });
+    let mut response = text(StatusCode::SWITCHING_PROTOCOLS, "text/plain", "");
+    response.headers_mut().insert(UPGRADE, HeaderValue::from_static(PIPE_PROTOCOL));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    response
+}
