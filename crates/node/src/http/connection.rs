@@ -39,6 +39,7 @@ pub async fn serve<D: Door>(
     let (stop, stopping) = watch::channel(false);
     let places = Arc::new(Semaphore::new(limits.connections_max));
     let grace = limits.stop_grace;
+    let connections_max = limits.connections_max as u32;
     let app = Arc::new(App::new(door, limits, stopping));
     let mut connections = JoinSet::new();
     connections.spawn(app.clone().watch_queues());
@@ -64,7 +65,11 @@ pub async fn serve<D: Door>(
     }
     drop(listener);
     stop.send_replace(true);
-    let all = async { while connections.join_next().await.is_some() {} };
+    let all = async {
+        while connections.join_next().await.is_some() {}
+        // Pipes have left their connections behind and hold only their places.
+        let _ = places.acquire_many(connections_max).await;
+    };
     if tokio::time::timeout(grace, all).await.is_err() {
         tracing::warn!("client requests were cut off at the end of the grace time");
     }

@@ -7,6 +7,7 @@ mod door;
 mod lifecycle;
 mod operations;
 mod outcomes;
+mod pipe;
 mod socket;
 
 use bytes::Bytes;

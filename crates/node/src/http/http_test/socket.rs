@@ -14,15 +14,15 @@ use tokio::task::JoinHandle;
 use super::door::{FakeDoor, Script};
 use crate::http::{HttpLimits, serve};
 
-struct Server {
-    door: FakeDoor,
-    address: String,
+pub(super) struct Server {
+    pub(super) door: FakeDoor,
+    pub(super) address: String,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
 impl Server {
-    async fn start(limits: HttpLimits) -> Server {
+    pub(super) async fn start(limits: HttpLimits) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let door = FakeDoor::new();
@@ -34,16 +34,16 @@ impl Server {
         Server { door, address, stop: Some(stop), task }
     }
 
-    fn client(&self) -> Client {
+    pub(super) fn client(&self) -> Client {
         Client::new([&self.address]).unwrap()
     }
 
-    async fn stop(mut self) {
+    pub(super) async fn stop(mut self) {
         drop(self.stop.take());
         self.task.await.unwrap();
     }
 
-    async fn raw(&self, request: &[u8]) -> String {
+    pub(super) async fn raw(&self, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
         // The server may close before it has read everything; what it says still counts.
         let _ = stream.write_all(request).await;
@@ -106,7 +106,11 @@ async fn an_open_end_is_unknown_and_a_closed_door_is_unavailable() {
         Error::Unknown { request, .. } => assert_eq!(request, "k1"),
         other => panic!("{other:?}"),
     }
+    let address = server.address.clone();
     server.stop().await;
+    // Another client: on the old connection a call may have been sent before its end was seen.
+    let options = ClientOptions { timeout: Duration::from_millis(300), ..ClientOptions::default() };
+    let client = Client::with([&address], options).unwrap();
     let error = client.enqueue(vec![task("a")]).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
 }
