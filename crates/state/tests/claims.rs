@@ -10,7 +10,7 @@ fn ids(grants: &[Grant]) -> Vec<&str> {
 
 // Q11, TQ-16
 #[test]
-fn claims_go_by_priority_then_order() {
+fn tq_16_claims_go_by_priority_then_order() {
     let mut world = World::new();
     for (id, priority) in [("low", 1), ("mid1", 5), ("mid2", 5), ("high", 9)] {
         let mut task = enqueue(id, "q");

@@ -11,7 +11,7 @@ fn ids(grants: &[Grant]) -> Vec<&str> {
 
 // TQ-6, TQ-18, Q4
 #[test]
-fn complete_needs_the_live_fence_and_worker() {
+fn tq_6_complete_needs_the_live_fence_and_worker() {
     let mut world = World::new();
     world.add("a");
     let grant = world.take(1).remove(0);
@@ -35,7 +35,7 @@ fn complete_needs_the_live_fence_and_worker() {
 
 // TQ-7, TQ-9, Q7
 #[test]
-fn failing_retries_with_backoff_until_dead() {
+fn tq_7_failing_retries_with_backoff_until_dead() {
     let mut world = World::new();
     let mut task = enqueue("a", "q");
     task.max_attempts = Some(2);
@@ -81,7 +81,7 @@ fn a_failure_may_forbid_or_hasten_the_retry() {
 
 // TQ-8, Q6, F-20
 #[test]
-fn expiry_counts_only_with_the_live_fence() {
+fn tq_8_expiry_counts_only_with_the_live_fence() {
     let mut world = World::new();
     let mut task = enqueue("a", "q");
     task.max_attempts = Some(2);
@@ -137,7 +137,7 @@ fn cancel_and_completion_exclude_each_other() {
 
 // TQ-19, TQ-14
 #[test]
-fn delayed_tasks_become_ready_by_log_time_in_bounded_steps() {
+fn tq_19_delayed_tasks_become_ready_by_log_time_in_bounded_steps() {
     let mut world = World::with(limits_small());
     for number in 0..6 {
         let mut task = enqueue(&format!("t{number}"), "q");

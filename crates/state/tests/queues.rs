@@ -70,7 +70,7 @@ fn bounds_refuse_and_never_drop() {
 
 // TQ-25: by count, then by age, then by the shard's own bounds; counters stay.
 #[test]
-fn finished_tasks_are_removed_by_count_and_age() {
+fn tq_25_finished_tasks_are_removed_by_count_and_age() {
     let mut world = World::with(limits_small());
     let change = QueueChange {
         retention_count: Some(5),

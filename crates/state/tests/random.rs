@@ -142,7 +142,7 @@ proptest! {
 
     // Q1, Q3, Q5, Q7, Q13 by `World`; TQ-10, TQ-26 by the second replica, restored again and again.
     #[test]
-    fn replicas_agree_and_rules_hold(steps in steps(), batch in 1usize..6) {
+    fn tq_10_replicas_agree_and_rules_hold(steps in steps(), batch in 1usize..6) {
         let mut leader = small_world();
         let mut follower = small_world();
         for (round, group) in steps.chunks(batch).enumerate() {

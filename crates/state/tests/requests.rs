@@ -6,7 +6,7 @@ use ikada_state::*;
 
 // TQ-4, Q8
 #[test]
-fn enqueue_is_idempotent_by_id_and_body() {
+fn tq_4_enqueue_is_idempotent_by_id_and_body() {
     let mut world = World::new();
     world.add("a");
     let same = world.run(Command::Enqueue(enqueue("a", "q")));
@@ -19,7 +19,7 @@ fn enqueue_is_idempotent_by_id_and_body() {
 
 // Q8, Q9, TQ-21
 #[test]
-fn a_request_id_returns_the_first_reply() {
+fn tq_21_a_request_id_returns_the_first_reply() {
     let mut world = World::new();
     let first = world.one(requested("r", Command::Enqueue(enqueue("a", "q"))));
     assert_eq!(world.one(requested("r", Command::Enqueue(enqueue("a", "q")))), first);
@@ -39,7 +39,7 @@ fn a_request_id_returns_the_first_reply() {
 
 // TQ-22: the window holds by count and by time, and a refusal for lack of room is not remembered.
 #[test]
-fn the_submit_window_is_bounded() {
+fn tq_22_the_submit_window_is_bounded() {
     let mut world = World::with(Limits { submit_window_max: 3, ..limits_small() });
     for number in 0..5 {
         let id = format!("t{number}");

@@ -157,7 +157,7 @@ mod tests {
 
     // TQ-27
     #[test]
-    fn any_bytes_survive_both_ways() {
+    fn tq_27_any_bytes_survive_both_ways() {
         let deep = "[".repeat(200) + &"]".repeat(200);
         let samples: Vec<&[u8]> = vec![
             b"",

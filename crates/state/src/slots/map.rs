@@ -59,7 +59,7 @@ mod tests {
 
     // TQ-28, TQ-29
     #[test]
-    fn the_first_map_is_balanced() {
+    fn tq_28_the_first_map_is_balanced() {
         for shards in [1u16, 3, 16, 17] {
             let map = SlotMap::balanced(shards);
             assert!(map.is_valid(shards));

@@ -131,7 +131,7 @@ fn an_empty_answer_without_a_wait_is_not_a_tight_loop() {
 
 // TQ-15, and requirement 13 of the firsts: a worker outlives leaders.
 #[test]
-fn a_report_is_repeated_until_it_is_settled() {
+fn tq_15_a_report_is_repeated_until_it_is_settled() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
     bench.feed(Input::Finished(ticket, Ok(b"1".to_vec())));
@@ -170,7 +170,7 @@ fn finished_tasks_travel_in_one_report() {
 
 // TQ-18, F-20
 #[test]
-fn a_lost_claim_is_never_reported_and_keeps_its_slot_while_it_runs() {
+fn tq_18_a_lost_claim_is_never_reported_and_keeps_its_slot_while_it_runs() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
     bench.wake();

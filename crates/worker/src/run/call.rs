@@ -155,7 +155,7 @@ mod tests {
 
     // TQ-18
     #[test]
-    fn only_the_words_of_a_lost_claim_lose_it() {
+    fn tq_18_only_the_words_of_a_lost_claim_lose_it() {
         for code in ["stale_fence", "task_finished", "task_not_found", "not_owner"] {
             let refused = item(OutcomeKind::Refused, Some(code));
             assert_eq!(report_verdict(&refused), ReportVerdict::Lost);

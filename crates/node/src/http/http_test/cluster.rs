@@ -94,7 +94,7 @@ async fn transfer_of_one_shard_or_all() {
 
 // TQ-23
 #[tokio::test]
-async fn metrics_are_prometheus_text() {
+async fn tq_23_metrics_are_prometheus_text() {
     let bench = Bench::new();
     bench.get("/v1/nothing").await;
     let heard = bench.get("/metrics").await;

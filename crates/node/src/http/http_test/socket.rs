@@ -82,7 +82,7 @@ async fn the_client_works_a_task_through() {
 
 // TQ-21: the first answers are lost, unknown or unavailable; the client settles it under one key.
 #[tokio::test]
-async fn the_client_resends_until_it_is_settled() {
+async fn tq_21_the_client_resends_until_it_is_settled() {
     let server = Server::start(HttpLimits::default()).await;
     server.door.answer_next(Answer::Written(vec![Outcome::Unknown]));
     server.door.answer_next(Answer::Unavailable(Unavailable::Stopping));
