@@ -1,5 +1,6 @@
 //! Builds an entry order by order; the time is known only when the entry is proposed.
 
+use super::brief::write_brief;
 use super::{HEADER_BYTES, VERSION};
 use crate::Order;
 use crate::hash::encode_into;
@@ -36,7 +37,9 @@ impl BatchBuilder {
         assert!((self.count as usize) < BATCH_ORDERS_MAX, "batch holds too many orders");
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
-        encode_into(order, &mut self.bytes);
+        if !write_brief(order, &mut self.bytes) {
+            encode_into(order, &mut self.bytes);
+        }
         let length = (self.bytes.len() - start - 4) as u32;
         self.bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
         self.count += 1;

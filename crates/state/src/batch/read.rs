@@ -1,6 +1,7 @@
 //! Reads an entry. Total: any bytes give a frame or an error, and nothing is allocated on the word
 //! of a length field alone.
 
+use super::brief::read_brief;
 use super::{HEADER_BYTES, VERSION};
 use crate::Order;
 use crate::limits::BATCH_ORDERS_MAX;
@@ -75,6 +76,9 @@ impl<'a> Frame<'a> {
 
 /// Decodes one order; none if it is malformed, of an unknown kind or followed by other bytes.
 pub(crate) fn decode_order(bytes: &[u8]) -> Option<Order> {
+    if let Some(order) = read_brief(bytes) {
+        return order;
+    }
     let mut decoder = minicbor::Decoder::new(bytes);
     let order = decoder.decode::<Order>().ok()?;
     (decoder.position() == bytes.len()).then_some(order)

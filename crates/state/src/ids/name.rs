@@ -89,6 +89,12 @@ macro_rules! name_type {
                 }
             }
 
+            #[allow(dead_code)] // Not every kind of name stands in a short order.
+            /// Checks and takes a name without a word about what is wrong with it.
+            pub(crate) fn parse_quietly(value: &str) -> Option<Self> {
+                $rule(value).is_none().then(|| Self(SmolStr::new(value)))
+            }
+
             /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
