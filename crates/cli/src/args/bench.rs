@@ -10,6 +10,8 @@ pub(crate) enum BenchCommand {
     Startup(StartupArgs),
     /// Kill leaders under load: how long writes wait, and that nothing acknowledged is lost.
     Failover(FailoverArgs),
+    /// Measure the task queue: enqueue, whole lives, drain, latency at a fixed rate, memory of waiting tasks.
+    Queue(QueueBenchArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -18,6 +20,9 @@ Examples:
   ikada bench startup --runs 10 --shards 16
   ikada bench failover                          50 times kill -9 of a leader under 200 writes/s
   ikada bench failover --kills 5 --output json
+  ikada bench queue                             all phases on a cluster of its own, a few minutes
+  ikada bench queue --only lifecycle,drain --tasks 200000
+  ikada bench queue --url http://127.0.0.1:7400 --only enqueue
 
 Use a release build. Exit code 1 if a start never settles, or if anything acknowledged is missing or doubled.";
 
@@ -33,6 +38,60 @@ pub(crate) struct StartupArgs {
     pub(crate) nodes: u16,
     /// How many shards.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
+    pub(crate) shards: u16,
+}
+
+/// A phase of `queue`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum QueuePhase {
+    /// Enqueue alone, with 1, 64 and 1,024 calls in flight, and batched by the client.
+    Enqueue,
+    /// Enqueue, claim and complete at the same time.
+    Lifecycle,
+    /// Work off a backlog.
+    Drain,
+    /// Times at a fixed rate.
+    Latency,
+    /// A million waiting tasks.
+    Memory,
+}
+
+impl QueuePhase {
+    /// In the order in which they run.
+    pub(crate) const ALL: [QueuePhase; 5] =
+        [Self::Enqueue, Self::Lifecycle, Self::Drain, Self::Latency, Self::Memory];
+}
+
+/// Flags of `queue`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct QueueBenchArgs {
+    /// Measure this cluster instead of one of the bench's own; repeat for several nodes. Leaves its tasks behind.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Vec<String>,
+    /// Only these phases.
+    #[arg(long, value_delimiter = ',', value_name = "PHASE")]
+    pub(crate) only: Vec<QueuePhase>,
+    /// Tasks per phase.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(100..=10_000_000), value_name = "N")]
+    pub(crate) tasks: u64,
+    /// Waiting tasks of the memory phase.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(2_000..=10_000_000), value_name = "N")]
+    pub(crate) pending: u64,
+    /// Bytes of each payload.
+    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    pub(crate) payload_bytes: usize,
+    /// Tasks per second of the latency phase.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000), value_name = "N")]
+    pub(crate) rate: u32,
+    /// Seconds of the latency phase.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600), value_name = "N")]
+    pub(crate) seconds: u32,
+    /// How many nodes.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=7), value_name = "N")]
+    pub(crate) nodes: u16,
+    /// How many shards. One is what peers were measured with: a single replicated log.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
     pub(crate) shards: u16,
 }
 

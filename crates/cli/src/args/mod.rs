@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use ikada_api::Client;
 use ikada_api::client::ClientOptions;
 
-pub(crate) use bench::{BenchCommand, FailoverArgs, StartupArgs};
+pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, StartupArgs};
 pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use queue::{PurgeArgs, QueueCommand};

@@ -5,6 +5,7 @@
 
 mod failover;
 mod load;
+mod queue;
 mod startup;
 mod summary;
 mod verify;
@@ -21,6 +22,10 @@ pub(crate) async fn run(command: &BenchCommand, screen: &mut Screen) -> Result<(
             let report = until_interrupted(startup::measure(args)).await?;
             screen.show(&report)?;
             report.verdict()
+        }
+        BenchCommand::Queue(args) => {
+            let report = until_interrupted(queue::measure(args)).await?;
+            screen.show(&report)
         }
         BenchCommand::Failover(args) => {
             let report = until_interrupted(failover::measure(args)).await?;

@@ -84,6 +84,11 @@ impl Nodes {
         running.map(|node| format!("http://{}", node.client)).collect()
     }
 
+    /// The process ids of those that run.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.nodes.iter().filter_map(|node| node.child.as_ref()).map(Child::id).collect()
+    }
+
     /// Keeps the folder beyond the end, and says where it is.
     pub(crate) fn keep_logs(&mut self) -> String {
         self.folder.disable_cleanup(true);

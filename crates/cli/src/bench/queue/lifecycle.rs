@@ -1,0 +1,36 @@
+//! Whole lives: enqueue, claim and complete at the same time.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Bench;
+use super::report::Line;
+use super::tasks::consume;
+use crate::failure::Failure;
+
+/// Submitters at one time, as peers were measured.
+const SUBMITTERS: usize = 256;
+/// Consumers at one time, as peers were measured.
+pub(super) const CONSUMERS: usize = 8;
+
+impl Bench<'_> {
+    pub(super) async fn lifecycle(&mut self) -> Result<(), Failure> {
+        for batched in [false, true] {
+            let queue = format!("lifecycle-{batched}");
+            let total = self.args.tasks;
+            let mark = self.servers.cpu_seconds();
+            let began = Instant::now();
+            let (sent, done) = tokio::join!(
+                self.send_all(&queue, SUBMITTERS, total, batched),
+                consume(&self.client, &queue, CONSUMERS, total, Arc::new(|_| {})),
+            );
+            let seconds = began.elapsed().as_secs_f64();
+            sent?;
+            done?;
+            let how = if batched { "batched by the client" } else { "one task per enqueue" };
+            let what = format!("lifecycle, {SUBMITTERS} submitters, {CONSUMERS} consumers, {how}");
+            self.note(Line::rate(what, total, seconds), mark);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! The cluster that is measured: one of the bench's own, or one that is there already.
+
+use std::time::Duration;
+
+use crate::args::QueueBenchArgs;
+use crate::failure::Failure;
+use crate::local::{Nodes, Shape};
+
+/// How long the nodes may take to agree on leaders.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Kernel clock ticks per second, as in every Linux account of processor time.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+pub(super) struct Servers {
+    urls: Vec<String>,
+    /// Absent for a cluster that others run.
+    nodes: Option<Nodes>,
+    about: String,
+}
+
+impl Servers {
+    pub(super) async fn start_or_reach(args: &QueueBenchArgs) -> Result<Servers, Failure> {
+        if !args.url.is_empty() {
+            let about = format!("a cluster at {}", args.url.join(", "));
+            return Ok(Servers { urls: args.url.clone(), nodes: None, about });
+        }
+        let shape = Shape { name: "bench", nodes: args.nodes, shards: args.shards };
+        let mut nodes = Nodes::prepare(shape)?;
+        nodes.start_missing()?;
+        let agreed = nodes.agree(START_PATIENCE).await?;
+        // Calls go to the node that leads the most first: others would only pass them on.
+        let mut urls = nodes.urls();
+        if let Some(leader) = agreed.busiest() {
+            let position = (leader as usize).saturating_sub(1) % urls.len();
+            urls.rotate_left(position);
+        }
+        let about = format!("{} node processes and {} shards of its own", args.nodes, args.shards);
+        Ok(Servers { urls, nodes: Some(nodes), about })
+    }
+
+    pub(super) fn urls(&self) -> &[String] {
+        &self.urls
+    }
+
+    pub(super) fn describe(&self) -> String {
+        self.about.clone()
+    }
+
+    /// Processor time of all nodes so far, user and system.
+    pub(super) fn cpu_seconds(&self) -> Option<f64> {
+        let pids = self.nodes.as_ref()?.pids();
+        pids.iter().map(|pid| cpu_of(*pid)).sum()
+    }
+
+    /// Memory of each node: its share of what is resident (PSS), page cache left out.
+    pub(super) fn memory_bytes(&self) -> Option<Vec<u64>> {
+        let pids = self.nodes.as_ref()?.pids();
+        pids.iter().map(|pid| memory_of(*pid)).collect()
+    }
+}
+
+fn cpu_of(pid: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything but ends with the last bracket; user and system time are the 12th and 13th after it.
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let ticks = |place: usize| fields.get(place)?.parse::<f64>().ok();
+    Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+fn memory_of(pid: u32) -> Option<u64> {
+    let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = rollup.lines().find(|line| line.starts_with("Pss_Anon:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
