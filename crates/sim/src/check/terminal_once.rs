@@ -45,8 +45,9 @@ fn legal(from: Option<TaskState>, to: Option<TaskState>) -> bool {
     match (from, to) {
         (None, Some(to)) => matches!(to, Scheduled | Ready),
         (Some(from), None) => from.is_terminal(),
-        (Some(Scheduled), Some(to)) => matches!(to, Ready | Cancelled),
-        (Some(Ready), Some(to)) => matches!(to, Claimed | Cancelled),
+        // Dead without a claim: its deadline has passed.
+        (Some(Scheduled), Some(to)) => matches!(to, Ready | Cancelled | Dead),
+        (Some(Ready), Some(to)) => matches!(to, Claimed | Cancelled | Dead),
         (Some(Claimed), Some(to)) => matches!(to, Ready | Scheduled | Done | Dead | Cancelled),
         // Only by a retry, which Q15 asks for.
         (Some(Dead | Cancelled), Some(to)) => to == Ready,
@@ -57,7 +58,7 @@ fn legal(from: Option<TaskState>, to: Option<TaskState>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use TaskState::{Cancelled, Claimed, Done, Ready};
+    use TaskState::{Cancelled, Claimed, Dead, Done, Ready};
 
     #[test]
     fn a_second_end_and_a_removed_live_task_are_noticed() {
@@ -73,6 +74,10 @@ mod tests {
         assert!(check.moved(&id, Some(Ready), Some(Claimed)).is_ok());
         assert!(check.moved(&id, Some(Claimed), Some(Done)).is_ok());
         assert!(check.moved(&id, Some(Done), Some(Ready)).is_err());
+        let late = TaskId::parse("t2").unwrap();
+        assert!(check.moved(&late, None, Some(Ready)).is_ok());
+        assert!(check.moved(&late, Some(Ready), Some(Dead)).is_ok(), "a deadline");
+        assert!(check.moved(&late, Some(Dead), Some(Claimed)).is_err());
         assert!(check.moved(&id, Some(Done), None).is_ok());
     }
 }
