@@ -83,6 +83,12 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
                 "no worker with a free slot has asked for queue {queue} lately: is one running?"
             )
         }
+        WaitReason::NoWorkerWithLabels { labels } => {
+            let pairs = labels.pairs().iter().map(|(name, value)| format!("{name}={value}"));
+            let wanted: Vec<String> = pairs.collect();
+            let wanted = wanted.join(", ");
+            format!("workers ask for queue {queue}, but none with label {wanted} has asked lately")
+        }
     };
     info
 }
@@ -90,7 +96,7 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ikada_state::{QueueName, TaskId};
+    use ikada_state::{Label, Labels, QueueName, TaskId};
 
     #[test]
     fn a_reason_is_a_code_a_sentence_and_its_figures() {
@@ -108,5 +114,20 @@ mod tests {
         assert_eq!(codes, ["behind", "no_worker_asked"]);
         assert_eq!(shown.reasons[0].ahead, Some(3));
         assert!(shown.reasons[1].sentence.contains("for 9 s"));
+    }
+
+    #[test]
+    fn the_missing_labels_are_named() {
+        let label = |text: &str| Label::parse(text).unwrap();
+        let labels = Labels::new(vec![(label("gpu"), label("a100"))]).unwrap();
+        let explanation = Explanation {
+            id: TaskId::parse("a").unwrap(),
+            queue: QueueName::parse("mail").unwrap(),
+            state: TaskState::Ready,
+            reasons: vec![WaitReason::NoWorkerWithLabels { labels }],
+        };
+        let shown = show_explanation(&explanation);
+        assert_eq!(shown.reasons[0].code, "no_worker_with_labels");
+        assert!(shown.reasons[0].sentence.contains("none with label gpu=a100 has asked lately"));
     }
 }

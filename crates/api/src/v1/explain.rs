@@ -21,8 +21,8 @@ pub struct TaskExplanation {
 /// One reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReasonInfo {
-    /// Stable code: `finished`, `claimed`, `queue_paused`, `delayed`, `backing_off`, `behind`, `next_in_line` or
-    /// `no_worker_asked`; more may come.
+    /// Stable code: `finished`, `claimed`, `queue_paused`, `delayed`, `backing_off`, `behind`, `behind_key`,
+    /// `next_in_line`, `no_worker_asked` or `no_worker_with_labels`; more may come.
     pub code: String,
     /// The same for people.
     pub sentence: String,

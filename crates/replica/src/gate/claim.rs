@@ -25,6 +25,7 @@ impl Replica {
         for queue in &claim.queues {
             if let Some(handle) = seat.state.queue_handle(&order.namespace, queue) {
                 seat.asked.note(handle, now.mono_ms);
+                seat.asked.note_labels(handle, &claim.labels, now.mono_ms);
                 ready |= seat.state.is_claimable_at(handle, &claim.labels);
             }
         }

@@ -1,4 +1,5 @@
-//! Why a task is not running, as its shard's leader sees it: the state's reasons, and whether any worker asks.
+//! Why a task is not running, as its shard's leader sees it: the state's reasons, and whether any worker asks, and
+//! whether any that has the labels wanted does.
 //!
 //! An answer for people, from the leader's memory: it is not confirmed by a quorum as a linearizable read is.
 
@@ -42,5 +43,12 @@ fn add_silence(seat: &Seat, namespace: &Namespace, explanation: &mut Explanation
     if now.mono_ms.saturating_sub(silent_since_ms) > LATELY_MS {
         let ago_ms = asked_ms.map(|asked_ms| now.mono_ms.saturating_sub(asked_ms));
         explanation.reasons.push(WaitReason::NoWorkerAsked { ago_ms });
+        return;
+    }
+    let labels = seat.state.labels_wanted(namespace, &explanation.id);
+    let asked_ms = handle.and_then(|handle| seat.asked.last_with_ms(handle, &labels));
+    let silent_since_ms = asked_ms.unwrap_or(seat.led_since_ms);
+    if !labels.is_empty() && now.mono_ms.saturating_sub(silent_since_ms) > LATELY_MS {
+        explanation.reasons.push(WaitReason::NoWorkerWithLabels { labels });
     }
 }

@@ -2,8 +2,8 @@
 
 use ikada_replica::call::{Answer, Consistency, Outcome, Query, Request, RequestFate, View};
 use ikada_replica::state::{
-    Command, Namespace, Order, QueueName, RefusalCode, Reply, RequestId, RequestKey, Sweep,
-    SweepAction, TaskId, Void, WaitReason,
+    Command, Label, Labels, Namespace, Order, QueueName, RefusalCode, Reply, RequestId, RequestKey,
+    Sweep, SweepAction, TaskId, TaskOptions, Void, WaitReason,
 };
 
 use crate::harness::{Cluster, claim, enqueue, enqueue_as};
@@ -59,6 +59,35 @@ fn any_node_tells_whether_workers_ask() {
     assert_eq!(reasons(&mut cluster, 1, "b"), [WaitReason::NextInLine]);
     let gone = Request::Explain(Namespace::default(), TaskId::parse("gone").expect("id"));
     assert!(matches!(cluster.ask(1, gone), Answer::Explained(None)));
+}
+
+#[test]
+fn a_worker_without_the_wanted_labels_is_told_from_none() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let label = |text: &str| Label::parse(text).expect("label");
+    let gpu = Labels::new(vec![(label("gpu"), label("a100"))]).expect("labels");
+    let mut order = enqueue("a");
+    if let Command::Enqueue(task) = &mut order.command {
+        let options = TaskOptions { labels: gpu.clone(), ..TaskOptions::default() };
+        task.options = Some(Box::new(options));
+    }
+    cluster.ask(1, Request::Write(vec![order]));
+    let ask = |cluster: &mut Cluster, labels: &Labels, request: &str| {
+        let mut wish = claim("w", 1, 0, request);
+        if let Request::Claim(wish) = &mut wish {
+            wish.labels = labels.clone();
+        }
+        cluster.ask(2, wish)
+    };
+    cluster.pass(6_000);
+    let none = WaitReason::NoWorkerAsked { ago_ms: None };
+    assert_eq!(reasons(&mut cluster, 1, "a"), [WaitReason::NextInLine, none]);
+    ask(&mut cluster, &Labels::default(), "c1");
+    let wanted = WaitReason::NoWorkerWithLabels { labels: gpu.clone() };
+    assert_eq!(reasons(&mut cluster, 1, "a"), [WaitReason::NextInLine, wanted]);
+    let answer = ask(&mut cluster, &gpu, "c2");
+    assert!(matches!(answer, Answer::Claimed(grants) if grants.len() == 1));
 }
 
 // TQ-20

@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode};
 
 use super::{AttemptOutcome, DeadReason, Task, TaskState};
 use crate::shard::Shard;
-use crate::{Namespace, QueueName, TaskId, WorkerId};
+use crate::{Labels, Namespace, QueueName, TaskId, WorkerId};
 
 /// Tasks ahead that are counted; beyond it the answer is "at least".
 pub const AHEAD_MAX: u64 = 10_000;
@@ -83,6 +83,13 @@ pub enum WaitReason {
         #[n(0)]
         key_limit: u16,
     },
+    /// Workers ask for its queue, but none that has the labels it wants.
+    #[n(20)]
+    NoWorkerWithLabels {
+        /// What it wants.
+        #[n(0)]
+        labels: Labels,
+    },
 }
 
 impl WaitReason {
@@ -98,6 +105,7 @@ impl WaitReason {
             WaitReason::NextInLine => "next_in_line",
             WaitReason::NoWorkerAsked { .. } => "no_worker_asked",
             WaitReason::BehindKey { .. } => "behind_key",
+            WaitReason::NoWorkerWithLabels { .. } => "no_worker_with_labels",
         }
     }
 }
@@ -142,6 +150,14 @@ impl Shard {
             state: task.state,
             reasons,
         })
+    }
+
+    /// What a task wants of its worker; empty if there is no such task.
+    pub fn labels_wanted(&self, namespace: &Namespace, id: &TaskId) -> Labels {
+        let slot = self.find_task(namespace, id);
+        let task = slot.and_then(|slot| self.core.tasks.get(slot));
+        let extras = task.and_then(|task| task.extras.as_ref());
+        extras.map_or_else(Labels::default, |extras| extras.labels.clone())
     }
 
     fn place_in_line(&self, task: &Task) -> WaitReason {
