@@ -79,7 +79,7 @@ mod tests {
         for length in 0..whole.len() {
             assert!(from_slice::<NewTask>(&whole[..length]).is_err(), "{length}");
         }
-        let mut longer = whole.clone();
+        let mut longer = whole;
         longer.push(0);
         assert!(matches!(from_slice::<NewTask>(&longer), Err(CborError::LeftOver(1))));
         // {"quue": "a"}
