@@ -2,7 +2,7 @@
 //!
 //! The agent owns the worker's whole conduct: how many tasks to ask for, when to renew, how long to insist on a report,
 //! how to leave. It sees no clock and no socket, so that the simulator can drive it. The runner is thin: it turns the
-//! agent's wishes into calls of [`ikada_api::Client`] and of the user's handler.
+//! agent's wishes into calls of [`ikada_api::Client`] and of the user's handlers. Users begin with [`Worker`].
 //!
 //! Leaves out: executors for programs, files and sandboxing.
 
@@ -10,4 +10,4 @@ pub mod agent;
 pub mod run;
 
 pub use agent::{Agent, AgentConfig};
-pub use run::{Handle, Handler, RunConfig, Tally, start};
+pub use run::{Claimed, Handle, SLOTS_MAX, Tally, TaskError, TaskResult, Worker, WorkerError};

@@ -1,12 +1,11 @@
 //! The demo's work: tasks whose results can be checked, and two workers that run them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use ikada_api::Client;
 use ikada_api::client::ClientOptions;
-use ikada_api::v1::{ClaimedTask, NewTask};
-use ikada_worker::{AgentConfig, Handle, Handler, RunConfig, Tally, start};
+use ikada_api::v1::NewTask;
+use ikada_worker::{Claimed, Handle, Tally, TaskError, TaskResult, Worker};
 
 use super::QUEUE;
 use crate::failure::Failure;
@@ -15,6 +14,8 @@ use crate::failure::Failure;
 const BATCH: u32 = 100;
 /// Two workers with this many slots each.
 const SLOTS: u32 = 16;
+/// How long a claim waits; the demo ends at most this long after its last task.
+const POLL: Duration = Duration::from_secs(1);
 /// Each task takes this long, as real work would.
 const TASK_TIME: Duration = Duration::from_millis(20);
 /// Rounds of the little computation.
@@ -61,12 +62,10 @@ fn new_task(number: u32) -> NewTask {
     }
 }
 
-fn handle(task: &ClaimedTask) -> Result<Vec<u8>, String> {
-    let bytes = task.payload().map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&bytes);
-    let number: u32 = text.parse().map_err(|_| format!("payload {text:?} is not a number"))?;
-    std::thread::sleep(TASK_TIME);
-    Ok(expected(number).into_bytes())
+async fn handle(task: Claimed) -> Result<TaskResult, TaskError> {
+    let number: u32 = task.json()?;
+    tokio::time::sleep(TASK_TIME).await;
+    Ok(expected(number).into_bytes().into())
 }
 
 /// The demo's workers, inside this process.
@@ -76,12 +75,11 @@ pub(super) struct Crew {
 
 impl Crew {
     pub(super) fn start(urls: &[String]) -> Result<Crew, Failure> {
-        let handler: Handler = Arc::new(handle);
         let mut workers = Vec::new();
-        for number in 1..=2u64 {
+        for number in 1..=2usize {
             // Each prefers another node, so that calls meet leaders and followers alike.
             let mut urls = urls.to_vec();
-            urls.rotate_left(number as usize);
+            urls.rotate_left(number);
             let client = Client::with(
                 &urls,
                 ClientOptions {
@@ -89,19 +87,13 @@ impl Crew {
                     ..ClientOptions::default()
                 },
             )?;
-            let config = RunConfig {
-                worker: format!("demo-worker-{number}"),
-                session: number,
-                queues: vec![QUEUE.to_owned()],
-                labels: Default::default(),
-                agent: AgentConfig {
-                    slots: SLOTS,
-                    poll_wait_ms: 1_000,
-                    seed: number,
-                    ..AgentConfig::default()
-                },
-            };
-            workers.push(start(client, config, handler.clone()));
+            let worker = Worker::new(client)
+                .name(format!("demo-worker-{number}"))
+                .slots(SLOTS)
+                .poll(POLL)
+                .handle(QUEUE, handle)
+                .start();
+            workers.push(worker.map_err(|error| Failure::failed(error.to_string()))?);
         }
         Ok(Crew { workers })
     }
@@ -112,8 +104,8 @@ impl Crew {
     }
 
     /// Lets them finish and leave.
-    pub(super) async fn stop(self) -> Tally {
-        for worker in &self.workers {
+    pub(super) async fn stop(mut self) -> Tally {
+        for worker in &mut self.workers {
             worker.drain();
         }
         let mut total = Tally::default();

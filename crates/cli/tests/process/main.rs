@@ -13,3 +13,4 @@ mod pause;
 mod sync_error;
 mod wait;
 mod work;
+mod worker;

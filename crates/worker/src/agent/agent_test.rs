@@ -160,7 +160,7 @@ fn finished_tasks_travel_in_one_report() {
     let tickets = bench.grant(&["a", "b", "c"]);
     bench.feed(Input::Finished(tickets[0], Ok(vec![])));
     assert_eq!(bench.reports().len(), 1);
-    bench.feed(Input::Finished(tickets[1], Err("broken".into())));
+    bench.feed(Input::Finished(tickets[1], Err(Failure::new("broken"))));
     bench.feed(Input::Finished(tickets[2], Ok(vec![])));
     assert!(bench.reports().is_empty(), "one report at a time");
     bench.feed(Input::Reported(vec![(tickets[0], ReportVerdict::Settled)]));
@@ -217,7 +217,12 @@ fn large_results_travel_apart_and_too_large_ones_fail() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
     bench.feed(Input::Finished(ticket, Ok(vec![0; (64 << 10) + 1])));
-    assert!(bench.reports()[0].result.as_ref().is_err_and(|error| error.contains("65537 bytes")));
+    assert!(
+        bench.reports()[0]
+            .result
+            .as_ref()
+            .is_err_and(|failure| failure.error.contains("65537 bytes"))
+    );
 }
 
 #[test]
@@ -227,7 +232,7 @@ fn a_result_that_is_refused_becomes_a_failure() {
     bench.feed(Input::Finished(ticket, Ok(vec![0; 9])));
     bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("too large".into()))]));
     let [report] = &bench.reports()[..] else { panic!("{:?}", bench.outputs) };
-    assert_eq!(report.result, Err("result refused: too large".into()));
+    assert_eq!(report.result, Err(Failure::new("result refused: too large")));
     bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("odd".into()))]));
     assert_eq!(bench.claims(), vec![1], "a failure that is refused is dropped");
 }
@@ -251,13 +256,61 @@ fn draining_finishes_what_is_held_and_takes_nothing_new() {
 }
 
 #[test]
-fn draining_ends_at_its_deadline() {
+fn what_runs_too_long_while_draining_is_cancelled_and_given_back() {
+    let mut bench = Bench::new(2);
+    let tickets = bench.grant(&["a", "b"]);
+    bench.feed(Input::Drain);
+    bench.feed(Input::Finished(tickets[0], Ok(vec![])));
+    bench.feed(Input::Reported(vec![(tickets[0], ReportVerdict::Settled)]));
+    bench.now_ms += 10_000;
+    bench.feed(Input::Tick);
+    let cancelled = |output: &Output| matches!(output, Output::Cancel(it) if *it == tickets[1]);
+    assert!(bench.outputs.iter().any(cancelled), "{:?}", bench.outputs);
+    let [report] = &bench.reports()[..] else { panic!("{:?}", bench.outputs) };
+    let failure = report.result.as_ref().unwrap_err();
+    assert!(failure.retry);
+    assert_eq!(failure.delay_ms, Some(0), "another worker may begin at once");
+    assert_eq!(bench.stopped(), None, "it insists on giving back");
+    // The handler ends when it is cancelled; that changes nothing.
+    bench.feed(Input::Finished(tickets[1], Ok(vec![7])));
+    bench.feed(Input::Reported(vec![(tickets[1], ReportVerdict::Settled)]));
+    assert_eq!(bench.stopped(), Some(0));
+}
+
+#[test]
+fn leaving_ends_when_nobody_takes_the_tasks_back() {
     let mut bench = Bench::new(1);
     bench.grant(&["a"]);
     bench.feed(Input::Drain);
-    bench.now_ms += 10_000;
-    bench.feed(Input::Tick);
+    for _ in 0..1_000 {
+        if bench.stopped().is_some() {
+            break;
+        }
+        let (reports, renews) = (
+            bench.reports().len(),
+            bench.outputs.iter().filter(|output| matches!(output, Output::Renew(_))).count(),
+        );
+        if reports > 0 {
+            bench.feed(Input::Reported(Vec::new()));
+        } else if renews > 0 {
+            bench.feed(Input::Renewed(Vec::new()));
+        } else {
+            bench.wake();
+        }
+    }
     assert_eq!(bench.stopped(), Some(1));
+    assert_eq!(bench.now_ms, 1_000 + 10_000 + 5_000);
+}
+
+#[test]
+fn what_ends_together_is_reported_together() {
+    let mut bench = Bench::new(3);
+    let tickets = bench.grant(&["a", "b", "c"]);
+    let inputs: Vec<Input> =
+        tickets.iter().map(|ticket| Input::Finished(*ticket, Ok(vec![]))).collect();
+    let mut outputs = Vec::new();
+    bench.agent.step_all(inputs, bench.now_ms, &mut outputs);
+    assert!(matches!(&outputs[..], [Output::Report(reports)] if reports.len() == 3), "{outputs:?}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl ClaimState {
 
 impl Agent {
     fn wants_tasks(&self) -> bool {
-        self.drain_until_ms.is_none() && !self.claim.under_way() && self.free_slots() > 0
+        self.drain.is_none() && !self.claim.under_way() && self.free_slots() > 0
     }
 
     pub(super) fn claim_wake_ms(&self) -> Option<u64> {
@@ -119,6 +119,7 @@ impl Agent {
             stage: Stage::Running,
             reporting: false,
         };
+        self.renew.note(held.renew_at_ms);
         self.held.insert(ticket, held);
         outputs.push(Output::Run(ticket, Box::new(task)));
     }

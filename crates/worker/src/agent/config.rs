@@ -19,8 +19,10 @@ pub struct AgentConfig {
     pub retry_base_ms: u64,
     /// Longest such wait; well below the shortest useful claim lifetime.
     pub retry_cap_ms: u64,
-    /// How long a draining worker waits for its tasks.
+    /// How long a draining worker waits for its handlers; what still runs then is given back.
     pub drain_ms: u64,
+    /// How long it then insists on its last reports; enough for a leader change.
+    pub leave_ms: u64,
     /// Seed of the jitter.
     pub seed: u64,
 }
@@ -37,6 +39,7 @@ impl Default for AgentConfig {
             retry_base_ms: 50,
             retry_cap_ms: 2_000,
             drain_ms: 30_000,
+            leave_ms: 5_000,
             seed: 1,
         }
     }

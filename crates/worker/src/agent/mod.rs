@@ -7,12 +7,14 @@
 //!
 //! A finished task is reported until the cluster settles it or says that the claim is lost; no error of the network ends
 //! that. So a worker outlives leaders: it goes on without one and reports later, if its fence is still good. A lost claim
-//! whose handler still runs keeps its slot until the handler returns, and its result is dropped.
+//! whose handler still runs keeps its slot until the handler has ended, and its result is dropped. A worker that leaves
+//! waits for its handlers; those that take too long are cancelled, and their tasks are given back for another worker.
 //!
 //! Leaves out: the calls themselves, the handler, and any clock.
 
 mod claim;
 mod config;
+mod drain;
 mod held;
 mod renew;
 mod report;
@@ -38,13 +40,31 @@ pub enum Input {
     /// The claim that was under way has ended.
     Claimed(Result<Vec<ClaimedTask>, CallFailed>),
     /// The handler has returned.
-    Finished(Ticket, Result<Vec<u8>, String>),
+    Finished(Ticket, Result<Vec<u8>, Failure>),
     /// The report that was under way has ended; items not mentioned are undecided.
     Reported(Vec<(Ticket, ReportVerdict)>),
     /// The renewal that was under way has ended; items not mentioned are undecided.
     Renewed(Vec<(Ticket, RenewVerdict)>),
     /// Take no more tasks, finish what is held, then stop.
     Drain,
+}
+
+/// How an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What went wrong.
+    pub error: String,
+    /// False when trying again is pointless.
+    pub retry: bool,
+    /// Wait before the next attempt; the task's backoff when absent.
+    pub delay_ms: Option<u64>,
+}
+
+impl Failure {
+    /// A failure that may be tried again after the task's backoff.
+    pub fn new(error: impl Into<String>) -> Failure {
+        Failure { error: error.into(), retry: true, delay_ms: None }
+    }
 }
 
 /// A call that came to nothing.
@@ -97,8 +117,10 @@ pub enum Output {
     Report(Vec<Report>),
     /// Renew these, which are all that this worker holds (perhaps none); answer with `Renewed`.
     Renew(Vec<Claim>),
-    /// The claim is lost: the handler may stop early, its result will not count.
+    /// The claim is lost: the handler should end, its result will not count; answer with `Finished` when it has.
     Lost(Ticket),
+    /// The worker leaves and gives the task back: the handler should end.
+    Cancel(Ticket),
     /// The agent is at its end.
     Stopped {
         /// Tasks still held; their claims expire by themselves.
@@ -122,8 +144,8 @@ pub struct Claim {
 pub struct Report {
     /// Which claim.
     pub claim: Claim,
-    /// Result or error.
-    pub result: Result<Vec<u8>, String>,
+    /// Result or failure.
+    pub result: Result<Vec<u8>, Failure>,
 }
 
 /// One worker.
@@ -135,8 +157,7 @@ pub struct Agent {
     claim: claim::ClaimState,
     report: report::ReportState,
     renew: renew::RenewState,
-    /// When to stop at the latest; present while draining.
-    drain_until_ms: Option<u64>,
+    drain: Option<drain::DrainState>,
     stopped: bool,
     random: fastrand::Rng,
 }
@@ -153,7 +174,7 @@ impl Agent {
             claim: claim::ClaimState::new(wait),
             report: report::ReportState::new(wait),
             renew: renew::RenewState::new(wait),
-            drain_until_ms: None,
+            drain: None,
             stopped: false,
             config,
         }
@@ -161,20 +182,30 @@ impl Agent {
 
     /// Takes one input and says what to do.
     pub fn step(&mut self, input: Input, now_ms: u64, outputs: &mut Vec<Output>) {
+        self.step_all([input], now_ms, outputs);
+    }
+
+    /// Takes all inputs that have arrived, then says what to do: what ends together is reported together.
+    pub fn step_all(
+        &mut self,
+        inputs: impl IntoIterator<Item = Input>,
+        now_ms: u64,
+        outputs: &mut Vec<Output>,
+    ) {
         if self.stopped {
             return;
         }
-        match input {
-            Input::Tick => {}
-            Input::Claimed(answer) => self.take_claimed(answer, now_ms, outputs),
-            Input::Finished(ticket, result) => self.take_finished(ticket, result),
-            Input::Reported(verdicts) => self.take_reported(verdicts, now_ms),
-            Input::Renewed(verdicts) => self.take_renewed(verdicts, now_ms, outputs),
-            Input::Drain => {
-                let until_ms = now_ms.saturating_add(self.config.drain_ms);
-                self.drain_until_ms.get_or_insert(until_ms);
+        for input in inputs {
+            match input {
+                Input::Tick => {}
+                Input::Claimed(answer) => self.take_claimed(answer, now_ms, outputs),
+                Input::Finished(ticket, result) => self.take_finished(ticket, result),
+                Input::Reported(verdicts) => self.take_reported(verdicts, now_ms),
+                Input::Renewed(verdicts) => self.take_renewed(verdicts, now_ms, outputs),
+                Input::Drain => self.take_drain(now_ms),
             }
         }
+        self.offer_return(now_ms, outputs);
         self.offer_report(now_ms, outputs);
         self.offer_renew(now_ms, outputs);
         self.offer_claim(now_ms, outputs);
@@ -187,7 +218,7 @@ impl Agent {
         if self.stopped {
             return None;
         }
-        [self.claim_wake_ms(), self.report_wake_ms(), self.renew_wake_ms(), self.drain_until_ms]
+        [self.claim_wake_ms(), self.report_wake_ms(), self.renew_wake_ms(), self.drain_wake_ms()]
             .into_iter()
             .flatten()
             .min()
@@ -201,19 +232,6 @@ impl Agent {
     /// Slots that hold nothing.
     pub fn free_slots(&self) -> u32 {
         self.config.slots - self.held.len() as u32
-    }
-
-    /// Stops when drained, or when the time for that is over.
-    fn consider_stop(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
-        let Some(until_ms) = self.drain_until_ms else {
-            return;
-        };
-        // A claim under way may still hand tasks out; waiting for it wastes none of them.
-        let drained = self.held.is_empty() && !self.claim.under_way();
-        if drained || now_ms >= until_ms {
-            self.stopped = true;
-            outputs.push(Output::Stopped { abandoned: self.held.len() });
-        }
     }
 }
 

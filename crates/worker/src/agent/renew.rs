@@ -16,6 +16,8 @@ const ROLL_CALL_EVERY_MS: u64 = 1_000;
 #[derive(Debug)]
 pub(super) struct RenewState {
     under_way: bool,
+    /// No claim held wants to be renewed before this time. Too early a time costs a look through the slots, no more.
+    earliest_ms: u64,
     /// The roll is called until this time.
     roll_until_ms: u64,
     /// When it is called next.
@@ -26,7 +28,19 @@ pub(super) struct RenewState {
 
 impl RenewState {
     pub(super) fn new(wait: Wait) -> RenewState {
-        RenewState { under_way: false, roll_until_ms: 0, roll_at_ms: 0, not_before_ms: 0, wait }
+        RenewState {
+            under_way: false,
+            earliest_ms: u64::MAX,
+            roll_until_ms: 0,
+            roll_at_ms: 0,
+            not_before_ms: 0,
+            wait,
+        }
+    }
+
+    /// A claim is held that wants to be renewed at this time.
+    pub(super) fn note(&mut self, renew_at_ms: u64) {
+        self.earliest_ms = self.earliest_ms.min(renew_at_ms);
     }
 
     /// Something may have been granted that did not arrive.
@@ -43,21 +57,26 @@ impl RenewState {
 }
 
 impl Agent {
-    /// When the most urgent claim wants to be renewed.
-    fn renew_due_ms(&self) -> Option<u64> {
+    /// Looks through the slots for the claim that wants to be renewed first.
+    fn find_earliest_ms(&self) -> u64 {
         let alive = self.held.values().filter(|held| held.stage != Stage::RunningLost);
-        alive.map(|held| held.renew_at_ms).min()
+        alive.map(|held| held.renew_at_ms).min().unwrap_or(u64::MAX)
     }
 
     pub(super) fn renew_wake_ms(&self) -> Option<u64> {
         if self.renew.under_way {
             return None;
         }
-        let renew_ms = self.renew_due_ms().map(|due_ms| due_ms.max(self.renew.not_before_ms));
+        let earliest_ms = self.renew.earliest_ms;
+        let some_wait = earliest_ms < u64::MAX;
+        let renew_ms = some_wait.then(|| earliest_ms.max(self.renew.not_before_ms));
         renew_ms.into_iter().chain(self.renew.roll_due_ms()).min()
     }
 
     pub(super) fn offer_renew(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
+        if now_ms >= self.renew.earliest_ms {
+            self.renew.earliest_ms = self.find_earliest_ms();
+        }
         let due = self.renew_wake_ms().is_some_and(|due_ms| now_ms >= due_ms);
         if !due {
             return;
@@ -90,8 +109,9 @@ impl Agent {
                 RenewVerdict::Lost => self.lose(ticket, outputs),
             }
         }
+        self.renew.earliest_ms = self.find_earliest_ms();
         // Claims that are still due were not renewed: again soon, not at once.
-        if self.renew_due_ms().is_some_and(|due_ms| due_ms <= now_ms) {
+        if self.renew.earliest_ms <= now_ms {
             let pause_ms = self.renew.wait.after_failure(&mut self.random);
             self.renew.not_before_ms = now_ms.saturating_add(pause_ms);
         } else {

@@ -2,10 +2,12 @@
 
 use super::held::Stage;
 use super::wait::Wait;
-use super::{Agent, Output, Report, ReportVerdict, Ticket};
+use super::{Agent, Failure, Output, Report, ReportVerdict, Ticket};
 
 #[derive(Debug)]
 pub(super) struct ReportState {
+    /// Tasks held whose handler has ended: all slots need not be looked through to know that there are none.
+    pub(super) waiting: usize,
     under_way: bool,
     not_before_ms: u64,
     wait: Wait,
@@ -13,20 +15,16 @@ pub(super) struct ReportState {
 
 impl ReportState {
     pub(super) fn new(wait: Wait) -> ReportState {
-        ReportState { under_way: false, not_before_ms: 0, wait }
+        ReportState { waiting: 0, under_way: false, not_before_ms: 0, wait }
     }
 }
 
 impl Agent {
-    fn has_reports(&self) -> bool {
-        self.held.values().any(|held| matches!(held.stage, Stage::Finished(_)))
-    }
-
     pub(super) fn report_wake_ms(&self) -> Option<u64> {
-        (!self.report.under_way && self.has_reports()).then_some(self.report.not_before_ms)
+        (!self.report.under_way && self.report.waiting > 0).then_some(self.report.not_before_ms)
     }
 
-    pub(super) fn take_finished(&mut self, ticket: Ticket, result: Result<Vec<u8>, String>) {
+    pub(super) fn take_finished(&mut self, ticket: Ticket, result: Result<Vec<u8>, Failure>) {
         let bytes_max = self.config.result_bytes_max;
         let Some(held) = self.held.get_mut(&ticket) else {
             return;
@@ -34,12 +32,17 @@ impl Agent {
         // A result that can never be taken must not hold up the others in its report.
         let result = result.and_then(|result| match result.len() {
             bytes if bytes > bytes_max => {
-                Err(format!("the result has {bytes} bytes, at most {bytes_max} are allowed"))
+                let error =
+                    format!("the result has {bytes} bytes, at most {bytes_max} are allowed");
+                Err(Failure::new(error))
             }
             _ => Ok(result),
         });
         match held.stage {
-            Stage::Running => held.stage = Stage::Finished(result),
+            Stage::Running => {
+                held.stage = Stage::Finished(result);
+                self.report.waiting += 1;
+            }
             Stage::RunningLost => {
                 self.held.remove(&ticket);
             }
@@ -48,15 +51,16 @@ impl Agent {
     }
 
     pub(super) fn offer_report(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
-        if self.report.under_way || now_ms < self.report.not_before_ms {
+        let idle = self.report.under_way || self.report.waiting == 0;
+        if idle || now_ms < self.report.not_before_ms {
             return;
         }
         let mut reports = Vec::new();
         let mut bytes = 0;
         for (ticket, held) in &mut self.held {
             if let Stage::Finished(result) = &held.stage {
-                bytes += result.as_ref().map_or_else(String::len, Vec::len);
-                let full = reports.len() == self.config.report_max;
+                bytes += result.as_ref().map_or_else(|failure| failure.error.len(), Vec::len);
+                let full = reports.len() == self.config.report_max.min(self.report.waiting);
                 // The first one goes in any case: it is bounded by itself.
                 if full || (!reports.is_empty() && bytes > self.config.report_bytes_max) {
                     break;
@@ -96,9 +100,7 @@ impl Agent {
 
     fn settle(&mut self, ticket: Ticket, verdict: ReportVerdict) {
         match verdict {
-            ReportVerdict::Settled | ReportVerdict::Lost => {
-                self.held.remove(&ticket);
-            }
+            ReportVerdict::Settled | ReportVerdict::Lost => self.release(ticket),
             ReportVerdict::Undecided => {}
             ReportVerdict::Refused(why) => {
                 let Some(held) = self.held.get_mut(&ticket) else {
@@ -107,15 +109,23 @@ impl Agent {
                 match held.stage {
                     // The result cannot be taken: the attempt failed, and the reason should be seen.
                     Stage::Finished(Ok(_)) => {
-                        held.stage = Stage::Finished(Err(format!("result refused: {why}")));
+                        let failure = Failure::new(format!("result refused: {why}"));
+                        held.stage = Stage::Finished(Err(failure));
                         held.reporting = false;
                     }
                     // Not even the failure can be taken: nothing is left but to let the claim expire.
-                    _ => {
-                        self.held.remove(&ticket);
-                    }
+                    _ => self.release(ticket),
                 }
             }
+        }
+    }
+
+    /// Frees the slot of a task whose handler has ended.
+    fn release(&mut self, ticket: Ticket) {
+        if let Some(held) = self.held.remove(&ticket)
+            && matches!(held.stage, Stage::Finished(_))
+        {
+            self.report.waiting -= 1;
         }
     }
 }

@@ -8,7 +8,7 @@ use ikada_api::v1::{
 };
 
 use super::Context;
-use crate::agent::{CallFailed, Claim, RenewVerdict, Report, ReportVerdict, Ticket};
+use crate::agent::{CallFailed, Claim, Failure, RenewVerdict, Report, ReportVerdict, Ticket};
 
 pub(super) async fn claim(
     context: &Context,
@@ -17,17 +17,23 @@ pub(super) async fn claim(
     wait_ms: u64,
 ) -> Result<Vec<ClaimedTask>, CallFailed> {
     let request = ClaimRequest {
-        worker: context.config.worker.clone(),
-        session: Number(context.config.session),
-        queues: context.config.queues.clone(),
+        worker: context.worker.to_string(),
+        session: Number(context.session),
+        queues: context.queues.clone(),
         count_max,
         wait_ms,
-        labels: context.config.labels.clone(),
+        labels: context.labels.clone(),
     };
     let key = format!("{}-{number}", context.claims_key);
     match context.client.claim_as(&key, &request).await {
         Ok(answer) => Ok(answer.tasks),
-        Err(_) => Err(CallFailed),
+        Err(error) => {
+            // Refused for good, says the cluster; but settings change and nodes are upgraded, so the worker asks on.
+            if error.code().is_some() {
+                tracing::warn!(worker = &*context.worker, %error, "the claim was refused");
+            }
+            Err(CallFailed)
+        }
     }
 }
 
@@ -39,7 +45,7 @@ pub(super) async fn report(
     for report in reports {
         match report.result {
             Ok(result) => done.push((report.claim, result)),
-            Err(error) => failed.push((report.claim, error)),
+            Err(failure) => failed.push((report.claim, failure)),
         }
     }
     let (mut verdicts, others) = tokio::join!(complete(context, done), fail(context, failed));
@@ -57,7 +63,7 @@ async fn complete(context: &Context, done: Vec<(Claim, Vec<u8>)>) -> Vec<(Ticket
         let (id, fence) = (claim.id, Number(claim.fence));
         CompleteItem { id, fence, result, result_base64, result_bytes, then: Vec::new() }
     });
-    let request = CompleteRequest { worker: context.config.worker.clone(), tasks: items.collect() };
+    let request = CompleteRequest { worker: context.worker.to_string(), tasks: items.collect() };
     let verdicts = match context.client.complete(&request).await {
         Ok(answer) => answer.tasks.iter().map(report_verdict).collect(),
         Err(error) => vec![call_verdict(&error); tickets.len()],
@@ -66,19 +72,19 @@ async fn complete(context: &Context, done: Vec<(Claim, Vec<u8>)>) -> Vec<(Ticket
     tickets.into_iter().zip(verdicts).collect()
 }
 
-async fn fail(context: &Context, failed: Vec<(Claim, String)>) -> Vec<(Ticket, ReportVerdict)> {
+async fn fail(context: &Context, failed: Vec<(Claim, Failure)>) -> Vec<(Ticket, ReportVerdict)> {
     if failed.is_empty() {
         return Vec::new();
     }
     let tickets: Vec<Ticket> = failed.iter().map(|(claim, _)| claim.ticket).collect();
-    let items = failed.into_iter().map(|(claim, error)| FailItem {
+    let items = failed.into_iter().map(|(claim, failure)| FailItem {
         id: claim.id,
         fence: Number(claim.fence),
-        error,
-        retry: true,
-        delay_ms: None,
+        error: failure.error,
+        retry: failure.retry,
+        delay_ms: failure.delay_ms,
     });
-    let request = FailRequest { worker: context.config.worker.clone(), tasks: items.collect() };
+    let request = FailRequest { worker: context.worker.to_string(), tasks: items.collect() };
     let verdicts = match context.client.fail(&request).await {
         Ok(answer) => answer.tasks.iter().map(report_verdict).collect(),
         Err(error) => vec![call_verdict(&error); tickets.len()],
@@ -103,8 +109,8 @@ pub(super) async fn renew(context: &Context, claims: Vec<Claim>) -> Vec<(Ticket,
         .into_iter()
         .map(|claim| RenewItem { id: claim.id, fence: Number(claim.fence) })
         .collect();
-    let session = Some(Number(context.config.session));
-    let request = RenewRequest { worker: context.config.worker.clone(), session, tasks: items };
+    let session = Some(Number(context.session));
+    let request = RenewRequest { worker: context.worker.to_string(), session, tasks: items };
     match context.client.renew(&request).await {
         Ok(answer) => tickets.into_iter().zip(answer.tasks.iter().map(renew_verdict)).collect(),
         Err(_) => Vec::new(),

@@ -1,42 +1,28 @@
-//! Carries out what the agent decides, on tokio: one task owns the agent, each wish becomes a call of its own.
+//! Carries out what the agent decides, on tokio: handlers are the user's futures, wishes are calls of the client.
 //!
-//! The handler is ordinary blocking code and runs on the blocking pool; a panic in it is a failed attempt, not the end
-//! of the worker. Dropping the [`Handle`] does not stop the worker; `drain` does.
+//! Promises: at most as many handlers run as there are slots; a claim is renewed while its handler runs and while its report
+//! is not settled; a handler whose claim is lost is cancelled; a panic is a failed attempt, not the end of the worker.
+//! Results and failures travel in batches. Unreachable nodes and changing leaders are waited out.
+//!
+//! Leaves out: every decision (the agent's), and connections (the client's).
 
+mod build;
 mod call;
+mod claimed;
+mod drive;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ikada_api::Client;
-use ikada_api::v1::ClaimedTask;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::{Duration, Instant};
 
-use crate::agent::{Agent, AgentConfig, Input, Output, Ticket};
+pub use build::{SLOTS_MAX, Worker, WorkerError};
+pub use claimed::{Claimed, TaskError, TaskResult};
 
-/// The user's code: a task in, a result or an error out.
-pub type Handler = Arc<dyn Fn(&ClaimedTask) -> Result<Vec<u8>, String> + Send + Sync>;
-
-/// Inputs that wait for the agent; each slot and each call has at most one under way, so this is ample.
-const INPUTS_MAX: usize = 1_024;
-
-/// Who the worker is and what it takes.
-#[derive(Debug, Clone)]
-pub struct RunConfig {
-    /// Its name.
-    pub worker: String,
-    /// Its process run; another one after each restart.
-    pub session: u64,
-    /// The queues it takes from, at least one.
-    pub queues: Vec<String>,
-    /// What it has; tasks that want other labels are not handed to it.
-    pub labels: BTreeMap<String, String>,
-    /// Its conduct.
-    pub agent: AgentConfig,
-}
+use crate::agent::AgentConfig;
 
 /// What a worker has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,18 +31,18 @@ pub struct Tally {
     pub begun: u64,
     /// Completions that count.
     pub completed: u64,
-    /// Failures that count.
+    /// Failures that count, tasks given back included.
     pub failed: u64,
     /// Attempts whose claim was lost: another worker runs them.
     pub lost: u64,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+struct Counts {
     begun: AtomicU64,
-    pub(crate) completed: AtomicU64,
-    pub(crate) failed: AtomicU64,
-    pub(crate) lost: AtomicU64,
+    completed: AtomicU64,
+    failed: AtomicU64,
+    lost: AtomicU64,
 }
 
 impl Counts {
@@ -70,18 +56,21 @@ impl Counts {
     }
 }
 
-/// A running worker.
+/// A worker in the background. Dropping this does not stop the worker; `drain` does.
 #[derive(Debug)]
 pub struct Handle {
-    drain: watch::Sender<bool>,
+    drain: Option<oneshot::Sender<()>>,
     counts: Arc<Counts>,
     task: JoinHandle<()>,
 }
 
 impl Handle {
     /// Asks it to finish what it holds and stop.
-    pub fn drain(&self) {
-        self.drain.send_replace(true);
+    pub fn drain(&mut self) {
+        if let Some(drain) = self.drain.take() {
+            // A worker that has ended needs no word.
+            let _ = drain.send(());
+        }
     }
 
     /// What it has done so far.
@@ -97,111 +86,17 @@ impl Handle {
     }
 }
 
-/// Starts a worker on the current runtime.
-pub fn start(client: Client, config: RunConfig, handler: Handler) -> Handle {
-    let (drain, drained) = watch::channel(false);
-    let counts = Arc::new(Counts::default());
-    let (inputs, queue) = mpsc::channel(INPUTS_MAX);
-    let context = Context {
-        client,
-        config: Arc::new(config),
-        claims_key: ikada_api::client::unique_key().into(),
-        handler,
-        counts: counts.clone(),
-        inputs,
-    };
-    let task = tokio::spawn(drive(context, queue, drained));
-    Handle { drain, counts, task }
-}
-
 /// What every call needs.
 #[derive(Clone)]
-pub(crate) struct Context {
-    pub(crate) client: Client,
-    pub(crate) config: Arc<RunConfig>,
+struct Context {
+    client: Client,
+    worker: Arc<str>,
+    session: u64,
+    queues: Vec<String>,
+    labels: BTreeMap<String, String>,
+    handlers: Arc<BTreeMap<String, build::Handler>>,
     /// Request ids of this run's claims begin so.
-    pub(crate) claims_key: Arc<str>,
-    handler: Handler,
-    pub(crate) counts: Arc<Counts>,
-    inputs: mpsc::Sender<Input>,
-}
-
-async fn drive(
-    context: Context,
-    mut queue: mpsc::Receiver<Input>,
-    mut drained: watch::Receiver<bool>,
-) {
-    let begin = Instant::now();
-    let mut agent = Agent::new(context.config.agent.clone());
-    let mut outputs = Vec::new();
-    let mut draining = false;
-    let mut input = Input::Tick;
-    loop {
-        agent.step(input, begin.elapsed().as_millis() as u64, &mut outputs);
-        for output in outputs.drain(..) {
-            carry_out(&context, output);
-        }
-        if agent.is_stopped() {
-            return;
-        }
-        let wake_at = match agent.next_wake_ms() {
-            Some(wake_ms) => begin + Duration::from_millis(wake_ms),
-            None => Instant::now() + Duration::from_secs(3600),
-        };
-        input = tokio::select! {
-            Some(input) = queue.recv() => input,
-            () = tokio::time::sleep_until(wake_at) => Input::Tick,
-            changed = drained.changed(), if !draining => {
-                draining = changed.is_err() || *drained.borrow();
-                // A dropped handle leaves nobody to ask for a drain; the worker goes on.
-                if changed.is_err() { Input::Tick } else { Input::Drain }
-            }
-        };
-    }
-}
-
-fn carry_out(context: &Context, output: Output) {
-    let context = context.clone();
-    match output {
-        Output::Claim { number, count_max, wait_ms } => {
-            tokio::spawn(async move {
-                let answer = call::claim(&context, number, count_max, wait_ms).await;
-                context.give_back(Input::Claimed(answer)).await;
-            });
-        }
-        Output::Run(ticket, task) => {
-            context.counts.begun.fetch_add(1, Ordering::Relaxed);
-            tokio::spawn(run(context, ticket, task));
-        }
-        Output::Report(reports) => {
-            tokio::spawn(async move {
-                let verdicts = call::report(&context, reports).await;
-                context.give_back(Input::Reported(verdicts)).await;
-            });
-        }
-        Output::Renew(claims) => {
-            tokio::spawn(async move {
-                let verdicts = call::renew(&context, claims).await;
-                context.give_back(Input::Renewed(verdicts)).await;
-            });
-        }
-        Output::Lost(_) => {
-            context.counts.lost.fetch_add(1, Ordering::Relaxed);
-        }
-        Output::Stopped { .. } => {}
-    }
-}
-
-async fn run(context: Context, ticket: Ticket, task: Box<ClaimedTask>) {
-    let handler = context.handler.clone();
-    let result = tokio::task::spawn_blocking(move || handler(&task)).await;
-    let result = result.unwrap_or_else(|_| Err("the handler panicked".to_owned()));
-    context.give_back(Input::Finished(ticket, result)).await;
-}
-
-impl Context {
-    async fn give_back(&self, input: Input) {
-        // A closed queue means that the worker has stopped; nobody waits for this any more.
-        let _ = self.inputs.send(input).await;
-    }
+    claims_key: Arc<str>,
+    agent: AgentConfig,
+    counts: Arc<Counts>,
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ikada_state::{Namespace, WorkerId};
 
+use super::enqueue::task_bytes;
 use super::gather::Lane;
 use super::{BatchOptions, ItemError, Load, Place};
 use crate::client::{Client, Error};
@@ -58,7 +59,8 @@ impl Load for Completes {
     fn bytes(item: &CompleteItem) -> usize {
         let result = item.result_bytes.as_ref().map_or(0, |result| result.0.len());
         let base64 = item.result_base64.as_ref().map_or(0, String::len);
-        FRAME_BYTES + item.id.len() + result + base64
+        let then: usize = item.then.iter().map(task_bytes).sum();
+        FRAME_BYTES + item.id.len() + result + base64 + then
     }
 
     async fn send(

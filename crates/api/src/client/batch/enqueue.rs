@@ -68,6 +68,16 @@ fn place_key(key: &str, place: usize) -> Option<RequestKey> {
     Some(RequestKey { id: RequestId::parse(key).ok()?, item: place as u32 })
 }
 
+/// About how many bytes a task takes on the wire, follow-ups included.
+pub(super) fn task_bytes(task: &NewTask) -> usize {
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let payload = task.payload_bytes.as_ref().map_or(0, |payload| payload.0.len());
+    let names = length(&task.id) + length(&task.key) + length(&task.queue);
+    let labels: usize = task.labels.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
+    let then: usize = task.then.iter().map(task_bytes).sum();
+    FRAME_BYTES + names + payload + length(&task.payload_base64) + labels + then
+}
+
 impl Load for Enqueues {
     type Item = NewTask;
 
@@ -76,10 +86,7 @@ impl Load for Enqueues {
     }
 
     fn bytes(task: &NewTask) -> usize {
-        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let payload = task.payload_bytes.as_ref().map_or(0, |payload| payload.0.len());
-        let names = length(&task.id) + length(&task.queue);
-        FRAME_BYTES + names + payload + length(&task.payload_base64)
+        task_bytes(task)
     }
 
     async fn send(&self, key: &str, items: &mut Vec<NewTask>) -> Result<Vec<ItemOutcome>, Error> {
@@ -104,11 +111,15 @@ impl Load for Enqueues {
     }
 
     fn name(&self, key: &str, place: usize, task: &NewTask) -> (String, Option<Place>) {
-        let id = task
-            .id
-            .clone()
-            .or_else(|| Some(derive_task_id(&self.namespace, &place_key(key, place)?).to_string()));
+        let id = task.id.clone().or_else(|| {
+            let id = derive_task_id(&self.namespace, &place_key(key, place)?);
+            Some(id.to_string())
+        });
+        let id = match (id.unwrap_or_default(), &task.key) {
+            (id, Some(key)) if !id.contains(':') => format!("{key}:{id}"),
+            (id, _) => id,
+        };
         let place = Place { request: key.to_owned(), item: place as u32 };
-        (id.unwrap_or_default(), Some(place))
+        (id, Some(place))
     }
 }

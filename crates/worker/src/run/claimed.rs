@@ -1,0 +1,175 @@
+//! What a handler gets and gives: the claimed task, its result, its failure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikada_api::v1::{BodyError, ClaimedTask};
+
+use crate::agent::Failure;
+
+/// A task that this worker holds. The claim is renewed for as long as the handler runs; if it is lost all the same, the
+/// handler's future is dropped.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Claimed {
+    /// The task's id.
+    pub id: String,
+    /// Its queue.
+    pub queue: String,
+    /// What to do, byte for byte as it was submitted.
+    pub payload: Vec<u8>,
+    /// The fencing token of this attempt. Of one task's attempts the newest has the highest: an outside system that
+    /// remembers it and refuses lower ones is safe from attempts that were given up.
+    pub fence: u64,
+    /// Which try this is, from 1.
+    pub attempt: u16,
+    /// Most tries.
+    pub max_attempts: u16,
+    /// How long the claim lives without renewal.
+    pub ttl: Duration,
+    /// Longest time for the whole attempt, renewed or not; absent when there is none.
+    pub timeout: Option<Duration>,
+    /// The worker that holds it.
+    pub worker: Arc<str>,
+    /// That worker's process run.
+    pub session: u64,
+}
+
+impl Claimed {
+    pub(super) fn read(
+        task: ClaimedTask,
+        worker: Arc<str>,
+        session: u64,
+    ) -> Result<Claimed, BodyError> {
+        Ok(Claimed {
+            payload: task.payload()?,
+            id: task.id,
+            queue: task.queue,
+            fence: task.fence.0,
+            attempt: task.attempt,
+            max_attempts: task.max_attempts,
+            ttl: Duration::from_millis(u64::from(task.ttl_ms)),
+            timeout: task.timeout_ms.map(|timeout_ms| Duration::from_millis(u64::from(timeout_ms))),
+            worker,
+            session,
+        })
+    }
+
+    /// Reads the payload as JSON.
+    pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.payload)
+    }
+
+    /// Whether a failure now is the last one.
+    pub fn is_last_attempt(&self) -> bool {
+        self.attempt >= self.max_attempts
+    }
+}
+
+/// What a task came to; kept with the task, up to 64 KiB.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskResult(Vec<u8>);
+
+impl TaskResult {
+    /// A value as JSON.
+    pub fn json<T: serde::Serialize>(value: &T) -> Result<TaskResult, serde_json::Error> {
+        serde_json::to_vec(value).map(TaskResult)
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+impl From<()> for TaskResult {
+    fn from((): ()) -> TaskResult {
+        TaskResult::default()
+    }
+}
+
+impl From<Vec<u8>> for TaskResult {
+    fn from(bytes: Vec<u8>) -> TaskResult {
+        TaskResult(bytes)
+    }
+}
+
+impl From<serde_json::Value> for TaskResult {
+    fn from(value: serde_json::Value) -> TaskResult {
+        TaskResult(value.to_string().into_bytes())
+    }
+}
+
+/// Why an attempt failed. Every error turns into one that may be tried again, so that `?` works in handlers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskError {
+    message: String,
+    retry: bool,
+    delay: Option<Duration>,
+}
+
+impl TaskError {
+    /// A failure that may be tried again, after the task's own backoff.
+    pub fn new(message: impl Into<String>) -> TaskError {
+        TaskError { message: message.into(), retry: true, delay: None }
+    }
+
+    /// A failure that no further attempt can mend: the task is given up.
+    pub fn give_up(message: impl Into<String>) -> TaskError {
+        TaskError { message: message.into(), retry: false, delay: None }
+    }
+
+    /// The same failure with another wait before the next attempt.
+    pub fn retry_after(mut self, delay: Duration) -> TaskError {
+        self.delay = Some(delay);
+        self
+    }
+
+    /// What went wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl<E: std::error::Error> From<E> for TaskError {
+    fn from(error: E) -> TaskError {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(deeper) = cause {
+            message = format!("{message}: {deeper}");
+            cause = deeper.source();
+        }
+        TaskError::new(message)
+    }
+}
+
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Failure {
+        let delay_ms = error.delay.map(|delay| delay.as_millis() as u64);
+        Failure { error: error.message, retry: error.retry, delay_ms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_turn_into_failures_with_their_causes() {
+        let read = |text: &str| -> Result<u32, TaskError> { Ok(text.parse()?) };
+        let error = read("x").unwrap_err();
+        assert!(error.retry);
+        assert!(error.message().contains("invalid digit"), "{error:?}");
+        let failure = Failure::from(TaskError::give_up("no such person"));
+        assert!(!failure.retry);
+        let failure = Failure::from(TaskError::new("busy").retry_after(Duration::from_secs(2)));
+        assert_eq!((failure.retry, failure.delay_ms), (true, Some(2_000)));
+    }
+
+    #[test]
+    fn results_are_none_bytes_or_json() {
+        assert!(TaskResult::from(()).into_bytes().is_empty());
+        assert_eq!(TaskResult::from(vec![7]).into_bytes(), [7]);
+        assert_eq!(TaskResult::json(&"sent").unwrap().into_bytes(), b"\"sent\"");
+        assert_eq!(TaskResult::from(serde_json::json!({"n": 1})).into_bytes(), b"{\"n\":1}");
+    }
+}

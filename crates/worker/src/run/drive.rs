@@ -1,0 +1,179 @@
+//! The loop that owns the agent: inputs in, wishes carried out.
+//!
+//! Each handler is one tokio task, so that a panic stays inside it and a lost claim can cancel it. Each call of the cluster
+//! is another; the agent has at most one of a kind under way.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use ikada_api::v1::ClaimedTask;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::{Duration, Instant};
+
+use super::{Claimed, Context, call};
+use crate::agent::{Agent, Failure, Input, Output, Ticket};
+
+/// Answers of calls that wait for the agent: at most one claim, one report and one renewal are under way.
+const ANSWERS_MAX: usize = 8;
+/// Inputs that one step takes at most, so that answers and handlers take turns.
+const INPUTS_MAX: usize = 1_024;
+/// The loop looks again after this time even if the agent waits for nothing.
+const IDLE_LOOK: Duration = Duration::from_secs(60);
+
+type Finished = Result<Vec<u8>, Failure>;
+
+/// Works until the signal ends and the agent has stopped.
+pub(super) async fn drive(context: Context, signal: impl Future<Output = ()>) {
+    let begin = Instant::now();
+    let mut agent = Agent::new(context.agent.clone());
+    let (answers, mut answered) = mpsc::channel(ANSWERS_MAX);
+    let mut attempts = Attempts::default();
+    let mut signal = std::pin::pin!(signal);
+    let mut draining = false;
+    let mut inputs = vec![Input::Tick];
+    let mut outputs = Vec::new();
+    loop {
+        agent.step_all(inputs.drain(..), begin.elapsed().as_millis() as u64, &mut outputs);
+        for output in outputs.drain(..) {
+            carry_out(&context, &answers, &mut attempts, output);
+        }
+        if agent.is_stopped() {
+            return;
+        }
+        let latest = Instant::now() + IDLE_LOOK;
+        let wake_at = match agent.next_wake_ms() {
+            Some(wake_ms) => latest.min(begin + Duration::from_millis(wake_ms)),
+            None => latest,
+        };
+        inputs.push(tokio::select! {
+            Some(input) = answered.recv() => input,
+            Some((ticket, result)) = attempts.next() => Input::Finished(ticket, result),
+            () = tokio::time::sleep_until(wake_at) => Input::Tick,
+            () = &mut signal, if !draining => {
+                draining = true;
+                Input::Drain
+            }
+        });
+        while inputs.len() < INPUTS_MAX
+            && let Some((ticket, result)) = attempts.try_next()
+        {
+            inputs.push(Input::Finished(ticket, result));
+        }
+    }
+}
+
+fn carry_out(
+    context: &Context,
+    answers: &mpsc::Sender<Input>,
+    attempts: &mut Attempts,
+    output: Output,
+) {
+    match output {
+        Output::Claim { number, count_max, wait_ms } => {
+            let context = context.clone();
+            ask(answers, async move {
+                Input::Claimed(call::claim(&context, number, count_max, wait_ms).await)
+            });
+        }
+        Output::Run(ticket, task) => attempts.begin(context, ticket, *task),
+        Output::Report(reports) => {
+            let context = context.clone();
+            ask(answers, async move { Input::Reported(call::report(&context, reports).await) });
+        }
+        Output::Renew(claims) => {
+            let context = context.clone();
+            ask(answers, async move { Input::Renewed(call::renew(&context, claims).await) });
+        }
+        Output::Lost(ticket) => {
+            context.counts.lost.fetch_add(1, Ordering::Relaxed);
+            attempts.cancel(ticket);
+        }
+        Output::Cancel(ticket) => attempts.cancel(ticket),
+        Output::Stopped { .. } => {}
+    }
+}
+
+/// Makes a call and hands its answer to the agent.
+fn ask(answers: &mpsc::Sender<Input>, call: impl Future<Output = Input> + Send + 'static) {
+    let answers = answers.clone();
+    tokio::spawn(async move {
+        // A closed queue means that the worker has stopped; nobody waits for this any more.
+        let _ = answers.send(call.await).await;
+    });
+}
+
+/// Handlers that run. Dropped with the loop, which ends them all.
+#[derive(Default)]
+struct Attempts {
+    running: JoinSet<(Ticket, Finished)>,
+    handles: BTreeMap<Ticket, AbortHandle>,
+}
+
+impl Attempts {
+    fn begin(&mut self, context: &Context, ticket: Ticket, task: ClaimedTask) {
+        context.counts.begun.fetch_add(1, Ordering::Relaxed);
+        let handler = context.handlers.get(&task.queue).cloned();
+        let (worker, session) = (context.worker.clone(), context.session);
+        let handle = self.running.spawn(async move {
+            let Some(handler) = handler else {
+                let error = format!("this worker has no handler for queue {}", task.queue);
+                return (ticket, Err(Failure::new(error)));
+            };
+            let result = match Claimed::read(task, worker, session) {
+                Ok(task) => handler(task).await,
+                Err(error) => Err(error.into()),
+            };
+            (ticket, result.map(|result| result.into_bytes()).map_err(Failure::from))
+        });
+        self.handles.insert(ticket, handle);
+    }
+
+    fn cancel(&mut self, ticket: Ticket) {
+        if let Some(handle) = self.handles.get(&ticket) {
+            handle.abort();
+        }
+    }
+
+    /// Waits for the next handler to end; gives nothing when none runs.
+    async fn next(&mut self) -> Option<(Ticket, Finished)> {
+        let ended = self.running.join_next().await?;
+        self.ended(ended)
+    }
+
+    fn try_next(&mut self) -> Option<(Ticket, Finished)> {
+        let ended = self.running.try_join_next()?;
+        self.ended(ended)
+    }
+
+    fn ended(
+        &mut self,
+        ended: Result<(Ticket, Finished), JoinError>,
+    ) -> Option<(Ticket, Finished)> {
+        let (ticket, result) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                let id = error.id();
+                let ticket = self.handles.iter().find(|(_, handle)| handle.id() == id)?.0;
+                (*ticket, Err(Failure::new(words(error))))
+            }
+        };
+        self.handles.remove(&ticket);
+        Some((ticket, result))
+    }
+}
+
+/// What a handler that ended without a result has to say.
+fn words(error: JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else {
+        return "the handler was cancelled".to_owned();
+    };
+    let message = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    match message {
+        Some(message) => format!("the handler panicked: {message}"),
+        None => "the handler panicked".to_owned(),
+    }
+}
