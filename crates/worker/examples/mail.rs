@@ -88,7 +88,7 @@ async fn all_done(client: &Client, ids: &[String]) {
 pub async fn show(client: &Client, ids: &[String]) -> Result<(), Failed> {
     for id in ids {
         let task = client.task(id).await?;
-        let result = String::from_utf8(task.result_bytes()?)?;
+        let result = String::from_utf8(task.result()?)?;
         println!("{id}: {} after {} attempts: {result}", task.state.as_str(), task.attempts_begun);
     }
     Ok(())

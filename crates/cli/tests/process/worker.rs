@@ -115,7 +115,7 @@ async fn check_results(client: &Client, mut query: TaskQuery, runs: &Runs) {
         let page = client.tasks(&query).await.expect("a page");
         for task in page.tasks {
             let number: u64 = task.id["square-".len()..].parse().expect("a number");
-            let result = task.result_bytes().expect("bytes");
+            let result = task.result().expect("bytes");
             assert_eq!(result, (number * number).to_string().into_bytes());
             assert!(seen.insert(task.id.clone(), ()).is_none(), "{} twice", task.id);
         }
@@ -145,7 +145,7 @@ async fn the_guide_to_the_client_works_as_written() {
         let task = client.task(id).await.expect("a task");
         assert_eq!((task.state, task.attempts_begun), (TaskStateName::Done, attempts));
         let result: serde_json::Value =
-            serde_json::from_slice(&task.result_bytes().expect("bytes")).expect("json");
+            serde_json::from_slice(&task.result().expect("bytes")).expect("json");
         assert_eq!(result["sent_to"], person);
     }
 }

@@ -5,7 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ikada_api::Client;
+use ikada_api::cbor::from_slice;
 use ikada_api::client::ClientOptions;
+use ikada_api::v1::{
+    ClaimRequest, CompleteItem, CompleteRequest, FailItem, FailRequest, RenewRequest,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,14 +23,14 @@ pub struct State {
     pub held: usize,
     pub held_most: usize,
     /// Reports by task.
-    pub completed: BTreeMap<String, Value>,
-    pub failed: BTreeMap<String, Value>,
+    pub completed: BTreeMap<String, CompleteItem>,
+    pub failed: BTreeMap<String, FailItem>,
     /// Tasks whose claims are lost when they are renewed.
     pub lost: BTreeSet<String>,
     /// Renewals that were granted.
     pub renewed: usize,
     /// Sessions named in claims and renewals.
-    pub sessions: BTreeSet<String>,
+    pub sessions: BTreeSet<u64>,
     /// So many requests go wrong, in turns: no answer, an answer that is lost, unavailable, refused.
     pub trouble: usize,
     ttl_ms: u64,
@@ -57,7 +61,11 @@ impl Cluster {
 
     pub fn client(&self) -> Client {
         let timeout = Duration::from_millis(300);
-        Client::with([&self.url], ClientOptions { timeout, ..ClientOptions::default() }).unwrap()
+        Client::with(
+            [&self.url],
+            ClientOptions { timeout, pipe: false, ..ClientOptions::default() },
+        )
+        .unwrap()
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
@@ -99,26 +107,58 @@ fn problem(code: &str) -> Value {
     json!({ "type": "t", "title": "t", "status": 503, "detail": "d", "code": code })
 }
 
-async fn answer(path: &str, body: &Value, state: &Mutex<State>) -> Value {
-    if path.ends_with("claim") {
-        return claim(body, state).await;
+async fn answer(path: &str, body: &[u8], state: &Mutex<State>) -> Value {
+    match path {
+        "/v1/tasks/claim" => claim(&from_slice(body).unwrap(), state).await,
+        "/v1/tasks/renew" => renew(from_slice(body).unwrap(), &mut state.lock().unwrap()),
+        "/v1/tasks/complete" => {
+            let request: CompleteRequest = from_slice(body).unwrap();
+            let mut state = state.lock().unwrap();
+            let outcomes = request.tasks.into_iter().map(|item| {
+                let id = item.id.clone();
+                // A repeated report is answered as the first time.
+                let first = state.completed.insert(id.clone(), item).is_none();
+                state.held -= usize::from(first);
+                json!({ "id": id, "outcome": "completed" })
+            });
+            json!({ "tasks": outcomes.collect::<Vec<_>>() })
+        }
+        "/v1/tasks/fail" => {
+            let request: FailRequest = from_slice(body).unwrap();
+            let mut state = state.lock().unwrap();
+            let outcomes = request.tasks.into_iter().map(|item| {
+                let id = item.id.clone();
+                let first = state.failed.insert(id.clone(), item).is_none();
+                state.held -= usize::from(first);
+                json!({ "id": id, "outcome": "retrying" })
+            });
+            json!({ "tasks": outcomes.collect::<Vec<_>>() })
+        }
+        other => panic!("a worker has no business at {other}"),
     }
-    let mut state = state.lock().unwrap();
-    let items = body["tasks"].as_array().unwrap();
-    let outcomes: Vec<Value> = items.iter().map(|item| settle(path, item, &mut state)).collect();
-    if let Some(session) = body["session"].as_str() {
-        state.sessions.insert(session.to_owned());
-    }
-    json!({ "tasks": outcomes })
 }
 
-async fn claim(body: &Value, state: &Mutex<State>) -> Value {
+fn renew(request: RenewRequest, state: &mut State) -> Value {
+    state.sessions.extend(request.session.map(|session| session.0));
+    let outcomes = request.tasks.into_iter().map(|item| {
+        if state.lost.contains(&item.id) {
+            state.held -= 1;
+            let problem = problem("stale_fence");
+            return json!({ "id": item.id, "outcome": "refused", "problem": problem });
+        }
+        state.renewed += 1;
+        json!({ "id": item.id, "outcome": "renewed", "ttl_ms": state.ttl_ms })
+    });
+    json!({ "tasks": outcomes.collect::<Vec<_>>() })
+}
+
+async fn claim(request: &ClaimRequest, state: &Mutex<State>) -> Value {
     if state.lock().unwrap().waiting.is_empty() {
-        tokio::time::sleep(Duration::from_millis(body["wait_ms"].as_u64().unwrap())).await;
+        tokio::time::sleep(Duration::from_millis(request.wait_ms)).await;
     }
     let mut state = state.lock().unwrap();
-    state.sessions.insert(body["session"].as_str().unwrap().to_owned());
-    let count = state.waiting.len().min(body["count_max"].as_u64().unwrap() as usize);
+    state.sessions.insert(request.session.0);
+    let count = state.waiting.len().min(request.count_max as usize);
     let ids: Vec<String> = state.waiting.drain(..count).collect();
     state.held += count;
     state.held_most = state.held_most.max(state.held);
@@ -132,37 +172,15 @@ async fn claim(body: &Value, state: &Mutex<State>) -> Value {
     json!({ "tasks": tasks.collect::<Vec<_>>() })
 }
 
-fn settle(path: &str, item: &Value, state: &mut State) -> Value {
-    let id = item["id"].as_str().unwrap().to_owned();
-    if path.ends_with("renew") {
-        if state.lost.contains(&id) {
-            state.held -= 1;
-            return json!({ "id": id, "outcome": "refused", "problem": problem("stale_fence") });
-        }
-        state.renewed += 1;
-        return json!({ "id": id, "outcome": "renewed", "ttl_ms": state.ttl_ms });
-    }
-    let done = path.ends_with("complete");
-    let (reports, outcome) = match done {
-        true => (&mut state.completed, "completed"),
-        false => (&mut state.failed, "retrying"),
-    };
-    // A repeated report is answered as the first time.
-    if reports.insert(id.clone(), item.clone()).is_none() {
-        state.held -= 1;
-    }
-    json!({ "id": id, "outcome": outcome })
-}
-
-async fn read_request(stream: &mut TcpStream) -> (String, Value) {
+async fn read_request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut bytes = Vec::new();
     loop {
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]);
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+            if bytes.len() >= end + 4 + length.map_or(0, |length| length.parse().unwrap()) {
                 let path = head.split(' ').nth(1).unwrap().to_owned();
-                return (path, serde_json::from_str(body).unwrap());
+                return (path, bytes[end + 4..].to_vec());
             }
         }
         let mut piece = [0; 4096];

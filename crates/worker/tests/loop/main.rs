@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cluster::Cluster;
+use ikada_api::v1::RawBytes;
 use ikada_worker::{Claimed, TaskError, Worker};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -65,7 +66,8 @@ async fn never_more_claims_than_slots_and_every_task_is_run() {
     for (id, item) in &state.completed {
         let number: u64 = id[1..].parse().unwrap();
         let fence = 100 + number;
-        assert_eq!(item["result"], json!({ "number": number, "fence": fence, "try": 1 }));
+        let result = json!({ "number": number, "fence": fence, "try": 1 }).to_string();
+        assert_eq!(item.result_bytes, Some(RawBytes(result.into_bytes())));
     }
 }
 
@@ -133,12 +135,12 @@ async fn panics_and_errors_are_failed_attempts() {
     let tally = work(worker, &cluster, over).await;
     assert_eq!((tally.completed, tally.failed), (1, 3));
     let state = cluster.state();
-    assert_eq!(state.failed["t0"]["error"], "the handler panicked: out of paper");
-    assert_eq!(state.failed["t0"]["retry"], true);
-    assert_eq!(state.failed["t1"]["error"], "no such person");
-    assert_eq!(state.failed["t1"]["retry"], false);
-    assert_eq!(state.failed["t2"]["delay_ms"], 7_000);
-    assert_eq!(state.completed["t3"]["result_base64"], "/wA=");
+    assert_eq!(state.failed["t0"].error, "the handler panicked: out of paper");
+    assert!(state.failed["t0"].retry);
+    assert_eq!(state.failed["t1"].error, "no such person");
+    assert!(!state.failed["t1"].retry);
+    assert_eq!(state.failed["t2"].delay_ms, Some(7_000));
+    assert_eq!(state.completed["t3"].result_bytes, Some(RawBytes(vec![0xff, 0x00])));
 }
 
 #[tokio::test]
@@ -171,7 +173,7 @@ async fn a_drain_finishes_what_it_can_and_gives_back_the_rest() {
     let state = cluster.state();
     assert_eq!(state.failed.keys().collect::<Vec<_>>(), ["t0"]);
     let back = &state.failed["t0"];
-    assert_eq!((&back["retry"], &back["delay_ms"]), (&json!(true), &json!(0)));
+    assert_eq!((back.retry, back.delay_ms), (true, Some(0)));
     assert!(state.completed.contains_key("t1"), "what was nearly done is done");
     assert_eq!(tally.completed as usize, state.completed.len());
     assert_eq!(state.held, 0, "nothing is left to expire");

@@ -156,3 +156,103 @@ impl<L: Load> Drop for Flight<L> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::client::{Client, Error, Place};
+    use crate::problem::Problem;
+    use crate::v1::OutcomeKind;
+
+    /// Answers every item with its own number, and counts.
+    struct Echo {
+        client: Client,
+        lists: AtomicUsize,
+        longest: AtomicUsize,
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    impl Echo {
+        fn new() -> Echo {
+            let client = Client::new(["http://127.0.0.1:1"]).unwrap();
+            let zero = AtomicUsize::default;
+            Echo { client, lists: zero(), longest: zero(), now: zero(), most: zero() }
+        }
+    }
+
+    impl Load for Echo {
+        type Item = usize;
+
+        fn client(&self) -> &Client {
+            &self.client
+        }
+
+        fn bytes(_: &usize) -> usize {
+            8
+        }
+
+        async fn send(&self, _: &str, items: &mut Vec<usize>) -> Result<Vec<ItemOutcome>, Error> {
+            self.lists.fetch_add(1, Ordering::SeqCst);
+            self.longest.fetch_max(items.len(), Ordering::SeqCst);
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            let outcome = |item: &usize| ItemOutcome {
+                id: item.to_string(),
+                outcome: OutcomeKind::Created,
+                lsn: None,
+                ttl_ms: None,
+                retry_at_ms: None,
+                problem: None,
+            };
+            Ok(items.iter().map(outcome).collect())
+        }
+
+        fn check(&self, _: &usize) -> Option<Problem> {
+            None
+        }
+
+        fn pin(&self, _: &str, _: &mut [usize]) {}
+
+        fn name(&self, _: &str, _: usize, item: &usize) -> (String, Option<Place>) {
+            (item.to_string(), None)
+        }
+    }
+
+    const CALLERS: usize = 1_024;
+    const EACH: usize = 100;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_thousand_callers_on_two_threads_each_get_their_own() {
+        let options = BatchOptions { items_max: 256, flights_max: 2, ..BatchOptions::default() };
+        let lane = Lane::new(Echo::new(), options);
+        let begin = std::time::Instant::now();
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| {
+                let lane = lane.clone();
+                tokio::spawn(async move {
+                    for number in 0..EACH {
+                        let item = caller * EACH + number;
+                        let outcome = lane.submit(item).await.unwrap();
+                        assert_eq!(outcome.id, item.to_string());
+                    }
+                })
+            })
+            .collect();
+        for caller in callers {
+            caller.await.unwrap();
+        }
+        let nanos = begin.elapsed().as_nanos() / (CALLERS * EACH) as u128;
+        let lists = lane.load.lists.load(Ordering::SeqCst);
+        println!("{nanos} ns per item, {} items per list", CALLERS * EACH / lists);
+        assert!(lane.load.longest.load(Ordering::SeqCst) <= 256);
+        assert!(lane.load.most.load(Ordering::SeqCst) <= 2);
+        assert!(lists < CALLERS * EACH / 8, "{lists} lists: the items did not gather");
+        let queue = lane.lock();
+        assert_eq!((queue.waiting.len(), queue.bytes, queue.flights), (0, 0, 0));
+    }
+}
