@@ -53,7 +53,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         match cli.command {
             Command::Server(server) => commands::server(server).await,
             Command::Demo(demo) => demo::run(&demo).await,
-            Command::Bench(command) => bench::run(&command, &mut screen).await,
+            Command::Bench(command) => bench::run(&cli.shared, &command, &mut screen).await,
             Command::Cluster(command) => commands::cluster(&cli.shared, command, &mut screen).await,
             Command::Task(command) => commands::task(&cli.shared, command, &mut screen).await,
             Command::Queue(command) => commands::queue(&cli.shared, command, &mut screen).await,

@@ -22,7 +22,7 @@ Examples:
   ikada bench failover --kills 5 --output json
   ikada bench queue                             all phases on a cluster of its own, a few minutes
   ikada bench queue --only lifecycle,drain --tasks 200000
-  ikada bench queue --url http://127.0.0.1:7400 --only enqueue
+  ikada bench queue --existing --url http://127.0.0.1:7400 --only enqueue
 
 Use a release build. Exit code 1 if a start never settles, or if anything acknowledged is missing or doubled.";
 
@@ -66,9 +66,9 @@ impl QueuePhase {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueueBenchArgs {
-    /// Measure this cluster instead of one of the bench's own; repeat for several nodes. Leaves its tasks behind.
-    #[arg(long, value_name = "URL")]
-    pub(crate) url: Vec<String>,
+    /// Measure the cluster at --url instead of one of the bench's own. Its tasks stay behind there.
+    #[arg(long)]
+    pub(crate) existing: bool,
     /// Only these phases.
     #[arg(long, value_delimiter = ',', value_name = "PHASE")]
     pub(crate) only: Vec<QueuePhase>,

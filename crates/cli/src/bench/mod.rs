@@ -10,13 +10,17 @@ mod startup;
 mod summary;
 mod verify;
 
-use crate::args::BenchCommand;
+use crate::args::{BenchCommand, SharedArgs};
 use crate::failure::Failure;
 use crate::local::until_interrupted;
 use crate::render::Screen;
 
 /// Runs one of the benches.
-pub(crate) async fn run(command: &BenchCommand, screen: &mut Screen) -> Result<(), Failure> {
+pub(crate) async fn run(
+    shared: &SharedArgs,
+    command: &BenchCommand,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
     match command {
         BenchCommand::Startup(args) => {
             let report = until_interrupted(startup::measure(args)).await?;
@@ -24,7 +28,7 @@ pub(crate) async fn run(command: &BenchCommand, screen: &mut Screen) -> Result<(
             report.verdict()
         }
         BenchCommand::Queue(args) => {
-            let report = until_interrupted(queue::measure(args)).await?;
+            let report = until_interrupted(queue::measure(shared, args)).await?;
             screen.show(&report)
         }
         BenchCommand::Failover(args) => {

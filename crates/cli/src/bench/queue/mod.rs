@@ -19,7 +19,7 @@ use ikada_api::client::ClientOptions;
 
 use self::report::{Line, QueueReport};
 use self::servers::Servers;
-use crate::args::{QueueBenchArgs, QueuePhase};
+use crate::args::{QueueBenchArgs, QueuePhase, SharedArgs};
 use crate::failure::Failure;
 
 /// Longer than any call of a bench should take: a stall shows as a slow figure, not as an error.
@@ -34,8 +34,11 @@ struct Bench<'a> {
 }
 
 /// Runs the phases that were asked for, in order.
-pub(super) async fn measure(args: &QueueBenchArgs) -> Result<QueueReport, Failure> {
-    let servers = Servers::start_or_reach(args).await?;
+pub(in crate::bench) async fn measure(
+    shared: &SharedArgs,
+    args: &QueueBenchArgs,
+) -> Result<QueueReport, Failure> {
+    let servers = Servers::start_or_reach(shared, args).await?;
     let options = ClientOptions { timeout: CALL_PATIENCE, ..ClientOptions::default() };
     let client = Client::with(servers.urls(), options)?;
     let mut bench = Bench { args, client, servers, lines: Vec::new() };

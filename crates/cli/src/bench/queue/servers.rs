@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::args::QueueBenchArgs;
+use crate::args::{QueueBenchArgs, SharedArgs};
 use crate::failure::Failure;
 use crate::local::{Nodes, Shape};
 
@@ -19,10 +19,13 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    pub(super) async fn start_or_reach(args: &QueueBenchArgs) -> Result<Servers, Failure> {
-        if !args.url.is_empty() {
-            let about = format!("a cluster at {}", args.url.join(", "));
-            return Ok(Servers { urls: args.url.clone(), nodes: None, about });
+    pub(super) async fn start_or_reach(
+        shared: &SharedArgs,
+        args: &QueueBenchArgs,
+    ) -> Result<Servers, Failure> {
+        if args.existing {
+            let about = format!("a cluster at {}", shared.url.join(", "));
+            return Ok(Servers { urls: shared.url.clone(), nodes: None, about });
         }
         let shape = Shape { name: "bench", nodes: args.nodes, shards: args.shards };
         let mut nodes = Nodes::prepare(shape)?;
