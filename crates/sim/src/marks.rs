@@ -75,6 +75,7 @@ marks! {
     LostClaimReturned => "a claim whose answer was lost was returned by roll call",
     ClaimOutlivedLeader => "a claim was renewed at a later leader than the one that granted it",
     AttemptsExhausted => "a task died of its last attempt",
+    DeadlinePassed => "a waiting task died of its deadline",
     DedupHit => "a resent request got its recorded reply",
     DedupAfterFailover => "a resent request got its recorded reply from a later leader",
     DedupAfterSnapshot => "a resent request was answered by a node that had restored a snapshot",

@@ -95,6 +95,7 @@ impl World {
         let operations = &mut self.watch.operations[usize::from(shard)];
         operations.entry(&batch.orders, &applied.replies, &moves)?;
         self.follow_rules(shard, &batch, &applied)?;
+        self.follow_deadlines(usize::from(shard), &moves, true);
         let changes =
             applied.effects.iter().filter(|e| matches!(e, Effect::QueueChanged { .. })).count();
         let fresh = |reply: &&Reply| {
@@ -110,6 +111,7 @@ impl World {
             self.follow_operation(shard, order, reply, &moves);
             self.follow_order(shard, lsn.index, lsn.term, order, reply)?;
         }
+        self.follow_deadlines(usize::from(shard), &moves, false);
         for effect in &applied.effects {
             if let Effect::Moved { id, to: None, .. } = effect {
                 self.watch.models[usize::from(shard)].task_mut(id).removed = true;

@@ -83,6 +83,23 @@ impl World {
         }
     }
 
+    /// Deaths of waiting tasks, which no order asks for: their deadline was over, as Q11 has judged. Those that come
+    /// first for their task are followed before the orders of the entry, others after them.
+    pub(super) fn follow_deadlines(&mut self, position: usize, moves: &[Move], first: bool) {
+        for (place, step) in moves.iter().enumerate() {
+            let waited = matches!(step.from, Some(TaskState::Ready | TaskState::Scheduled));
+            let same = |other: &Move| other.id == step.id;
+            let chosen = match first {
+                true => !moves[..place].iter().any(same),
+                false => moves[..place].iter().any(same) && !moves[place + 1..].iter().any(same),
+            };
+            if waited && step.to == Some(TaskState::Dead) && chosen {
+                self.watch.models[position].settle(&step.id, End::Dead);
+                self.marks.hit(Mark::DeadlinePassed);
+            }
+        }
+    }
+
     fn revived(&mut self, position: usize, id: &TaskId) {
         self.watch.models[position].revive(id);
         self.watch.cancels.revived(id);
