@@ -80,7 +80,6 @@ impl World {
             return Ok(());
         };
         let before = machine.disk.counters().syncs;
-        let deleted = process.log.stats().deleted_segments;
         if process.log.sync().is_err() {
             self.mark(Mark::SyncFailed);
             return self.exit(node, "sync failed");
@@ -91,9 +90,6 @@ impl World {
         }
         if let Some((_, syncs)) = &mut process.purged {
             *syncs += 1;
-        }
-        if process.log.stats().deleted_segments > deleted {
-            self.marks.hit(Mark::SegmentsPurged);
         }
         self.note(node, "synced", (last, 0), |_| {});
         self.input(node, generation, Input::Persisted(last));
@@ -169,12 +165,16 @@ impl World {
         if !process.batches.is_empty() {
             return Ok(());
         }
+        let deleted = process.log.stats().deleted_segments;
         for (shard, start) in std::mem::take(&mut process.purges) {
             let purged = process.log.purge(shard, start.index, start.term);
             if purged.and_then(|()| process.log.settle()).is_err() {
                 return self.exit(node, "purge failed");
             }
             process.purged = Some((process.log.stats().appended_bytes, 0));
+        }
+        if process.log.stats().deleted_segments > deleted {
+            self.marks.hit(Mark::SegmentsPurged);
         }
         Ok(())
     }
