@@ -43,8 +43,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// Threads for a server's sockets: half the cores, since driver, log and snapshots have threads of their own and idle
+/// workers only wake each other.
+fn server_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
 fn run(cli: Cli) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if matches!(cli.command, Command::Server(_)) {
+        builder.worker_threads(server_threads());
+    }
+    let runtime = builder
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("threads could not be started: {error}")))?;

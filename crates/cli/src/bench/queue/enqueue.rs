@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Calls in flight.
 const IN_FLIGHT: [usize; 3] = [1, 64, 1_024];
 /// A lone caller waits for every answer: it gets a share of the tasks only.
-const LONE_SHARE: u64 = 20;
+const LONE_SHARE: u64 = 50;
 
 /// How tasks are handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
