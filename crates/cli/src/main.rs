@@ -67,6 +67,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Cluster(command) => commands::cluster(&cli.shared, command, &mut screen).await,
             Command::Task(command) => commands::task(&cli.shared, command, &mut screen).await,
             Command::Queue(command) => commands::queue(&cli.shared, command, &mut screen).await,
+            Command::Schedule(command) => {
+                commands::schedule(&cli.shared, command, &mut screen).await
+            }
             Command::Request(command) => commands::request(&cli.shared, command, &mut screen).await,
         }
     })

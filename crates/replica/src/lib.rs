@@ -28,6 +28,7 @@ pub mod output;
 pub mod peer;
 pub mod planted;
 mod replica;
+pub mod schedule;
 mod seat;
 mod snapshot;
 pub mod status;

@@ -1,4 +1,4 @@
-//! Delivering messages between shards: at least once, in order, one at a time per target.
+//! Delivering messages between shards: at least once, in order, one delivery at a time per target.
 //!
 //! The target dedups by (source, sequence); the acknowledgement is itself a command in the source shard. A lost step is
 //! repeated by the next tick of whoever leads then.
@@ -13,40 +13,46 @@ use crate::seat::Asker;
 
 /// How long one delivery is tried before the next tick starts it anew.
 const DELIVER_MS: u64 = 5_000;
+/// Most messages in one delivery.
+const MESSAGES_MAX: usize = 64;
 
 impl Replica {
-    /// Sends the first waiting message to each target of the shards led here.
+    /// Sends the first waiting messages to each target of the shards led here.
     pub(crate) fn deliver_outboxes(&mut self, now: Now) {
         for shard in 0..self.seats.len() {
             let seat = &self.seats[shard];
             if !seat.leads() {
                 continue;
             }
-            let first: Vec<_> = seat
-                .state
-                .outbox_targets()
-                .filter(|target| !seat.delivering.contains(target))
-                .flat_map(|target| {
-                    seat.state
-                        .outbox_pending(target, 0, 1)
-                        .into_iter()
-                        .map(move |item| (target, item))
-                })
-                .collect();
-            for (target, item) in first {
-                let source = shard as ShardId;
-                self.seats[shard].delivering.insert(target);
-                let command = Command::Deliver(Deliver {
-                    source,
-                    sequence: item.sequence,
-                    message: item.message,
-                });
-                let order = Order { namespace: Namespace::default(), request: None, command };
-                let owner = Owner::Outbox { source, sequence: item.sequence };
-                let deadline_ms = now.mono_ms + DELIVER_MS;
-                self.open_leg(Leg::new(target, owner, Ask::Write(vec![order]), deadline_ms), now);
+            let waiting = seat.state.outbox_targets();
+            let free = waiting.filter(|target| !seat.delivering.contains(target));
+            for target in free.collect::<Vec<_>>() {
+                self.deliver_to(shard as ShardId, target, now);
             }
         }
+    }
+
+    fn deliver_to(&mut self, source: ShardId, target: ShardId, now: Now) {
+        let seat = &mut self.seats[usize::from(source)];
+        let mut bytes = 0;
+        let mut orders = Vec::new();
+        for item in seat.state.outbox_pending(target, 0, MESSAGES_MAX) {
+            // A large message travels alone.
+            bytes += item.message.weight();
+            if !orders.is_empty() && bytes > self.config.batch_bytes_max {
+                break;
+            }
+            let (sequence, message) = (item.sequence, item.message);
+            let command = Command::Deliver(Deliver { source, sequence, message });
+            orders.push(Order { namespace: Namespace::default(), request: None, command });
+        }
+        let Some(Command::Deliver(first)) = orders.first().map(|order| &order.command) else {
+            return;
+        };
+        let owner = Owner::Outbox { source, sequence: first.sequence };
+        seat.delivering.insert(target);
+        let deadline_ms = now.mono_ms + DELIVER_MS;
+        self.open_leg(Leg::new(target, owner, Ask::Write(orders), deadline_ms), now);
     }
 
     /// A delivery came back: acknowledge it in the source shard, or let the next tick try again.
@@ -59,10 +65,14 @@ impl Replica {
     ) {
         let seat = &mut self.seats[usize::from(source)];
         seat.delivering.remove(&target);
-        let delivered = matches!(told, Told::Replies { replies, .. }
-            if matches!(replies.first(), Some(Reply::Delivered { .. })));
-        if delivered && seat.leads() {
-            let command = Command::Acked(Acked { target, sequence });
+        let Told::Replies { replies, .. } = told else {
+            return;
+        };
+        // The first that was not taken holds up those behind it.
+        let taken = replies.iter().take_while(|reply| matches!(reply, Reply::Delivered { .. }));
+        let count = taken.count() as u64;
+        if count > 0 && seat.leads() {
+            let command = Command::Acked(Acked { target, sequence: sequence + count - 1 });
             let order = Order { namespace: Namespace::default(), request: None, command };
             self.enqueue_orders(source, Asker::Nobody, std::slice::from_ref(&order));
         }

@@ -20,6 +20,7 @@ use crate::leg::Legs;
 use crate::origin::OpenCall;
 use crate::output::{Input, Now, Outputs};
 use crate::peer::{Framer, Header, PeerMessage};
+use crate::schedule::Planner;
 use crate::seat::Seat;
 use crate::snapshot::Transfers;
 
@@ -49,6 +50,8 @@ pub struct Replica {
     pub(crate) hashes: Hashes,
     pub(crate) transfers: Transfers,
     pub(crate) events: Events,
+    /// Instants to come; empty unless this node leads shard 0.
+    pub(crate) planner: Planner,
     pub(crate) framers: BTreeMap<NodeId, Framer>,
     pub(crate) outbox: Outbox,
     pub(crate) outputs: Outputs,
@@ -91,6 +94,7 @@ impl Replica {
             hashes: Hashes::default(),
             transfers: Transfers::default(),
             events: Events::default(),
+            planner: Planner::default(),
             framers: BTreeMap::new(),
             outbox: Outbox::default(),
             outputs: Outputs::default(),
@@ -165,7 +169,10 @@ impl Replica {
             | Command::Deliver(_)
             | Command::Acked(_)
             | Command::SetMembers(_)
-            | Command::RaiseEpoch(_) => return 0,
+            | Command::RaiseEpoch(_)
+            | Command::SetSchedule(_)
+            | Command::DeleteSchedule(_)
+            | Command::Fire(_) => return 0,
         };
         self.shard_of_task(&order.namespace, id)
     }

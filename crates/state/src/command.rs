@@ -4,8 +4,9 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Acked, Cancel, Claim, Complete, Deliver, DropTask, Enqueue, Expire, Fail, Namespace,
-    RaiseEpoch, RequestKey, Retry, SetMembers, SetQueue, Sweep, Unclaim, Void,
+    Acked, Cancel, Claim, Complete, DeleteSchedule, Deliver, DropTask, Enqueue, Expire, Fail, Fire,
+    Namespace, RaiseEpoch, RequestKey, Retry, SetMembers, SetQueue, SetSchedule, Sweep, Unclaim,
+    Void,
 };
 
 /// One thing to do.
@@ -59,6 +60,15 @@ pub enum Command {
     /// Rule a request id out.
     #[n(23)]
     Void(#[n(0)] Void),
+    /// Make or change a schedule (shard 0).
+    #[n(40)]
+    SetSchedule(#[n(0)] SetSchedule),
+    /// Remove a schedule (shard 0).
+    #[n(41)]
+    DeleteSchedule(#[n(0)] DeleteSchedule),
+    /// Decide an instant of a schedule (shard 0).
+    #[n(42)]
+    Fire(#[n(0)] Fire),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

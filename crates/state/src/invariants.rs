@@ -144,6 +144,7 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("remembered grants", shard.index.claim_weight, limits.claim_marks_max),
         ("tombstones", sizes.voids, crate::dedup::VOIDS_MAX as u64),
         ("outbox", sizes.outbox, u64::from(limits.outbox_max)),
+        ("schedules", sizes.schedules, crate::limits::SCHEDULES_MAX as u64),
     ];
     for (what, size, size_max) in pairs {
         expect(size <= size_max, "bounded", || format!("{what}: {size} exceeds {size_max}"))?;
@@ -218,6 +219,9 @@ fn recompute(core: &Core) -> StateHash {
     }
     for member in &core.members {
         hash.add(digest_record(RecordKind::Member, member));
+    }
+    for schedule in core.schedules.values() {
+        hash.add(digest_record(RecordKind::Schedule, &**schedule));
     }
     if let Some(map) = &core.slot_map {
         hash.add(digest_record(RecordKind::SlotMap, map));

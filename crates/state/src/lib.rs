@@ -26,6 +26,7 @@ pub mod planted;
 pub mod queue;
 pub mod refusal;
 pub mod reply;
+pub mod schedule;
 pub mod shard;
 pub mod slots;
 pub mod snapshot;
@@ -37,7 +38,8 @@ pub use dedup::{Outcome, RecordedRequest, Void};
 pub use effect::{Applied, Audience, Effect};
 pub use ids::{
     Fence, Label, Labels, Lsn, NameError, Namespace, QueueHandle, QueueName, RequestId, RequestKey,
-    SessionId, ShardId, SharedBytes, TaskId, WorkerId, derive_follow_id, derive_task_id,
+    ScheduleName, SessionId, ShardId, SharedBytes, TaskId, WorkerId, derive_fire_id,
+    derive_follow_id, derive_task_id,
 };
 pub use limits::Limits;
 pub use members::{Member, RaiseEpoch, SetMembers};
@@ -48,6 +50,10 @@ pub use queue::{
 };
 pub use refusal::RefusalCode;
 pub use reply::{FailNext, Grant, Reply};
+pub use schedule::{
+    DeleteSchedule, Fire, LastFire, Missed, Overlap, Schedule, ScheduleKey, ScheduleSpec,
+    SetSchedule, Timing,
+};
 pub use shard::{Shard, Sizes};
 pub use slots::{SLOTS, SlotMap, slot_of};
 pub use snapshot::{Frozen, RestoreError};

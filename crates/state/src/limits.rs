@@ -33,6 +33,27 @@ pub const THEN_TOTAL_MAX: usize = 64;
 /// How deep follow-ups of follow-ups may go.
 pub const THEN_DEPTH_MAX: usize = 4;
 
+/// Most schedules of a cluster: their leader looks at each of them on every tick.
+pub const SCHEDULES_MAX: usize = 1_000;
+
+/// Longest name of a schedule: its tasks' ids add an instant to it.
+pub const SCHEDULE_NAME_BYTES_MAX: usize = 96;
+
+/// Longest cron line and zone name together.
+pub const TIMING_BYTES_MAX: usize = 512;
+
+/// Largest payload of a schedule's tasks: all schedules live in one shard.
+pub const SCHEDULE_TASK_BYTES_MAX: usize = 64 << 10;
+
+/// Shortest interval of a schedule; what must run more often is not a schedule.
+pub const EVERY_MS_MIN: u64 = 1_000;
+
+/// Longest interval of a schedule.
+pub const EVERY_MS_MAX: u64 = 10 * 366 * 24 * 60 * 60 * 1000;
+
+/// Longest grace time of a schedule.
+pub const GRACE_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1000;
+
 /// Longest time for a whole attempt; a task that may run for ever names none.
 pub const TIMEOUT_MS_MAX: u32 = 40 * 24 * 60 * 60 * 1000;
 

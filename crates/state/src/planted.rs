@@ -42,11 +42,13 @@ pub enum Bug {
     LabelsIgnored,
     /// A resent completion brings its follow-ups again.
     ThenDoubledOnResend,
+    /// An instant of a schedule that was decided before is decided again, under another name.
+    FireNotDeduplicated,
 }
 
 impl Bug {
     /// All planted defects of this crate.
-    pub const ALL: [Bug; 16] = [
+    pub const ALL: [Bug; 17] = [
         Bug::ExpireUnfenced,
         Bug::CompleteStaleFence,
         Bug::DedupNotInSnapshot,
@@ -63,6 +65,7 @@ impl Bug {
         Bug::KeyOrderLostOnRetry,
         Bug::LabelsIgnored,
         Bug::ThenDoubledOnResend,
+        Bug::FireNotDeduplicated,
     ];
 }
 

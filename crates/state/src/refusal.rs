@@ -74,6 +74,10 @@ refusal_codes! {
     TooManyLabelSets = 18, "too_many_label_sets";
     /// The task's deadline is over before the task exists.
     DeadlinePassed = 19, "deadline_passed";
+    /// The schedule does not exist.
+    ScheduleNotFound = 40, "schedule_not_found";
+    /// The cluster holds as many schedules as it may.
+    TooManySchedules = 41, "too_many_schedules";
 }
 
 impl RefusalCode {
@@ -88,6 +92,7 @@ impl RefusalCode {
                 | Self::OutboxFull
                 | Self::OutboxGap
                 | Self::TooManyVoids
+                | Self::TooManySchedules
         )
     }
 }

@@ -144,6 +144,23 @@ pub enum Reply {
     /// The request is ruled out in this shard.
     #[n(23)]
     Voided,
+    /// The schedule is stored.
+    #[n(40)]
+    ScheduleSet {
+        /// Version of its settings.
+        #[n(0)]
+        version: u64,
+    },
+    /// The schedule is removed.
+    #[n(41)]
+    ScheduleDeleted,
+    /// The instant is decided.
+    #[n(42)]
+    Fired {
+        /// False if it had been decided before.
+        #[n(0)]
+        fresh: bool,
+    },
 }
 
 impl Reply {

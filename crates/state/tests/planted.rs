@@ -171,3 +171,26 @@ fn follow_ups_can_be_doubled() {
     with(Bug::ThenDoubledOnResend, || world.run(complete(&grant, "w")));
     assert_eq!(world.shard.sizes().ready, 2);
 }
+
+#[test]
+fn an_instant_can_be_decided_twice() {
+    let mut world = World::new();
+    let name = ScheduleName::parse("s").unwrap();
+    let spec = ScheduleSpec {
+        timing: Timing::Every { every_ms: 1_000, anchor_ms: 0 },
+        task: enqueue("s", "q"),
+        missed: Missed::All,
+        overlap: Overlap::Allow,
+        grace_ms: 0,
+        paused: false,
+    };
+    let spec = Some(Box::new(spec));
+    let set = SetSchedule { name: name.clone(), spec, paused: None, expected_version: None };
+    world.run(Command::SetSchedule(set));
+    world.tick(2_000);
+    let fire = Fire { name, version: 1, instant_ms: 2_000, run: true, missed: 0, overlapped: 0 };
+    for _ in 0..2 {
+        with(Bug::FireNotDeduplicated, || world.run(Command::Fire(fire.clone())));
+    }
+    assert_eq!(world.shard.sizes().ready, 2);
+}

@@ -68,7 +68,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     let current = view.map_or(0, |view| view.fence.0);
     let fence = Fence(if b.is_multiple_of(6) { u64::from(c % 40) } else { current });
     let name = if b.is_multiple_of(11) { "v" } else { "w" };
-    let command = match kind % 20 {
+    let command = match kind % 24 {
         0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
         5..=7 => {
             let labels = match a % 3 {
@@ -113,6 +113,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
             let request = key(&format!("r{}", c % 64)).id;
             Command::Void(Void { shard: u16::from(b % 7 == 6), request })
         }
+        20..=22 => schedule_command(shard, (kind, a, b, c)),
         _ => {
             let change = QueueChange {
                 paused: c.is_multiple_of(3).then_some(b.is_multiple_of(2)),
@@ -130,6 +131,38 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     };
     let request = (c % 5 > 2).then(|| key(&format!("r{}", c % 64)));
     Order { namespace: Namespace::default(), request, command }
+}
+
+/// Settings, removals and instants of two schedules; some of them are refused.
+fn schedule_command(shard: &Shard, (kind, a, b, c): Step) -> Command {
+    let name = ScheduleName::parse(["s", "k"][usize::from(a % 2)]).unwrap();
+    let known = shard.schedule(&(Namespace::default(), name.clone()));
+    match kind % 24 {
+        20 if b.is_multiple_of(8) => Command::DeleteSchedule(DeleteSchedule { name }),
+        20 => {
+            let template =
+                if c.is_multiple_of(2) { format!("k0:{name}") } else { name.to_string() };
+            let spec = ScheduleSpec {
+                timing: Timing::Every { every_ms: 990 + u64::from(c % 40), anchor_ms: 0 },
+                task: enqueue(&template, "q"),
+                missed: Missed::All,
+                overlap: Overlap::Skip,
+                grace_ms: u64::from(c),
+                paused: b.is_multiple_of(5),
+            };
+            let spec = (!b.is_multiple_of(3)).then(|| Box::new(spec));
+            let paused = a.is_multiple_of(3).then_some(b.is_multiple_of(2));
+            Command::SetSchedule(SetSchedule { name, spec, paused, expected_version: None })
+        }
+        _ => {
+            let cursor_ms = known.map_or(0, |schedule| schedule.cursor_ms);
+            let version = known.map_or(1, |schedule| schedule.version);
+            let instant_ms = (cursor_ms + u64::from(c % 90)).saturating_sub(20);
+            let (missed, overlapped) = (u32::from(b % 4), u32::from(a % 3));
+            let run = b.is_multiple_of(2);
+            Command::Fire(Fire { name, version, instant_ms, run, missed, overlapped })
+        }
+    }
 }
 
 fn small_world() -> World {
@@ -234,7 +267,7 @@ fn full_world() -> World {
 // F-23, F-41
 #[test]
 fn flipped_bytes_in_an_entry_are_refused_alike_everywhere() {
-    let orders: Vec<Order> = (0..20u8)
+    let orders: Vec<Order> = (0..24u8)
         .map(|kind| order_of(&full_world().shard, (kind, kind, 7, 4 + u16::from(kind))))
         .collect();
     let mut builder = BatchBuilder::new();

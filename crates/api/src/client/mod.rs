@@ -16,6 +16,7 @@ mod error;
 mod pipe;
 mod queues;
 mod retry;
+mod schedules;
 mod send;
 mod tasks;
 mod url;

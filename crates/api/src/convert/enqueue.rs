@@ -47,14 +47,18 @@ fn read_handle(task: &NewTask, derive: impl Fn() -> TaskId) -> Result<TaskId, Fi
     }
 }
 
-fn keyed(key: &str, id: &str) -> Result<TaskId, FieldError> {
+pub(super) fn keyed(key: &str, id: &str) -> Result<TaskId, FieldError> {
     TaskId::keyed(key, id).map_err(|error| {
         let field = if error.what == "task key" { "key" } else { "id" };
         FieldError { field: field.to_owned(), code: "bad_name", detail: error.to_string() }
     })
 }
 
-fn read_task(id: TaskId, task: &NewTask, then: Option<SharedBytes>) -> Result<Enqueue, FieldError> {
+pub(super) fn read_task(
+    id: TaskId,
+    task: &NewTask,
+    then: Option<SharedBytes>,
+) -> Result<Enqueue, FieldError> {
     let limits = Limits::default();
     let queue = task.queue.as_deref().unwrap_or(QUEUE_DEFAULT);
     let queue = parse_name("queue", queue, QueueName::parse)?;

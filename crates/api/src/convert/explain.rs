@@ -1,6 +1,6 @@
 //! Reasons as sentences.
 
-use ikada_state::{Explanation, TaskState, WaitReason};
+use ikada_state::{Explanation, Labels, TaskState, WaitReason};
 
 use super::show::show_state;
 use crate::v1::{ReasonInfo, TaskExplanation};
@@ -67,13 +67,7 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
             info.ahead = Some(0);
             format!("it is the next of queue {queue} in its shard to be handed out")
         }
-        WaitReason::BehindKey { key_limit } => {
-            let key = explanation.id.routing_key();
-            match key_limit {
-                1 => format!("earlier tasks of key {key} in queue {queue} come first"),
-                limit => format!("as many tasks of key {key} run as may ({limit} or fewer)"),
-            }
-        }
+        WaitReason::BehindKey { key_limit } => behind_key(explanation, *key_limit),
         WaitReason::NoWorkerAsked { ago_ms: Some(ago_ms) } => format!(
             "no worker with a free slot has asked for queue {queue} for {} s: all are busy or gone",
             ago_ms / 1000
@@ -83,20 +77,29 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
                 "no worker with a free slot has asked for queue {queue} lately: is one running?"
             )
         }
-        WaitReason::NoWorkerWithLabels { labels } => {
-            let pairs = labels.pairs().iter().map(|(name, value)| format!("{name}={value}"));
-            let wanted: Vec<String> = pairs.collect();
-            let wanted = wanted.join(", ");
-            format!("workers ask for queue {queue}, but none with label {wanted} has asked lately")
-        }
+        WaitReason::NoWorkerWithLabels { labels } => no_labels(explanation, labels),
     };
     info
+}
+
+fn behind_key(explanation: &Explanation, key_limit: u16) -> String {
+    let (key, queue) = (explanation.id.routing_key(), &explanation.queue);
+    match key_limit {
+        1 => format!("earlier tasks of key {key} in queue {queue} come first"),
+        limit => format!("as many tasks of key {key} run as may ({limit} or fewer)"),
+    }
+}
+
+fn no_labels(explanation: &Explanation, labels: &Labels) -> String {
+    let pairs = labels.pairs().iter().map(|(name, value)| format!("{name}={value}"));
+    let (wanted, queue) = (pairs.collect::<Vec<_>>().join(", "), &explanation.queue);
+    format!("workers ask for queue {queue}, but none with label {wanted} has asked lately")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ikada_state::{Label, Labels, QueueName, TaskId};
+    use ikada_state::{Label, QueueName, TaskId};
 
     #[test]
     fn a_reason_is_a_code_a_sentence_and_its_figures() {

@@ -8,6 +8,7 @@ mod enqueue;
 mod explain;
 mod field;
 mod order;
+mod schedule;
 mod show;
 
 pub use enqueue::enqueue_order;
@@ -16,5 +17,8 @@ pub use field::{FieldError, parse_name};
 pub use order::{
     cancel_order, claim_names, complete_order, drop_order, fail_order, pause_order, retry_order,
     set_queue_order,
+};
+pub use schedule::{
+    delete_schedule_order, pause_schedule_order, schedule_name, set_schedule_order, show_schedule,
 };
 pub use show::{Form, show_grant, show_queue, show_task, task_state};

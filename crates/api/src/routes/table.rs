@@ -185,6 +185,45 @@ pub const ROUTES: &[Route] = &[
         )
     },
     Route {
+        answer: Some(of::<v1::SchedulePage>),
+        ..look("/v1/schedules", Operation::ListSchedules, "List the schedules of the namespace.")
+    },
+    Route {
+        answer: Some(of::<v1::ScheduleInfo>),
+        ..look(
+            "/v1/schedules/{name}",
+            Operation::ShowSchedule,
+            "Show a schedule: settings, last and next instants, what was missed.",
+        )
+    },
+    Route {
+        verb: Verb::Put,
+        body: Some(of::<v1::ScheduleBody>),
+        answer: Some(of::<v1::ScheduleInfo>),
+        ..act("/v1/schedules/{name}", Operation::SetSchedule, "Make or replace a schedule.")
+    },
+    Route {
+        verb: Verb::Delete,
+        answer: Some(of::<v1::ScheduleRemoved>),
+        ..act(
+            "/v1/schedules/{name}",
+            Operation::DeleteSchedule,
+            "Remove a schedule; the tasks it submitted stay.",
+        )
+    },
+    Route {
+        answer: Some(of::<v1::ScheduleInfo>),
+        ..act("/v1/schedules/{name}/pause", Operation::PauseSchedule, "Let a schedule rest.")
+    },
+    Route {
+        answer: Some(of::<v1::ScheduleInfo>),
+        ..act(
+            "/v1/schedules/{name}/resume",
+            Operation::ResumeSchedule,
+            "Let a schedule go on; instants that passed meanwhile do not count.",
+        )
+    },
+    Route {
         query: &[NAMESPACE, CONSISTENCY, MIN_LSN, ITEM],
         answer: Some(of::<v1::RequestInfo>),
         ..look("/v1/requests/{id}", Operation::ShowRequest, "Tell what became of a request id.")

@@ -7,6 +7,7 @@ mod payload;
 mod position;
 mod queue;
 mod request;
+mod schedule;
 mod task;
 mod work;
 
@@ -23,6 +24,10 @@ pub use queue::{
     QueueSettingsInfo, SweepAnswer,
 };
 pub use request::{RequestInfo, RequestStatus};
+pub use schedule::{
+    MissedPolicy, OverlapPolicy, ScheduleBody, ScheduleInfo, SchedulePage, ScheduleRemoved,
+    ScheduledTask,
+};
 pub use task::{
     AttemptInfo, BackoffBody, EnqueueAnswer, EnqueueBatch, ItemOutcome, NewTask, OutcomeKind, Task,
     TaskPage, TaskStateName,

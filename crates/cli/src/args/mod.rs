@@ -5,6 +5,7 @@ mod cluster;
 mod demo;
 mod queue;
 mod request;
+mod schedule;
 mod server;
 mod task;
 
@@ -19,6 +20,7 @@ pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use queue::{PurgeArgs, QueueCommand};
 pub(crate) use request::RequestCommand;
+pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
 pub(crate) use server::ServerArgs;
 pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand};
 
@@ -109,6 +111,9 @@ pub(crate) enum Command {
     /// Look at queues, change their settings, purge them.
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Let tasks be submitted at instants to come.
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
     /// Ask what became of a request, or rule it out.
     #[command(subcommand)]
     Request(RequestCommand),

@@ -138,7 +138,7 @@ pub(crate) struct EnqueueArgs {
     pub(crate) idempotency_key: Option<String>,
 }
 
-fn read_label(text: &str) -> Result<(String, String), String> {
+pub(super) fn read_label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }

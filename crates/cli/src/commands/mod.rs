@@ -3,11 +3,13 @@
 mod cluster;
 mod queue;
 mod request;
+mod schedule;
 mod server;
 mod task;
 
 pub(crate) use cluster::cluster;
 pub(crate) use queue::queue;
 pub(crate) use request::request;
+pub(crate) use schedule::schedule;
 pub(crate) use server::server;
 pub(crate) use task::task;

@@ -43,12 +43,9 @@ fn freshness(stale: bool) -> Consistency {
 }
 
 async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Result<(), Failure> {
-    let (payload, payload_base64) = read_payload(&args)?;
+    let (payload, payload_base64) =
+        read_payload(args.payload.as_deref(), args.payload_file.as_deref())?;
     let backoff = args.backoff_base_ms.zip(args.backoff_cap_ms);
-    let named: BTreeMap<String, String> = args.labels.iter().cloned().collect();
-    if named.len() < args.labels.len() {
-        return Err(Failure::usage("--label: a name is given twice"));
-    }
     let task = NewTask {
         id: args.id,
         key: args.key,
@@ -63,7 +60,7 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
         max_attempts: args.max_attempts,
         ttl_ms: args.ttl_ms,
         backoff: backoff.map(|(base_ms, cap_ms)| BackoffBody { base_ms, cap_ms }),
-        labels: named,
+        labels: read_labels(&args.labels)?,
         timeout_ms: args.timeout_ms,
         deadline_ms: args.deadline_ms,
         deadline_in_ms: args.deadline_in_ms,
@@ -79,9 +76,21 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
     }
 }
 
+/// Labels by name, each name once.
+pub(super) fn read_labels(pairs: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
+    let named: BTreeMap<String, String> = pairs.iter().cloned().collect();
+    match named.len() < pairs.len() {
+        true => Err(Failure::usage("--label: a name is given twice")),
+        false => Ok(named),
+    }
+}
+
 /// JSON stays JSON; other text becomes a JSON string; a file's bytes stay as they are.
-fn read_payload(args: &EnqueueArgs) -> Result<(Option<Box<RawValue>>, Option<String>), Failure> {
-    if let Some(text) = &args.payload {
+pub(super) fn read_payload(
+    text: Option<&str>,
+    path: Option<&str>,
+) -> Result<(Option<Box<RawValue>>, Option<String>), Failure> {
+    if let Some(text) = text {
         let json = match serde_json::from_str::<Box<RawValue>>(text) {
             Ok(json) => json,
             Err(_) => serde_json::value::to_raw_value(text)
@@ -89,7 +98,7 @@ fn read_payload(args: &EnqueueArgs) -> Result<(Option<Box<RawValue>>, Option<Str
         };
         return Ok((Some(json), None));
     }
-    let Some(path) = &args.payload_file else {
+    let Some(path) = path else {
         return Ok((None, None));
     };
     let mut bytes = Vec::new();

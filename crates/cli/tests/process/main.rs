@@ -10,6 +10,7 @@ mod fresh;
 mod kill;
 mod operations;
 mod pause;
+mod schedules;
 mod sync_error;
 mod wait;
 mod work;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ikada_api::v1::QueueHealth;
+use ikada_api::v1::{QueueHealth, ScheduleInfo};
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
-use ikada_replica::state::QueueView;
+use ikada_replica::state::{QueueView, Schedule};
 use tokio::sync::Semaphore;
 
 use super::door::Door;
@@ -18,7 +18,7 @@ use crate::watch::{SAMPLE_EVERY, Samples, judge, wall_ms};
 /// Bodies are accounted in steps of this size.
 pub(super) const BODY_UNIT_BYTES: usize = 1 << 10;
 
-/// How long a look at all queues may take.
+/// How long a look at all queues or schedules may take.
 const QUEUES_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The shared part of the client door.
@@ -65,6 +65,20 @@ impl<D: Door> App<D> {
         let read = Request::Read(Query::EveryQueue, Consistency::Stale);
         match self.door.call(read, QUEUES_PATIENCE, Routing::Forward).await {
             Answer::View { view: View::Queues(queues), .. } => queues,
+            _ => Vec::new(),
+        }
+    }
+
+    /// All schedules as this node has them, with their namespaces; empty while it cannot tell.
+    pub(super) async fn every_schedule(&self) -> Vec<(String, ScheduleInfo)> {
+        let read = Request::Read(Query::Schedules(None), Consistency::Stale);
+        match self.door.call(read, QUEUES_PATIENCE, Routing::Forward).await {
+            Answer::View { view: View::Schedules(all), .. } => {
+                let show = |schedule: &Arc<Schedule>| {
+                    (schedule.namespace.to_string(), super::schedules::describe(schedule))
+                };
+                all.iter().map(show).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -15,7 +15,7 @@ use super::app::App;
 use super::door::Door;
 use super::guard::{Contained, check_origin};
 use super::request::{Context, form_wanted, take_body};
-use super::{cluster, operate, problems, queues, requests, tasks};
+use super::{cluster, operate, problems, queues, requests, schedules, tasks};
 
 /// The node answers at its deadline; this is only the net below it.
 const NET: Duration = Duration::from_secs(2);
@@ -118,6 +118,12 @@ pub(super) async fn run<D: Door>(
         Operation::RetryQueue => queues::retry(app, context).await,
         Operation::DropQueue => queues::drop_all(app, context).await,
         Operation::PurgeQueue => queues::purge(app, context).await,
+        Operation::ListSchedules => schedules::list(app, context).await,
+        Operation::ShowSchedule => schedules::show(app, context).await,
+        Operation::SetSchedule => schedules::set(app, context, body).await,
+        Operation::DeleteSchedule => schedules::delete(app, context).await,
+        Operation::PauseSchedule => schedules::pause(app, context, true).await,
+        Operation::ResumeSchedule => schedules::pause(app, context, false).await,
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
         Operation::Pipe => Err(problems::upgrade_required().into()),

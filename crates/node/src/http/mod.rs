@@ -22,6 +22,7 @@ mod problems;
 mod queues;
 mod request;
 mod requests;
+mod schedules;
 mod tasks;
 mod waiting;
 

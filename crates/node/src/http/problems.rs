@@ -44,6 +44,8 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::KeyConflict => (409, "key conflict"),
         Code::TooManyLabelSets => (429, "too many label sets"),
         Code::DeadlinePassed => (409, "deadline passed"),
+        Code::ScheduleNotFound => (404, "no such schedule"),
+        Code::TooManySchedules => (429, "too many schedules"),
     }
 }
 
@@ -74,6 +76,10 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
             "the queue's tasks want as many different label sets as they may; use one of those"
         }
         Code::DeadlinePassed => "the deadline is over already; submit the task with a later one",
+        Code::ScheduleNotFound => {
+            "there is no such schedule; make it with PUT /v1/schedules/{name}"
+        }
+        Code::TooManySchedules => "as many schedules exist as may; remove one that is not needed",
     }
 }
 

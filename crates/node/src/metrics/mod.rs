@@ -3,6 +3,7 @@
 mod counters;
 mod queues;
 mod render;
+mod schedules;
 
 pub use counters::{Counters, HttpCounters};
 pub use render::render;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use ikada_api::v1::QueueHealth;
+use ikada_api::v1::{QueueHealth, ScheduleInfo};
 use ikada_replica::consensus::Role;
 use ikada_replica::state::QueueView;
 use ikada_replica::status::{NodeStatus, ShardStatus};
@@ -18,6 +18,7 @@ pub fn render(
     counters: &Counters,
     http: &HttpCounters,
     queues: Vec<(QueueView, QueueHealth)>,
+    schedules: Vec<(String, ScheduleInfo)>,
 ) -> String {
     let mut page = Page::default();
     let labels = format!("version=\"{}\",node=\"{}\"", escape(&info.version), info.node);
@@ -52,6 +53,7 @@ pub fn render(
     node(&mut page, counters);
     doors(&mut page, http);
     super::queues::queues(&mut page, queues);
+    super::schedules::schedules(&mut page, schedules);
     page.text
 }
 

@@ -1,9 +1,11 @@
 //! The answer: outcomes per item, views, or why not now.
 
+use std::sync::Arc;
+
 use ikada_consensus::NodeId;
 use ikada_state::{
-    Explanation, Grant, Lsn, Member, QueueView, RecordedRequest, RefusalCode, Reply, ShardId,
-    TaskView,
+    Explanation, Grant, Lsn, Member, QueueView, RecordedRequest, RefusalCode, Reply, Schedule,
+    ShardId, TaskView,
 };
 
 /// What a call came to.
@@ -123,6 +125,10 @@ pub enum View {
     Queues(Vec<QueueView>),
     /// What became of a request.
     Request(RequestFate),
+    /// A schedule, if it exists.
+    Schedule(Option<Arc<Schedule>>),
+    /// Schedules in order of their names.
+    Schedules(Vec<Arc<Schedule>>),
     /// The members.
     Members(Vec<Member>),
 }

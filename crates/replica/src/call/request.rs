@@ -2,8 +2,8 @@
 
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
-    Fence, Labels, Lsn, Namespace, Order, QueueName, RequestId, SessionId, ShardId, TaskFilter,
-    TaskId, WorkerId,
+    Fence, Labels, Lsn, Namespace, Order, QueueName, RequestId, ScheduleKey, SessionId, ShardId,
+    TaskFilter, TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -128,6 +128,10 @@ pub enum Query {
     EveryQueue,
     /// What became of a request id.
     Request(Namespace, RequestId, u32),
+    /// One schedule.
+    Schedule(ScheduleKey),
+    /// All schedules, or those of a namespace.
+    Schedules(Option<Namespace>),
     /// The cluster's members and the slot map's shard count.
     Members,
 }

@@ -134,7 +134,7 @@ impl Replica {
     pub(crate) fn shards_of_query(&self, query: &Query) -> Vec<ShardId> {
         match query {
             Query::Task(namespace, id) => vec![self.shard_of_task(namespace, id)],
-            Query::Members => vec![0],
+            Query::Members | Query::Schedule(_) | Query::Schedules(_) => vec![0],
             Query::Tasks { .. }
             | Query::Queue(..)
             | Query::Queues(_)
@@ -160,6 +160,11 @@ impl Replica {
             Query::Queues(namespace) => View::Queues(self.sum_queues(Some(namespace))),
             Query::EveryQueue => View::Queues(self.sum_queues(None)),
             Query::Request(namespace, id, item) => View::Request(self.fate(namespace, id, *item)),
+            Query::Schedule(key) => View::Schedule(self.seats[0].state.schedule(key).cloned()),
+            Query::Schedules(namespace) => {
+                let schedules = self.seats[0].state.schedules(namespace.as_ref());
+                View::Schedules(schedules.cloned().collect())
+            }
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
     }

@@ -32,6 +32,7 @@ impl Replica {
         self.tend_calls(now);
         self.tend_claims(now);
         self.expire_claims(now);
+        self.fire_schedules(now);
         self.wake_scheduled(now);
         self.deliver_outboxes(now);
         self.tend_transfers(now);

@@ -7,3 +7,4 @@ mod leadership;
 mod lost_claims;
 mod operations;
 mod reads;
+mod schedules;

@@ -35,6 +35,7 @@ pub mod operations;
 pub mod persist_before_speak;
 pub mod quorum_evidence;
 pub mod same_result;
+pub mod schedule_instants;
 pub mod settings_version;
 pub mod state_machine_safety;
 pub mod terminal_once;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ikada_state::{
-    Command, Enqueue, Fence, Labels, Order, QueueName, Reply, TaskId, TaskOptions, TaskState,
-    decode_then,
+    Command, Enqueue, Fence, Labels, Message, Order, QueueName, Reply, ScheduleName, TaskId,
+    TaskOptions, TaskState, decode_then, derive_fire_id,
 };
 
 /// What a task asked for.
@@ -40,6 +40,8 @@ pub struct Standing {
 #[derive(Debug, Default)]
 pub struct Rules {
     wishes: BTreeMap<TaskId, Wish>,
+    /// What each schedule submits.
+    templates: BTreeMap<ScheduleName, Enqueue>,
     /// Tasks that exist.
     pub standings: BTreeMap<TaskId, Standing>,
     /// Labels of the claim that a fence was granted to.
@@ -85,7 +87,32 @@ impl Rules {
                     }
                 }
             }
+            (Command::SetSchedule(set), Reply::ScheduleSet { .. }) => {
+                if let Some(spec) = &set.spec {
+                    self.templates.insert(set.name.clone(), spec.task.clone());
+                }
+            }
+            (Command::Fire(fire), Reply::Fired { fresh: true }) if fire.run => {
+                let id = TaskId::parse(&derive_fire_id(&fire.name, fire.instant_ms));
+                if let (Ok(id), Some(template)) = (id, self.templates.get(&fire.name)) {
+                    let task = Enqueue { id, ..template.clone() };
+                    self.expect(&task);
+                }
+            }
+            (Command::Deliver(deliver), Reply::Delivered { fresh: true }) => {
+                if let Message::Submit { task, .. } = &deliver.message {
+                    self.expect(task);
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// A task that comes of a schedule.
+    fn expect(&mut self, task: &Enqueue) {
+        self.expected.insert(task.id.clone());
+        if !self.wishes.contains_key(&task.id) {
+            self.learn(task, 1);
         }
     }
 

@@ -1,20 +1,25 @@
-//! An operator: hands leadership over, changes the membership, and after the healing resumes queues and sends a probe
-//! to every shard.
+//! An operator: makes schedules, hands leadership over, changes the membership, and after the healing pauses schedules,
+//! resumes queues and sends a probe to every shard.
 
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use ikada_replica::call::{Answer, CallId, Outcome, Request};
 use ikada_state::{
-    Command, Enqueue, Order, QueueChange, Reply, RequestId, RequestKey, SetQueue, ShardId, TaskId,
+    Command, Enqueue, Missed, Order, Overlap, QueueChange, Reply, RequestId, RequestKey,
+    ScheduleName, ScheduleSpec, SetQueue, SetSchedule, ShardId, TaskId, Timing,
 };
 
 use super::{QUEUES, Step, namespace, queue, some_door};
 use crate::check::Verdict;
+use crate::check::schedule_instants::PREFIX;
 use crate::draw::pick;
 use crate::marks::Mark;
 use crate::world::calls::{CallEnd, OpenCall};
 use crate::world::{Event, Phase, World};
+
+/// Schedules of a run.
+const SCHEDULES: u64 = 2;
 
 /// The operator.
 #[derive(Debug)]
@@ -25,12 +30,20 @@ pub struct Operator {
     count: u64,
     /// Probes under way: what to send again until it is acknowledged.
     probes: BTreeMap<CallId, (ShardId, Vec<Order>)>,
+    schedules: Vec<(ScheduleName, ScheduleSpec)>,
 }
 
 impl Operator {
     /// An operator who changes things at these mean distances; 0 means never.
     pub fn new(rng: Rng, membership_ms: u64, transfer_ms: u64) -> Self {
-        Self { rng, membership_ms, transfer_ms, count: 0, probes: BTreeMap::new() }
+        Self {
+            rng,
+            membership_ms,
+            transfer_ms,
+            count: 0,
+            probes: BTreeMap::new(),
+            schedules: Vec::new(),
+        }
     }
 
     /// Does a step.
@@ -39,6 +52,7 @@ impl Operator {
             Step::Transfer => self.transfer(world, me),
             Step::Change => self.change(world, me),
             Step::Probe => self.probe(world, me),
+            Step::Next => self.begin_schedules(world, me),
             _ => {}
         }
         Ok(())
@@ -72,8 +86,55 @@ impl Operator {
         world.schedule.after(distance_us, Event::Actor(me, Step::Change));
     }
 
+    /// Makes a few schedules; they run until the healing.
+    fn begin_schedules(&mut self, world: &mut World, me: usize) {
+        for number in 0..SCHEDULES {
+            let text = format!("{PREFIX}{number}");
+            let (Ok(name), Ok(id)) = (ScheduleName::parse(&text), TaskId::parse(&text)) else {
+                continue;
+            };
+            let mut task =
+                Enqueue::new(id, queue(pick::<&str>(&mut self.rng, &QUEUES)), &b"tick"[..]);
+            task.ttl_ms = Some(world.plan.knobs.ttl_ms as u32);
+            let every_ms = self.rng.u64(1_500..=8_000);
+            let timing = Timing::Every { every_ms, anchor_ms: self.rng.u64(1..=every_ms) };
+            let missed = *pick(&mut self.rng, &[Missed::Skip, Missed::One, Missed::All]);
+            let overlap = *pick(&mut self.rng, &[Overlap::Allow, Overlap::Allow, Overlap::Skip]);
+            let grace_ms = self.rng.u64(0..=10_000);
+            let spec = ScheduleSpec { timing, task, missed, overlap, grace_ms, paused: false };
+            self.schedules.push((name.clone(), spec.clone()));
+            // A late copy must not revive what was paused meanwhile.
+            self.set_schedule(world, me, name, spec, Some(0));
+        }
+    }
+
+    fn set_schedule(
+        &mut self,
+        world: &mut World,
+        me: usize,
+        name: ScheduleName,
+        spec: ScheduleSpec,
+        expected_version: Option<u64>,
+    ) {
+        self.count += 1;
+        let spec = Some(Box::new(spec));
+        let set = SetSchedule { name, spec, paused: None, expected_version };
+        let order = self.order(Command::SetSchedule(set));
+        self.send(world, me, ShardId::MAX, vec![order]);
+    }
+
+    /// Pauses all schedules, so that every task can come to its end.
+    fn end_schedules(&mut self, world: &mut World, me: usize) {
+        self.probes.clear();
+        for (name, spec) in std::mem::take(&mut self.schedules) {
+            let paused = ScheduleSpec { paused: true, ..spec };
+            self.set_schedule(world, me, name, paused, None);
+        }
+    }
+
     /// Resumes all queues, and submits one task to every shard.
     fn probe(&mut self, world: &mut World, me: usize) {
+        self.end_schedules(world, me);
         for name in QUEUES {
             self.count += 1;
             let change = QueueChange { paused: Some(false), ..QueueChange::default() };

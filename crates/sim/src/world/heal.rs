@@ -176,6 +176,7 @@ impl World {
             self.check_members(shard)?;
         }
         self.check_logs()?;
+        self.watch.schedules.all_there()?;
         self.check_clients()
     }
 

@@ -22,6 +22,7 @@ use crate::check::no_silent_loss::NoSilentLoss;
 use crate::check::operations::Operations;
 use crate::check::persist_before_speak::{self, Promise};
 use crate::check::same_result::SameResult;
+use crate::check::schedule_instants::ScheduleInstants;
 use crate::check::settings_version::SettingsVersion;
 use crate::check::terminal_once::TerminalOnce;
 use crate::check::{
@@ -78,6 +79,8 @@ pub struct Watch {
     pub same_result: SameResult,
     /// Versions of queue settings, per shard.
     pub settings: SettingsVersion,
+    /// Q12.
+    pub schedules: ScheduleInstants,
     /// Q10.
     pub cancels: Cancels,
     /// R10.

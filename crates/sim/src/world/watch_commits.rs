@@ -113,6 +113,9 @@ impl World {
         }
         self.follow_deadlines(usize::from(shard), &moves, false);
         for effect in &applied.effects {
+            if let Effect::Moved { id, from: None, .. } = effect {
+                self.watch.schedules.created(id)?;
+            }
             if let Effect::Moved { id, to: None, .. } = effect {
                 self.watch.models[usize::from(shard)].task_mut(id).removed = true;
                 self.marks.hit(Mark::RetentionRemoved);
@@ -214,11 +217,30 @@ impl World {
             | Command::Drop(_)
             | Command::Sweep(_)
             | Command::Void(_) => Ok(()),
+            Command::SetSchedule(_) | Command::Fire(_) => self.follow_schedule(order, reply),
             Command::SetQueue(_)
+            | Command::DeleteSchedule(_)
             | Command::Acked(_)
             | Command::SetMembers(_)
             | Command::RaiseEpoch(_) => Ok(()),
         }
+    }
+
+    /// Q12: settings and instants of schedules, all of them in shard 0.
+    fn follow_schedule(&mut self, order: &Order, reply: &Reply) -> Verdict {
+        let time_ms = self.watch.rules[0].time_ms;
+        match &order.command {
+            Command::SetSchedule(set) => self.watch.schedules.set(set, reply, time_ms),
+            Command::Fire(fire) => {
+                let fresh = self.watch.schedules.fired(fire, reply, time_ms)?;
+                let again = matches!(reply, Reply::Fired { fresh: false });
+                self.marks.hit_if(fresh && fire.run, Mark::InstantKept);
+                self.marks.hit_if(again, Mark::InstantAgain);
+                self.marks.hit_if(fresh && fire.missed > 0, Mark::InstantsMissed);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Orders that carry a fence.

@@ -53,6 +53,16 @@ pub enum Outcome {
         #[n(1)]
         next: Option<u32>,
     },
+    /// A schedule was stored.
+    #[n(40)]
+    ScheduleSet {
+        /// Version of its settings.
+        #[n(0)]
+        version: u64,
+    },
+    /// A schedule was removed.
+    #[n(41)]
+    ScheduleDeleted,
 }
 
 impl Outcome {
@@ -65,6 +75,8 @@ impl Outcome {
             Reply::Retried => Some(Outcome::Retried),
             Reply::Dropped => Some(Outcome::Dropped),
             Reply::Swept { count, next } => Some(Outcome::Swept { count: *count, next: *next }),
+            Reply::ScheduleSet { version } => Some(Outcome::ScheduleSet { version: *version }),
+            Reply::ScheduleDeleted => Some(Outcome::ScheduleDeleted),
             Reply::Refused { code } if !code.is_transient() => {
                 Some(Outcome::Refused { code: *code })
             }
@@ -163,6 +175,8 @@ impl RingEntry for SubmitEntry {
             Outcome::Refused { code } => (3, code as u64),
             Outcome::Retried => (20, 0),
             Outcome::Dropped => (21, 0),
+            Outcome::ScheduleSet { version } => (40, version),
+            Outcome::ScheduleDeleted => (41, 0),
             Outcome::Swept { count, next } => {
                 let next = next.map_or(0, |slot| u64::from(slot) + 1);
                 (22, u64::from(count) << 40 | next)

@@ -19,6 +19,7 @@ pub(crate) enum RecordKind {
     SlotMap = 10,
     Trailer = 11,
     Void = 20,
+    Schedule = 40,
 }
 
 /// Digest of a record from its canonical bytes.

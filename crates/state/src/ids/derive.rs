@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::{Namespace, RequestId, RequestKey, TaskId};
+use super::{Namespace, RequestId, RequestKey, ScheduleName, TaskId};
 
 /// Hash of a task's full name, for the id table.
 pub(crate) fn task_hash(namespace: &str, id: &str) -> u64 {
@@ -84,6 +84,29 @@ pub fn derive_follow_id(parent: &TaskId, fence: u64, place: u32) -> String {
     base62(hasher.digest128()).map(char::from).iter().collect()
 }
 
+/// The id (without key) of the task of one instant of a schedule: its name and the instant in UTC, so that people can
+/// read and write it. Milliseconds appear only where there are some.
+pub fn derive_fire_id(schedule: &ScheduleName, instant_ms: u64) -> String {
+    let (seconds, ms) = (instant_ms / 1000, instant_ms % 1000);
+    let (year, month, day) = date_of(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    let fraction = if ms == 0 { String::new() } else { format!(".{ms:03}") };
+    format!("{schedule}.{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}{fraction}Z")
+}
+
+/// Year, month and day of a number of days since 1970 (Gregorian).
+fn date_of(days: u64) -> (u64, u64, u64) {
+    // Counted from 1 March of the year 0, leap days come last in their year, and 400 years are one round.
+    let days = days + 719_468;
+    let (round, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (400 * round + year + next, month, day)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +119,18 @@ mod tests {
         assert_eq!(&base62(62u128.pow(10)), b"0000000000010000000000");
         assert_eq!(&base62(62u128.pow(21) + 5), b"1000000000000000000005");
         assert_eq!(&base62(u128::MAX), b"7n42DGM5Tflk9n8mt7Fhc7");
+    }
+
+    #[test]
+    fn the_id_of_an_instant_can_be_read() {
+        let name = ScheduleName::parse("nightly").unwrap();
+        assert_eq!(derive_fire_id(&name, 0), "nightly.19700101T000000Z");
+        assert_eq!(derive_fire_id(&name, 1_709_251_199_000), "nightly.20240229T235959Z");
+        assert_eq!(derive_fire_id(&name, 1_709_251_200_250), "nightly.20240301T000000.250Z");
+        assert_eq!(derive_fire_id(&name, 951_782_400_000), "nightly.20000229T000000Z");
+        assert_eq!(derive_fire_id(&name, 4_107_542_399_000), "nightly.21000228T235959Z");
+        let long = ScheduleName::parse(&"x".repeat(96)).unwrap();
+        assert!(TaskId::parse(&derive_fire_id(&long, u64::MAX / 4 + 1)).is_ok());
     }
 
     #[test]

@@ -8,11 +8,11 @@ mod labels;
 mod name;
 
 pub use bytes::SharedBytes;
-pub use derive::{derive_follow_id, derive_task_id};
+pub use derive::{derive_fire_id, derive_follow_id, derive_task_id};
 pub(crate) use derive::{request_hash, task_hash, void_hash};
 pub use fence::{Fence, Lsn};
 pub use labels::Labels;
-pub use name::{Label, NameError, Namespace, QueueName, RequestId, TaskId, WorkerId};
+pub use name::{Label, NameError, Namespace, QueueName, RequestId, ScheduleName, TaskId, WorkerId};
 
 use minicbor::{Decode, Encode};
 

@@ -167,6 +167,13 @@ name_type!(
 );
 
 name_type!(
+    /// Name of a schedule inside its namespace.
+    ScheduleName,
+    "schedule name",
+    broken_rule
+);
+
+name_type!(
     /// Name or value of a label.
     Label,
     "label",

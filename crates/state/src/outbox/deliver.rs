@@ -52,7 +52,12 @@ impl Shard {
     }
 
     fn take_message(&mut self, batch: &mut Batch, message: &Message) -> Result<(), RefusalCode> {
-        let Message::QueueSettings { namespace, queue, settings } = message;
+        let (namespace, queue, settings) = match message {
+            Message::QueueSettings { namespace, queue, settings } => (namespace, queue, settings),
+            Message::Submit { namespace, task } => {
+                return self.take_fired(batch, namespace, (**task).clone());
+            }
+        };
         if !settings.is_valid(&self.core.limits) {
             return Err(RefusalCode::BadValue);
         }

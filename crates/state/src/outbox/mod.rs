@@ -13,7 +13,7 @@ pub(crate) use store::{Inbox, Outbox, OutboxLine};
 
 use minicbor::{Decode, Encode};
 
-use crate::{Namespace, QueueName, QueueSettings};
+use crate::{Enqueue, Namespace, QueueName, QueueSettings};
 
 /// What one shard tells another. Numbers are stable.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -31,11 +31,31 @@ pub enum Message {
         #[n(2)]
         settings: QueueSettings,
     },
+    /// The task of a schedule's instant.
+    #[n(40)]
+    Submit {
+        /// Owner of the task.
+        #[n(0)]
+        namespace: Namespace,
+        /// The task.
+        #[n(1)]
+        task: Box<Enqueue>,
+    },
 }
 
 impl Message {
+    /// Bytes that it carries along, roughly.
+    pub fn weight(&self) -> usize {
+        match self {
+            Message::QueueSettings { .. } => 0,
+            Message::Submit { task, .. } => task.weight(),
+        }
+    }
+
     pub(crate) fn is_about_queue(&self, wanted: &Namespace, name: &QueueName) -> bool {
-        let Message::QueueSettings { namespace, queue, .. } = self;
-        namespace == wanted && queue == name
+        match self {
+            Message::QueueSettings { namespace, queue, .. } => namespace == wanted && queue == name,
+            Message::Submit { .. } => false,
+        }
     }
 }

@@ -93,8 +93,13 @@ impl Outbox {
 }
 
 impl Shard {
-    /// Appends a message to the line of a target.
-    pub(crate) fn put_message(&mut self, batch: &mut Batch, target: ShardId, message: Message) {
+    /// Appends a message to the line of a target; gives its number.
+    pub(crate) fn put_message(
+        &mut self,
+        batch: &mut Batch,
+        target: ShardId,
+        message: Message,
+    ) -> u64 {
         let (last, items) = self.core.outbox.lines.entry(target).or_default();
         if *last > 0 {
             let line = OutboxLine { target, last: *last };
@@ -108,6 +113,7 @@ impl Shard {
         batch.tell(Effect::OutboxPut { target, sequence: *last });
         items.push_back(item);
         self.core.outbox.length += 1;
+        line.last
     }
 
     /// Removes the messages to a target up to a number.

@@ -101,6 +101,17 @@ impl Shard {
                 })
             }
             Command::Void(verb) => self.apply_void(&namespace, &verb),
+            Command::SetSchedule(verb) => {
+                self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
+                    shard.apply_set_schedule(&namespace, verb)
+                })
+            }
+            Command::DeleteSchedule(verb) => {
+                self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
+                    shard.apply_delete_schedule(&namespace, &verb)
+                })
+            }
+            Command::Fire(verb) => self.apply_fire(batch, &namespace, &verb),
         }
     }
 
@@ -142,6 +153,8 @@ fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
         (Outcome::Retried, _) => Reply::Retried,
         (Outcome::Dropped, _) => Reply::Dropped,
         (Outcome::Swept { count, next }, _) => Reply::Swept { count, next },
+        (Outcome::ScheduleSet { version }, _) => Reply::ScheduleSet { version },
+        (Outcome::ScheduleDeleted, _) => Reply::ScheduleDeleted,
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) use line::Line;
 pub use read::Sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 
@@ -21,6 +22,7 @@ use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::limits::Limits;
 use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
+use crate::schedule::{Schedule, ScheduleKey};
 use crate::task::{Slab, Task, TaskState};
 use crate::{Audience, Effect, Lsn, Member, QueueHandle, ShardId, SlotMap};
 
@@ -55,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) members: Vec<Member>,
     /// Only in shard 0.
     pub(crate) slot_map: Option<SlotMap>,
+    /// Only in shard 0.
+    pub(crate) schedules: BTreeMap<ScheduleKey, Arc<Schedule>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -132,6 +136,7 @@ impl Core {
             inbox: BTreeMap::new(),
             members: Vec::new(),
             slot_map: None,
+            schedules: BTreeMap::new(),
             hash: StateHash::default(),
         }
     }

@@ -30,6 +30,8 @@ pub struct Sizes {
     pub voids: u64,
     /// Messages waiting for other shards.
     pub outbox: u64,
+    /// Schedules.
+    pub schedules: u64,
     /// Entries refused as a whole.
     pub entries_refused: u64,
 }
@@ -110,6 +112,7 @@ impl Shard {
             claims: self.core.claims.len() as u64,
             voids: self.core.voids.len() as u64,
             outbox: self.core.outbox.len() as u64,
+            schedules: self.core.schedules.len() as u64,
             entries_refused: self.core.entries_refused,
         }
     }

@@ -1,16 +1,19 @@
 //! Restores a state from a snapshot stream. Everything is checked: any bytes give a state that
 //! obeys all rules and has the stored hash, or an error.
 
+use std::sync::Arc;
+
 use minicbor::Decode;
 
 use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
 use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
 use crate::hash::{RecordKind, digest_record};
-use crate::limits::BATCH_ORDERS_MAX;
+use crate::limits::{BATCH_ORDERS_MAX, SCHEDULES_MAX};
 use crate::members::Member;
 use crate::outbox::{Inbox, OutboxItem, OutboxLine};
 use crate::planted::{self, Bug};
 use crate::queue::QueueRecord;
+use crate::schedule::Schedule;
 use crate::shard::{Core, Header, Shard, queue_digest};
 use crate::{Fence, SlotMap};
 
@@ -110,6 +113,7 @@ impl Reader {
             kind if kind == RecordKind::Member as u8 => self.take_member(&mut core, bytes),
             kind if kind == RecordKind::SlotMap as u8 => self.take_slot_map(&mut core, bytes),
             kind if kind == RecordKind::Void as u8 => self.take_void(&mut core, bytes),
+            kind if kind == RecordKind::Schedule as u8 => self.take_schedule(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -278,6 +282,23 @@ impl Reader {
         core.hash.add(digest_record(RecordKind::SlotMap, &map));
         core.slot_map = Some(map);
         Ok(())
+    }
+
+    fn take_schedule(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let schedule: Schedule = self.decode(bytes)?;
+        if core.shard != 0 || !schedule.is_valid(&core.limits, core.time_ms) {
+            return Err(self.invalid("schedule obeys its bounds"));
+        }
+        core.hash.add(digest_record(RecordKind::Schedule, &schedule));
+        let key = (schedule.namespace.clone(), schedule.name.clone());
+        if core.schedules.last_key_value().is_some_and(|(before, _)| *before >= key) {
+            return Err(self.invalid("schedules are sorted, each once"));
+        }
+        core.schedules.insert(key, Arc::new(schedule));
+        match core.schedules.len() > SCHEDULES_MAX {
+            true => Err(self.invalid("schedules are bounded")),
+            false => Ok(()),
+        }
     }
 
     fn finish(self) -> Result<Shard, RestoreError> {

@@ -166,6 +166,9 @@ impl Chunks {
                 self.put(RecordKind::Void, entry);
             }
         }
+        for schedule in core.schedules.values() {
+            self.put(RecordKind::Schedule, &**schedule);
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
     }

@@ -102,7 +102,7 @@ impl Enqueue {
         xxh3_64(&bytes)
     }
 
-    fn check(&self, limits: &Limits) -> Result<(), RefusalCode> {
+    pub(crate) fn check(&self, limits: &Limits) -> Result<(), RefusalCode> {
         self.check_own(limits)?;
         match &self.options {
             Some(options) => options.check(&self.id, limits),

@@ -3,6 +3,7 @@
 mod cluster;
 mod queue;
 mod request;
+mod schedule;
 mod task;
 
 use serde::Serialize;

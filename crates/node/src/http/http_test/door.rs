@@ -204,6 +204,10 @@ impl World {
                     },
                 })
             }
+            Query::Schedule(key) => View::Schedule(self.shard.schedule(key).cloned()),
+            Query::Schedules(namespace) => {
+                View::Schedules(self.shard.schedules(namespace.as_ref()).cloned().collect())
+            }
             Query::Members => View::Members(self.shard.members().to_vec()),
         };
         Answer::View { view, lsns: vec![(0, self.shard.applied())], age_ms: 42 }

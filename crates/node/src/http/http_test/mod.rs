@@ -8,6 +8,7 @@ mod lifecycle;
 mod operations;
 mod outcomes;
 mod pipe;
+mod schedules;
 mod socket;
 
 use bytes::Bytes;

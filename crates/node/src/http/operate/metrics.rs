@@ -11,7 +11,8 @@ pub(in crate::http) async fn metrics<D: Door>(app: &App<D>) -> Result<Reply, Sto
     let status = app.door.status().await;
     let queues = app.every_queue().await.into_iter();
     let queues = queues.map(|view| (app.health(&view), view)).map(|(health, view)| (view, health));
+    let schedules = app.every_schedule().await;
     let (info, counters) = (app.door.info(), app.door.counters());
-    let page = render(info, &status, &counters, &app.counters, queues.collect());
+    let page = render(info, &status, &counters, &app.counters, queues.collect(), schedules);
     Ok(text(StatusCode::OK, "text/plain; version=0.0.4", page))
 }

@@ -62,7 +62,8 @@ fn describe(name: &str, item: u32, fate: &RequestFate) -> RequestInfo {
         Outcome::Enqueued { created: true } => OutcomeKind::Created,
         Outcome::Enqueued { created: false } => OutcomeKind::Existing,
         Outcome::Cancelled => OutcomeKind::Cancelled,
-        Outcome::QueueSet { .. } => OutcomeKind::Stored,
+        Outcome::QueueSet { .. } | Outcome::ScheduleSet { .. } => OutcomeKind::Stored,
+        Outcome::ScheduleDeleted => OutcomeKind::Dropped,
         Outcome::Retried => OutcomeKind::Retried,
         Outcome::Dropped => OutcomeKind::Dropped,
         Outcome::Swept { count: changed, .. } => {

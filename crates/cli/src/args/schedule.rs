@@ -1,0 +1,153 @@
+//! `ikada schedule`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use ikada_api::v1::{MissedPolicy, OverlapPolicy};
+
+use super::task::read_label;
+
+/// Commands about schedules.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScheduleCommand {
+    /// Make a schedule, or replace it as a whole.
+    Set(Box<ScheduleSetArgs>),
+    /// List all schedules.
+    #[command(after_help = "Examples:\n  ikada schedule list")]
+    List,
+    /// Show a schedule: settings, last and next instants, what was missed.
+    #[command(after_help = "Examples:\n  ikada schedule show nightly")]
+    Show(ScheduleName),
+    /// Let a schedule rest; instants that pass meanwhile do not count.
+    #[command(after_help = "Examples:\n  ikada schedule pause nightly")]
+    Pause(ScheduleName),
+    /// Let a schedule go on, from now.
+    #[command(after_help = "Examples:\n  ikada schedule resume nightly")]
+    Resume(ScheduleName),
+    /// Remove a schedule; the tasks it submitted stay.
+    #[command(after_help = "Examples:\n  ikada schedule delete nightly")]
+    Delete(ScheduleName),
+}
+
+/// A schedule.
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleName {
+    /// The schedule.
+    pub(crate) name: String,
+}
+
+const SET_EXAMPLES: &str = "\
+Examples:
+  ikada schedule set nightly --cron '30 2 * * mon-fri' --zone Europe/Berlin --queue reports
+  ikada schedule set beat --every-ms 60000 --payload '{\"ping\": 1}'
+  ikada schedule set import --cron @hourly --overlap skip --missed all --label gpu=a100
+
+The task of an instant is named after both, as in nightly.20310401T003000Z.";
+
+/// What becomes of missed instants.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Missed {
+    /// None is made up for.
+    Skip,
+    /// The newest is made up for.
+    One,
+    /// All are made up for, the newest hundred at most.
+    All,
+}
+
+impl From<Missed> for MissedPolicy {
+    fn from(missed: Missed) -> MissedPolicy {
+        match missed {
+            Missed::Skip => MissedPolicy::Skip,
+            Missed::One => MissedPolicy::One,
+            Missed::All => MissedPolicy::All,
+        }
+    }
+}
+
+/// What becomes of an instant while the task before is unfinished.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Overlap {
+    /// It is kept.
+    Allow,
+    /// It is left out.
+    Skip,
+}
+
+impl From<Overlap> for OverlapPolicy {
+    fn from(overlap: Overlap) -> OverlapPolicy {
+        match overlap {
+            Overlap::Allow => OverlapPolicy::Allow,
+            Overlap::Skip => OverlapPolicy::Skip,
+        }
+    }
+}
+
+/// Flags of `set`.
+#[derive(Debug, Args)]
+#[command(after_help = SET_EXAMPLES)]
+pub(crate) struct ScheduleSetArgs {
+    /// The schedule.
+    pub(crate) name: String,
+    /// When: minute, hour, day of month, month, day of week; or a word such as @daily.
+    #[arg(long, value_name = "LINE", required_unless_present = "every_ms")]
+    pub(crate) cron: Option<String>,
+    /// Time zone of the cron line; UTC when absent.
+    #[arg(long, requires = "cron")]
+    pub(crate) zone: Option<String>,
+    /// When: every so many ms, at least 1000.
+    #[arg(long, conflicts_with = "cron")]
+    pub(crate) every_ms: Option<u64>,
+    /// One of the interval's instants (ms since 1970); now when absent.
+    #[arg(long, requires = "every_ms")]
+    pub(crate) anchor_ms: Option<u64>,
+    /// What becomes of instants that are late by more than the grace time; `one` when absent.
+    #[arg(long, value_enum)]
+    pub(crate) missed: Option<Missed>,
+    /// What becomes of an instant while the task before is unfinished; `allow` when absent.
+    #[arg(long, value_enum)]
+    pub(crate) overlap: Option<Overlap>,
+    /// How late an instant may be before it counts as missed; 60000 when absent.
+    #[arg(long)]
+    pub(crate) grace_ms: Option<u64>,
+    /// Make it without letting it run yet.
+    #[arg(long)]
+    pub(crate) paused: bool,
+    /// Refuse unless the schedule still has this version; 0 is one that does not exist.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) expected_version: Option<u64>,
+    /// The queue.
+    #[arg(long, short, default_value = "default")]
+    pub(crate) queue: String,
+    /// What to do: JSON, or any text (then stored as a JSON string).
+    #[arg(long, short, conflicts_with = "payload_file")]
+    pub(crate) payload: Option<String>,
+    /// What to do: the bytes of a file, or of standard input for `-`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) payload_file: Option<String>,
+    /// 0 to 9, 9 first.
+    #[arg(long)]
+    pub(crate) priority: Option<u8>,
+    /// Each task not before this many ms after its instant.
+    #[arg(long)]
+    pub(crate) delay_ms: Option<u64>,
+    /// Most attempts; the queue's setting when absent.
+    #[arg(long)]
+    pub(crate) max_attempts: Option<u16>,
+    /// How long a claim lives without renewal; the queue's setting when absent.
+    #[arg(long)]
+    pub(crate) ttl_ms: Option<u32>,
+    /// Ordering key of all its tasks.
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+    /// What the worker must have; may be given several times.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = read_label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Longest time for a whole attempt; 0 is no limit.
+    #[arg(long)]
+    pub(crate) timeout_ms: Option<u32>,
+    /// Not begun after this many ms from submission; 0 is no deadline.
+    #[arg(long)]
+    pub(crate) deadline_in_ms: Option<u64>,
+    /// How long finished tasks are kept, whatever the queue's settings say.
+    #[arg(long)]
+    pub(crate) retention_ms: Option<u64>,
+}

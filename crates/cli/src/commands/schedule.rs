@@ -1,0 +1,66 @@
+//! `ikada schedule set|list|show|pause|resume|delete`.
+
+use ikada_api::v1::{NewTask, ScheduleBody};
+
+use super::task::{read_labels, read_payload};
+use crate::args::{ScheduleCommand, ScheduleSetArgs, SharedArgs};
+use crate::failure::Failure;
+use crate::render::Screen;
+
+pub(crate) async fn schedule(
+    shared: &SharedArgs,
+    command: ScheduleCommand,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let client = shared.client()?;
+    let shown = match command {
+        ScheduleCommand::List => {
+            let page = client.schedules().await?;
+            return screen.show(&page);
+        }
+        ScheduleCommand::Delete(schedule) => {
+            let removed = client.delete_schedule(&schedule.name).await?;
+            return screen.show(&removed);
+        }
+        ScheduleCommand::Set(args) => {
+            let name = args.name.clone();
+            client.set_schedule(&name, &body(*args)?).await?
+        }
+        ScheduleCommand::Show(schedule) => client.schedule(&schedule.name).await?,
+        ScheduleCommand::Pause(schedule) => client.pause_schedule(&schedule.name).await?,
+        ScheduleCommand::Resume(schedule) => client.resume_schedule(&schedule.name).await?,
+    };
+    screen.show(&shown)
+}
+
+fn body(args: ScheduleSetArgs) -> Result<ScheduleBody, Failure> {
+    let (payload, payload_base64) =
+        read_payload(args.payload.as_deref(), args.payload_file.as_deref())?;
+    let task = NewTask {
+        key: args.key,
+        queue: Some(args.queue),
+        payload,
+        payload_base64,
+        priority: args.priority,
+        delay_ms: args.delay_ms,
+        max_attempts: args.max_attempts,
+        ttl_ms: args.ttl_ms,
+        labels: read_labels(&args.labels)?,
+        timeout_ms: args.timeout_ms,
+        deadline_in_ms: args.deadline_in_ms,
+        retention_ms: args.retention_ms,
+        ..NewTask::default()
+    };
+    Ok(ScheduleBody {
+        cron: args.cron,
+        zone: args.zone,
+        every_ms: args.every_ms,
+        anchor_ms: args.anchor_ms,
+        task,
+        missed: args.missed.map(Into::into),
+        overlap: args.overlap.map(Into::into),
+        grace_ms: args.grace_ms,
+        paused: args.paused.then_some(true),
+        expected_version: args.expected_version,
+    })
+}

@@ -1,0 +1,80 @@
+//! A schedule through leader kills: each instant exactly once (Q12).
+
+use std::collections::BTreeSet;
+
+use ikada_api::Client;
+use ikada_api::client::TaskQuery;
+use ikada_api::v1::{MissedPolicy, NewTask, ScheduleBody};
+
+use crate::cluster::Cluster;
+use crate::wait::until;
+
+const QUEUE: &str = "beats";
+const EVERY_MS: u64 = 1_000;
+/// Leaders killed, unless `IKADA_SCHEDULE_KILLS` says otherwise (100 takes about ten minutes).
+const KILLS: u64 = 5;
+
+fn kills() -> u64 {
+    let wanted = std::env::var("IKADA_SCHEDULE_KILLS").ok();
+    wanted.map_or(KILLS, |wanted| wanted.parse().expect("a number of kills"))
+}
+
+/// Ids of all tasks of the queue, each as often as it is listed.
+async fn listed(client: &Client) -> Vec<String> {
+    let mut ids = Vec::new();
+    let mut query =
+        TaskQuery { queue: Some(QUEUE.to_owned()), limit: Some(500), ..TaskQuery::default() };
+    loop {
+        let page = client.tasks(&query).await.expect("a page");
+        ids.extend(page.tasks.into_iter().map(|task| task.id));
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return ids,
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_instant_is_kept_once_through_leader_kills() {
+    let mut cluster = Cluster::start().await;
+    let task = NewTask { queue: Some(QUEUE.to_owned()), ..NewTask::default() };
+    let body = ScheduleBody {
+        every_ms: Some(EVERY_MS),
+        missed: Some(MissedPolicy::All),
+        task,
+        ..ScheduleBody::default()
+    };
+    let made = cluster.client().set_schedule("beat", &body).await.expect("a schedule");
+    let anchor_ms = made.anchor_ms.expect("an anchor");
+    for _ in 0..kills() {
+        let leader = cluster.settle().await[&0];
+        let client = cluster.client();
+        let before = client.schedule("beat").await.expect("a schedule").fired_total;
+        until("the schedule fires", || async {
+            let fired = client.schedule("beat").await.ok()?.fired_total;
+            (fired > before).then_some(())
+        })
+        .await;
+        cluster.kill(leader);
+        cluster.settle().await;
+        cluster.launch(leader);
+    }
+    cluster.settle().await;
+    let client = cluster.client();
+    let ended = client.pause_schedule("beat").await.expect("a schedule");
+    let last_ms = ended.last_ms.expect("it fired");
+    let expected = (last_ms - anchor_ms) / EVERY_MS;
+    assert!(expected > kills(), "{expected}");
+    assert_eq!((ended.fired_total, ended.missed_total), (expected, 0));
+    // The last one may still be on its way to its shard.
+    let ids = until("all tasks have arrived", || async {
+        let ids = listed(&client).await;
+        (ids.len() as u64 >= expected).then_some(ids)
+    })
+    .await;
+    let distinct: BTreeSet<&String> = ids.iter().collect();
+    assert_eq!((ids.len() as u64, distinct.len() as u64), (expected, expected), "{ids:?}");
+    let submitted = client.queue(QUEUE).await.expect("the queue").counts.submitted_total;
+    assert_eq!(submitted, expected, "a task was created twice");
+    cluster.copies_become_equal().await;
+}
