@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ikada_replica::Input;
-use ikada_replica::call::{Answer, CallId, Request, Routing, Unavailable};
+use ikada_replica::call::{Answer, Call, CallId, Request, Routing, Unavailable};
 use ikada_replica::state::RequestId;
 use ikada_replica::status::{NodeStatus, RoleEvent};
 use tokio::sync::oneshot;
 
 use crate::counters::SharedCounters;
-use crate::driver::{DriverMessage, DriverSender};
+use crate::driver::{AnswerSender, DriverMessage, DriverSender};
 use crate::http::{Door, NodeInfo};
 use crate::metrics::Counters;
 
@@ -82,6 +82,24 @@ impl Door for Handle {
         let answer = answer.await;
         waiting.answered = true;
         answer.unwrap_or(Answer::Unavailable(Unavailable::Stopping))
+    }
+
+    fn next_call(&self) -> CallId {
+        self.0.calls.fetch_add(1, Relaxed)
+    }
+
+    fn call_many(&self, calls: Vec<Call>, answers: AnswerSender) {
+        calls.iter().for_each(|_| self.0.counters.call());
+        if let Err(unsent) = self.0.driver.send(DriverMessage::Calls(calls, answers))
+            && let DriverMessage::Calls(calls, answers) = unsent.0
+        {
+            let stopping = || Answer::Unavailable(Unavailable::Stopping);
+            let _ = answers.send(calls.iter().map(|call| (call.id, stopping())).collect());
+        }
+    }
+
+    fn forget(&self, call: CallId) {
+        let _ = self.0.driver.send(DriverMessage::Input(Input::CallGone(call)));
     }
 
     async fn status(&self) -> NodeStatus {

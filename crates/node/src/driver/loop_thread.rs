@@ -5,14 +5,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ikada_replica::call::{Answer, Call};
+use ikada_replica::call::{Answer, Call, CallId};
 use ikada_replica::{Halt, Input, Now, Outputs, Replica, SnapshotWork, reason_text};
 use ikada_store::{Log, RealDisk, Snapshots};
 use tokio::sync::{oneshot, watch};
 use tracing::{error, info, warn};
 
 use super::log_thread::{self, LogWork};
-use super::message::{DriverMessage, DriverSender};
+use super::message::{AnswerSender, DriverMessage, DriverSender};
 use super::snapshot_thread;
 use crate::config::INPUTS_PER_TURN_MAX;
 use crate::counters::SharedCounters;
@@ -62,7 +62,7 @@ struct Loop {
     replica: Replica,
     clocks: Clocks,
     inbox: Receiver<DriverMessage>,
-    callers: BTreeMap<u64, oneshot::Sender<Answer>>,
+    callers: BTreeMap<u64, Caller>,
     log: Sender<LogWork>,
     snapshots: Sender<SnapshotWork>,
     outgoing: Outgoing,
@@ -106,6 +106,12 @@ pub fn start<E: Send + 'static>(
     };
     threads.push(thread::Builder::new().name("ikada-driver".into()).spawn(move || run.run())?);
     Ok(Driver { sender, ended, threads })
+}
+
+/// Who waits for an answer.
+enum Caller {
+    One(oneshot::Sender<Answer>),
+    Many(AnswerSender),
 }
 
 /// Why the driver did not start.
@@ -167,8 +173,14 @@ impl Loop {
                 drop(permit);
             }
             DriverMessage::Call { id, request, timeout_ms, routing, reply } => {
-                self.callers.insert(id, reply);
+                self.callers.insert(id, Caller::One(reply));
                 self.replica.step(Input::Call(Call { id, timeout_ms, routing, request }), now);
+            }
+            DriverMessage::Calls(calls, reply) => {
+                for call in calls {
+                    self.callers.insert(call.id, Caller::Many(reply.clone()));
+                    self.replica.step(Input::Call(call), now);
+                }
             }
             DriverMessage::Status(reply) => {
                 let _ = reply.send(self.replica.status(now));
@@ -177,6 +189,26 @@ impl Loop {
             DriverMessage::Events(after, reply) => {
                 let _ = reply.send(self.replica.events(after, EVENTS_MAX));
             }
+        }
+    }
+
+    /// Hands answers out; a caller with many gets those of this turn in one go. Whoever has gone is skipped.
+    fn answer_all(&mut self, answers: Vec<(CallId, Answer)>) {
+        let mut gathered: Vec<(AnswerSender, Vec<(CallId, Answer)>)> = Vec::new();
+        for (call, answer) in answers {
+            match self.callers.remove(&call) {
+                None => {}
+                Some(Caller::One(reply)) => drop(reply.send(answer)),
+                Some(Caller::Many(reply)) => {
+                    match gathered.iter_mut().find(|(sender, _)| sender.same_channel(&reply)) {
+                        Some((_, batch)) => batch.push((call, answer)),
+                        None => gathered.push((reply, vec![(call, answer)])),
+                    }
+                }
+            }
+        }
+        for (reply, batch) in gathered {
+            let _ = reply.send(batch);
         }
     }
 
@@ -198,11 +230,7 @@ impl Loop {
         for (shard, start) in outputs.purges {
             log_thread::send(&self.log, LogWork::Purge(shard, start));
         }
-        for (call, answer) in outputs.answers {
-            if let Some(reply) = self.callers.remove(&call) {
-                let _ = reply.send(answer);
-            }
-        }
+        self.answer_all(outputs.answers);
         for work in outputs.snapshots {
             if self.snapshots.send(work).is_err() {
                 return false;

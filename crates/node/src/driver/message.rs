@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use bytes::Bytes;
 use ikada_replica::Input;
-use ikada_replica::call::{Answer, Request, Routing};
+use ikada_replica::call::{Answer, Call, CallId, Request, Routing};
 use ikada_replica::status::{NodeStatus, RoleEvent};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -27,6 +27,8 @@ pub enum DriverMessage {
         /// Where the answer goes.
         reply: oneshot::Sender<Answer>,
     },
+    /// Many calls of one caller; their answers go to the sender as they come, those of one turn together.
+    Calls(Vec<Call>, AnswerSender),
     /// How the node stands.
     Status(oneshot::Sender<NodeStatus>),
     /// Role changes after a number.
@@ -34,6 +36,9 @@ pub enum DriverMessage {
     /// The loop shall end; its disk threads end with it.
     End,
 }
+
+/// Where the answers to many calls go.
+pub type AnswerSender = tokio::sync::mpsc::UnboundedSender<Vec<(CallId, Answer)>>;
 
 /// The driver's inbox. Unbounded: calls are bounded by the replica, frames by the transport's byte budget.
 pub type DriverSender = mpsc::Sender<DriverMessage>;

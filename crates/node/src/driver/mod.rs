@@ -13,4 +13,4 @@ mod message;
 mod snapshot_thread;
 
 pub use loop_thread::{Driver, Ended, StartError, start};
-pub use message::{DriverMessage, DriverSender};
+pub use message::{AnswerSender, DriverMessage, DriverSender};

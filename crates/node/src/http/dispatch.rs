@@ -160,6 +160,11 @@ pub(super) async fn call_within<D: Door>(
     let Ok(answer) = tokio::time::timeout(left + NET, called).await else {
         return Err(problems::unknown(context.key.as_ref().map(|key| key.as_str())).into());
     };
+    judge(answer)
+}
+
+/// What is no answer to the question itself stops the handler.
+pub(super) fn judge(answer: call::Answer) -> Result<call::Answer, Stop> {
     match answer {
         call::Answer::Redirect(node) => Err(Stop::Redirect(node)),
         call::Answer::Unavailable(reason) => Err(problems::unavailable(&reason).into()),

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use ikada_api::state::RequestId;
-use ikada_replica::call::{Answer, Request, Routing};
+use ikada_replica::call::{Answer, Call, CallId, Request, Routing};
 use ikada_replica::status::{NodeStatus, RoleEvent};
 
+use crate::driver::AnswerSender;
 use crate::metrics::Counters;
 
 /// A node's fixed facts.
@@ -37,6 +38,16 @@ pub trait Door: Clone + Send + Sync + 'static {
         timeout: Duration,
         routing: Routing,
     ) -> impl Future<Output = Answer> + Send;
+
+    /// A number for a call of `call_many`, unique in this process.
+    fn next_call(&self) -> CallId;
+
+    /// Carries out many calls. Each is answered once through the sender, at the latest shortly after its time is over,
+    /// unless the node stops.
+    fn call_many(&self, calls: Vec<Call>, answers: AnswerSender);
+
+    /// The caller of one of many has gone.
+    fn forget(&self, call: CallId);
 
     /// How the node stands.
     fn status(&self) -> impl Future<Output = NodeStatus> + Send;

@@ -10,11 +10,13 @@ use ikada_api::state::{
     TaskState,
 };
 use ikada_replica::call::{
-    Answer, ClaimCall, Outcome, Query, RenewOutcome, Renewal, Request, RequestFate, Routing, View,
+    Answer, Call, CallId, ClaimCall, Outcome, Query, RenewOutcome, Renewal, Request, RequestFate,
+    Routing, View,
 };
 use ikada_replica::consensus::Role;
 use ikada_replica::status::{NodeStatus, PeerStatus, RoleEvent, ShardStatus};
 
+use crate::driver::AnswerSender;
 use crate::http::door::{Door, NodeInfo};
 use crate::metrics::Counters;
 
@@ -214,8 +216,8 @@ impl World {
     }
 }
 
-impl Door for FakeDoor {
-    async fn call(&self, request: Request, timeout: Duration, routing: Routing) -> Answer {
+impl FakeDoor {
+    fn answer(&self, request: Request, timeout: Duration, routing: Routing) -> Answer {
         let mut world = self.world.lock().unwrap();
         world.last = Some((timeout, routing));
         match world.script.pop_front() {
@@ -241,6 +243,26 @@ impl Door for FakeDoor {
             Request::Transfer { .. } | Request::Change { .. } => Answer::Accepted,
         }
     }
+}
+
+impl Door for FakeDoor {
+    async fn call(&self, request: Request, timeout: Duration, routing: Routing) -> Answer {
+        self.answer(request, timeout, routing)
+    }
+
+    fn next_call(&self) -> CallId {
+        static CALLS: AtomicU64 = AtomicU64::new(1);
+        CALLS.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn call_many(&self, calls: Vec<Call>, answers: AnswerSender) {
+        for Call { id, timeout_ms, routing, request } in calls {
+            let answer = self.answer(request, Duration::from_millis(timeout_ms), routing);
+            answers.send(vec![(id, answer)]).unwrap();
+        }
+    }
+
+    fn forget(&self, _: CallId) {}
 
     async fn status(&self) -> NodeStatus {
         self.world.lock().unwrap().status.clone()

@@ -5,7 +5,9 @@
 //!
 //! Leaves out: order between calls; whoever needs one waits for the answer.
 
+mod call;
 mod open;
 mod serve;
+mod writes;
 
 pub(super) use open::{accept, is_wanted};

@@ -1,38 +1,32 @@
-//! Serving one pipe: a reader that starts calls, and a writer that sends whatever answers there are in one go.
+//! Serving one pipe: a loop that starts calls and finishes them, and a writer that sends whatever answers there are in
+//! one go.
+//!
+//! Writes (enqueue, complete, fail) are handed to the node together, as many as one read brought, and finished in this
+//! loop: no task, no lock and no wake-up per call. Claims and renewals run as tasks of their own.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use http_body_util::BodyExt;
-use ikada_api::cbor::to_vec;
-use ikada_api::pipe::{FrontFrame, LENGTH_BYTES, PipeAnswer, PipeAsk, front_frame, push_frame};
-use ikada_api::state::{Namespace, RequestId};
+use ikada_api::pipe::{FrontFrame, LENGTH_BYTES, PipeAsk, PipeVerb, front_frame};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::http::answer::Stop;
-use crate::http::app::{App, BODY_UNIT_BYTES};
+use super::call::{answer_frame, encode_problem, read_call_number};
+use super::writes::Writes;
+use crate::http::app::App;
 use crate::http::connection::told_to_stop;
-use crate::http::dispatch::run;
 use crate::http::door::Door;
-use crate::http::guard::Contained;
 use crate::http::problems;
-use crate::http::request::Context;
 
 /// Calls in flight on one pipe; further ones wait unread, which slows the sender down.
 const CALLS_MAX: usize = 4_096;
 /// Room asked of the kernel per read.
 const READ_BYTES: usize = 64 << 10;
-/// Answers sent with one write.
-const ANSWERS_PER_WRITE: usize = 1_024;
+/// Pieces sent with one write.
+const PIECES_PER_WRITE: usize = 1_024;
 /// What a frame may hold besides its body.
 const FRAME_EXTRA_BYTES: usize = 1 << 10;
-
-/// One encoded answer; its permit is given back once it is written.
-type Encoded = (Vec<u8>, OwnedSemaphorePermit);
 
 /// Serves until the client goes away, sends nonsense, or the door closes.
 pub(super) async fn serve<D, S>(app: &Arc<App<D>>, stream: S)
@@ -41,149 +35,134 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (reader, writer) = tokio::io::split(stream);
-    let (answers, encoded) = mpsc::unbounded_channel();
+    let (out, encoded) = mpsc::unbounded_channel();
     let writing = tokio::spawn(write_answers(writer, encoded));
-    let mut stopping = app.stopping.clone();
-    let mut calls = JoinSet::new();
-    tokio::select! {
-        () = read_calls(app, reader, &answers, &mut calls) => calls.abort_all(),
-        () = told_to_stop(&mut stopping) => {
-            // What was asked is still answered.
-            let all = async { while calls.join_next().await.is_some() {} };
-            let _ = tokio::time::timeout(app.limits.stop_grace, all).await;
-        }
-    }
-    drop((answers, calls));
+    let mut pipe = Pipe { app, out, writes: Writes::new(app), calls: JoinSet::new() };
+    pipe.run(reader).await;
+    drop(pipe);
     let _ = writing.await;
 }
 
-async fn read_calls<D: Door>(
-    app: &Arc<App<D>>,
-    mut reader: impl AsyncRead + Unpin,
-    answers: &mpsc::UnboundedSender<Encoded>,
-    calls: &mut JoinSet<()>,
-) {
-    let places = Arc::new(Semaphore::new(CALLS_MAX));
-    let frame_bytes_max = app.limits.batch_body_bytes_max + FRAME_EXTRA_BYTES;
-    let mut buffer = BytesMut::with_capacity(READ_BYTES);
-    loop {
+struct Pipe<'a, D: Door> {
+    app: &'a Arc<App<D>>,
+    /// Encoded answers on their way to the writer.
+    out: mpsc::UnboundedSender<Vec<u8>>,
+    writes: Writes<'a, D>,
+    /// All other calls. Dropped with the pipe, which ends them: a claim under way is given back.
+    calls: JoinSet<()>,
+}
+
+impl<D: Door> Pipe<'_, D> {
+    async fn run(&mut self, mut reader: impl AsyncRead + Unpin) {
+        let mut stopping = self.app.stopping.clone();
+        let mut buffer = BytesMut::with_capacity(READ_BYTES);
         loop {
-            let length = match front_frame(&buffer, frame_bytes_max) {
+            if !self.take_frames(&mut buffer) {
+                return;
+            }
+            let room = self.has_room();
+            buffer.reserve(READ_BYTES);
+            tokio::select! {
+                read = reader.read_buf(&mut buffer), if room => {
+                    if !matches!(read, Ok(count) if count > 0) {
+                        return;
+                    }
+                }
+                Some(answers) = self.writes.answered.recv() => {
+                    let answers = self.writes.finish(answers);
+                    self.send(answers);
+                }
+                Some(_) = self.calls.join_next() => {}
+                () = told_to_stop(&mut stopping) => return self.end_in_order().await,
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.writes.len() + self.calls.len() < CALLS_MAX
+    }
+
+    /// Starts the calls of all whole frames, as far as there is room; false if the client sends nonsense.
+    fn take_frames(&mut self, buffer: &mut BytesMut) -> bool {
+        let frame_bytes_max = self.app.limits.batch_body_bytes_max + FRAME_EXTRA_BYTES;
+        let mut answers = Vec::new();
+        while self.has_room() {
+            let length = match front_frame(buffer, frame_bytes_max) {
                 FrontFrame::Whole(message) => message.len(),
                 FrontFrame::Part => break,
-                FrontFrame::TooLong(_) => return,
+                FrontFrame::TooLong(_) => return false,
             };
             buffer.advance(LENGTH_BYTES);
             let frame = buffer.split_to(length).freeze();
-            let Ok(place) = places.clone().acquire_owned().await else { return };
-            let (app, answers) = (app.clone(), answers.clone());
-            calls.spawn(async move {
-                if let Some(answer) = answer_frame(&app, &frame).await {
-                    // A writer that is gone means that the client is.
-                    let _ = answers.send((answer, place));
+            if !self.take_frame(frame, &mut answers) {
+                return false;
+            }
+        }
+        self.writes.send_gathered();
+        self.send(answers);
+        true
+    }
+
+    fn take_frame(&mut self, frame: Bytes, answers: &mut Vec<u8>) -> bool {
+        match minicbor::decode::<PipeAsk<'_>>(&frame) {
+            Ok(ask) => match ask.verb {
+                PipeVerb::Enqueue | PipeVerb::Complete | PipeVerb::Fail => {
+                    self.writes.begin(&ask, answers);
                 }
-            });
+                PipeVerb::Claim | PipeVerb::Renew => {
+                    let (app, out) = (self.app.clone(), self.out.clone());
+                    self.calls.spawn(async move {
+                        if let Some(answer) = answer_frame(&app, &frame).await {
+                            // A writer that is gone means that the client is.
+                            let _ = out.send(answer);
+                        }
+                    });
+                }
+            },
+            Err(error) => {
+                let Some(call) = read_call_number(&frame) else {
+                    return false;
+                };
+                let refused = problems::bad_cbor(format!("pipe frame: {error}"), None);
+                answers.extend(encode_problem(self.app, call, &refused));
+            }
         }
-        // Calls that have ended are collected as others come.
-        while calls.try_join_next().is_some() {}
-        buffer.reserve(READ_BYTES);
-        match reader.read_buf(&mut buffer).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
+        true
+    }
+
+    fn send(&self, answers: Vec<u8>) {
+        if !answers.is_empty() {
+            // A writer that is gone means that the client is; the reader notices.
+            let _ = self.out.send(answers);
         }
+    }
+
+    /// The door closes: what was asked is still answered, within the grace time.
+    async fn end_in_order(&mut self) {
+        let grace = self.app.limits.stop_grace;
+        let all = async {
+            while self.writes.len() > 0 {
+                let Some(answers) = self.writes.answered.recv().await else { break };
+                let answers = self.writes.finish(answers);
+                self.send(answers);
+            }
+            while self.calls.join_next().await.is_some() {}
+        };
+        let _ = tokio::time::timeout(grace, all).await;
     }
 }
 
 async fn write_answers(
     mut writer: impl AsyncWrite + Unpin,
-    mut encoded: mpsc::UnboundedReceiver<Encoded>,
+    mut encoded: mpsc::UnboundedReceiver<Vec<u8>>,
 ) {
-    let mut batch = Vec::with_capacity(ANSWERS_PER_WRITE);
-    let mut bytes = Vec::new();
-    while encoded.recv_many(&mut batch, ANSWERS_PER_WRITE).await > 0 {
-        bytes.clear();
-        for (answer, _) in &batch {
-            bytes.extend_from_slice(answer);
-        }
-        let written = writer.write_all(&bytes).await;
-        batch.clear();
-        if written.is_err() {
+    let mut pieces = Vec::with_capacity(PIECES_PER_WRITE);
+    while encoded.recv_many(&mut pieces, PIECES_PER_WRITE).await > 0 {
+        let bytes = if pieces.len() == 1 { pieces.swap_remove(0) } else { pieces.concat() };
+        pieces.clear();
+        if writer.write_all(&bytes).await.is_err() {
             return;
         }
     }
     let _ = writer.shutdown().await;
-}
-
-/// Carries out one call; none if its frame has no call number to answer to.
-async fn answer_frame<D: Door>(app: &App<D>, frame: &Bytes) -> Option<Vec<u8>> {
-    let ask: PipeAsk<'_> = match minicbor::decode(frame) {
-        Ok(ask) => ask,
-        Err(error) => {
-            let call = read_call_number(frame)?;
-            let refused = problems::bad_cbor(format!("pipe frame: {error}"), None);
-            return Some(encode_problem(app, call, &refused));
-        }
-    };
-    let answered = Contained(Box::pin(carry_out(app, &ask))).await.unwrap_or_else(|_| {
-        app.counters.panics.fetch_add(1, Ordering::Relaxed);
-        Err(problems::internal().into())
-    });
-    Some(match answered {
-        Ok((status, body)) => {
-            app.counters.count(status);
-            let mut encoded = Vec::with_capacity(body.len() + 32);
-            let body = (&*body).into();
-            push_frame(&mut encoded, &PipeAnswer { call: ask.call, status, body });
-            encoded
-        }
-        Err(Stop::Problem(problem)) => encode_problem(app, ask.call, &problem),
-        // A pipe never asks to be redirected.
-        Err(Stop::Redirect(_)) => encode_problem(app, ask.call, &problems::internal()),
-    })
-}
-
-async fn carry_out<D: Door>(app: &App<D>, ask: &PipeAsk<'_>) -> Result<(u16, Bytes), Stop> {
-    let _permit = app.requests.try_acquire().map_err(|_| problems::door_full("requests"))?;
-    let units = ask.body.len().div_ceil(BODY_UNIT_BYTES) as u32;
-    let _memory = app.bodies.try_acquire_many(units).map_err(|_| problems::door_full("bodies"))?;
-    let context = read_context(app, ask)?;
-    let reply = run(app, ask.verb.operation(), &context, ask.body).await?;
-    let status = reply.status().as_u16();
-    let body = reply.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    Ok((status, body))
-}
-
-fn read_context<D: Door>(app: &App<D>, ask: &PipeAsk<'_>) -> Result<Context, Stop> {
-    let max_ms = app.limits.timeout_max.as_millis() as u32;
-    if !(1..=max_ms).contains(&ask.timeout_ms) {
-        let rule = format!("must be 1 to {max_ms}");
-        return Err(problems::bad_parameter("timeout_ms", rule).into());
-    }
-    let bad = |name: &'static str| {
-        move |error: ikada_api::state::NameError| {
-            Stop::from(problems::bad_parameter(name, error.to_string()))
-        }
-    };
-    let namespace = match ask.namespace {
-        Some(text) => Namespace::parse(text).map_err(bad("namespace"))?,
-        None => Namespace::default(),
-    };
-    let key = ask.key.map(RequestId::parse).transpose().map_err(bad("key"))?;
-    Ok(Context::of_pipe(namespace, Duration::from_millis(u64::from(ask.timeout_ms)), key))
-}
-
-fn encode_problem<D>(app: &App<D>, call: u64, problem: &ikada_api::Problem) -> Vec<u8> {
-    app.counters.count(problem.status);
-    let body = to_vec(problem).unwrap_or_default();
-    let mut encoded = Vec::with_capacity(body.len() + 32);
-    let body = body.as_slice().into();
-    push_frame(&mut encoded, &PipeAnswer { call, status: problem.status, body });
-    encoded
-}
-
-/// The call number of a frame that is otherwise broken.
-fn read_call_number(frame: &[u8]) -> Option<u64> {
-    let mut decoder = minicbor::Decoder::new(frame);
-    decoder.array().ok()?;
-    decoder.u64().ok()
 }

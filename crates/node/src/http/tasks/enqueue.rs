@@ -2,13 +2,13 @@
 
 use hyper::StatusCode;
 use ikada_api::convert::{Form, enqueue_order};
-use ikada_api::state::{Command, RequestKey};
+use ikada_api::state::{Command, RequestId, RequestKey};
 use ikada_api::v1::{EnqueueAnswer, EnqueueBatch, NewTask, OutcomeKind};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::items::{bad_item, read_batch};
-use super::write::{Item, write};
+use super::write::{Item, Written, write};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -32,42 +32,72 @@ fn is_single(context: &Context, body: &[u8]) -> Result<bool, Stop> {
     Ok(read_document::<Probe>(context, body)?.tasks.is_none())
 }
 
+/// A submission that was read and can be sent.
+pub(in crate::http) struct Enqueuing {
+    single: bool,
+    request: RequestId,
+    pub(in crate::http) items: Vec<Item>,
+}
+
+impl Enqueuing {
+    /// Reads the body.
+    pub(in crate::http) fn read<D: Door>(
+        app: &App<D>,
+        context: &Context,
+        body: &[u8],
+    ) -> Result<Enqueuing, Stop> {
+        let single = is_single(context, body)?;
+        let tasks = if single {
+            if body.len() > app.limits.task_body_bytes_max {
+                return Err(problems::body_too_large(app.limits.task_body_bytes_max).into());
+            }
+            vec![Ok(read_document::<NewTask>(context, body)?)]
+        } else {
+            read_batch(context, body, |batch: EnqueueBatch| batch.tasks)?
+        };
+        check_count("tasks", tasks.len(), app.limits.items_max)?;
+        let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
+        let mut items = Vec::with_capacity(tasks.len());
+        for (position, task) in tasks.into_iter().enumerate() {
+            let key = RequestKey { id: request.clone(), item: position as u32 };
+            items.push(match task {
+                Ok(task) => prepare(context, key, task, (!single).then_some(position)),
+                Err(bad) => Item { id: bad.id, order: Err(bad.problem) },
+            });
+        }
+        Ok(Enqueuing { single, request, items })
+    }
+
+    /// The request id to ask about.
+    pub(in crate::http) fn request(&self) -> &str {
+        self.request.as_str()
+    }
+
+    /// The answer to the submission.
+    pub(in crate::http) fn show(self, context: &Context, written: Written) -> Result<Reply, Stop> {
+        let (status, items, positions) = if self.single {
+            let (item, positions) = written.only()?;
+            let created = item.outcome == OutcomeKind::Created;
+            (if created { StatusCode::CREATED } else { StatusCode::OK }, vec![item], positions)
+        } else {
+            (StatusCode::OK, written.items, written.positions)
+        };
+        let document = EnqueueAnswer { request: self.request.to_string(), tasks: items };
+        let mut response = show_document(context, status, &document)?;
+        add_positions(&mut response, &positions);
+        Ok(response)
+    }
+}
+
 pub(in crate::http) async fn enqueue<D: Door>(
     app: &App<D>,
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let single = is_single(context, body)?;
-    let tasks = if single {
-        if body.len() > app.limits.task_body_bytes_max {
-            return Err(problems::body_too_large(app.limits.task_body_bytes_max).into());
-        }
-        vec![Ok(read_document::<NewTask>(context, body)?)]
-    } else {
-        read_batch(context, body, |batch: EnqueueBatch| batch.tasks)?
-    };
-    check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
-    let mut items = Vec::with_capacity(tasks.len());
-    for (position, task) in tasks.into_iter().enumerate() {
-        let key = RequestKey { id: request.clone(), item: position as u32 };
-        items.push(match task {
-            Ok(task) => prepare(context, key, task, (!single).then_some(position)),
-            Err(bad) => Item { id: bad.id, order: Err(bad.problem) },
-        });
-    }
-    let written = write(app, context, items, Some(request.as_str())).await?;
-    let (status, items, positions) = if single {
-        let (item, positions) = written.only()?;
-        let created = item.outcome == OutcomeKind::Created;
-        (if created { StatusCode::CREATED } else { StatusCode::OK }, vec![item], positions)
-    } else {
-        (StatusCode::OK, written.items, written.positions)
-    };
-    let document = EnqueueAnswer { request: request.to_string(), tasks: items };
-    let mut response = show_document(context, status, &document)?;
-    add_positions(&mut response, &positions);
-    Ok(response)
+    let mut enqueuing = Enqueuing::read(app, context, body)?;
+    let items = std::mem::take(&mut enqueuing.items);
+    let written = write(app, context, items, Some(enqueuing.request())).await?;
+    enqueuing.show(context, written)
 }
 
 /// The order of one task; `position` is its place in a list.

@@ -13,10 +13,10 @@ mod write;
 
 pub(super) use act::{cancel, drop_task, retry};
 pub(super) use claim::claim;
-pub(super) use enqueue::enqueue;
+pub(super) use enqueue::{Enqueuing, enqueue};
 pub(super) use explain::explain;
 pub(super) use list::list;
 pub(super) use renew::renew;
-pub(super) use report::{complete, fail};
+pub(super) use report::{complete, fail, read_completions, read_failures, show_report};
 pub(super) use show::show;
-pub(super) use write::{Item, write};
+pub(super) use write::{Item, Writing, Written, write};

@@ -6,27 +6,61 @@ use ikada_api::state::{Order, WorkerId};
 use ikada_api::v1::{CompleteItem, CompleteRequest, FailItem, FailRequest, OutcomeList};
 
 use super::items::{Read, bad_item, read_report};
-use super::write::{Item, write};
+use super::write::{Item, Written, write};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::{Context, check_count};
 
+/// Reads a list of completions.
+pub(in crate::http) fn read_completions<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    body: &[u8],
+) -> Result<Vec<Item>, Stop> {
+    let (worker, tasks) =
+        read_report(context, body, |request: CompleteRequest| (request.worker, request.tasks))?;
+    check_count("tasks", tasks.len(), app.limits.items_max)?;
+    let worker = read_worker(&worker)?;
+    Ok(gather(tasks, |item: CompleteItem| {
+        let order = complete_order(&context.namespace, &worker, &item);
+        (item.id, order)
+    }))
+}
+
+/// Reads a list of failures.
+pub(in crate::http) fn read_failures<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    body: &[u8],
+) -> Result<Vec<Item>, Stop> {
+    let (worker, tasks) =
+        read_report(context, body, |request: FailRequest| (request.worker, request.tasks))?;
+    check_count("tasks", tasks.len(), app.limits.items_max)?;
+    let worker = read_worker(&worker)?;
+    Ok(gather(tasks, |item: FailItem| {
+        let order = fail_order(&context.namespace, &worker, &item, app.draw());
+        (item.id, order)
+    }))
+}
+
+/// The answer to a report.
+pub(in crate::http) fn show_report(context: &Context, written: Written) -> Result<Reply, Stop> {
+    let outcomes = OutcomeList { tasks: written.items };
+    let mut response = show_document(context, StatusCode::OK, &outcomes)?;
+    add_positions(&mut response, &written.positions);
+    Ok(response)
+}
+
 pub(in crate::http) async fn complete<D: Door>(
     app: &App<D>,
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let (worker, tasks) =
-        read_report(context, body, |request: CompleteRequest| (request.worker, request.tasks))?;
-    check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let worker = read_worker(&worker)?;
-    let items = gather(tasks, |item: CompleteItem| {
-        let order = complete_order(&context.namespace, &worker, &item);
-        (item.id, order)
-    });
-    report(app, context, items).await
+    // No key to ask about: the order itself may be repeated at any time.
+    let items = read_completions(app, context, body)?;
+    show_report(context, write(app, context, items, None).await?)
 }
 
 pub(in crate::http) async fn fail<D: Door>(
@@ -34,15 +68,8 @@ pub(in crate::http) async fn fail<D: Door>(
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let (worker, tasks) =
-        read_report(context, body, |request: FailRequest| (request.worker, request.tasks))?;
-    check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let worker = read_worker(&worker)?;
-    let items = gather(tasks, |item: FailItem| {
-        let order = fail_order(&context.namespace, &worker, &item, app.draw());
-        (item.id, order)
-    });
-    report(app, context, items).await
+    let items = read_failures(app, context, body)?;
+    show_report(context, write(app, context, items, None).await?)
 }
 
 fn read_worker(text: &str) -> Result<WorkerId, Stop> {
@@ -62,13 +89,4 @@ fn gather<T>(
         Err(bad) => Item { id: bad.id, order: Err(bad.problem) },
     });
     items.collect()
-}
-
-async fn report<D: Door>(app: &App<D>, context: &Context, items: Vec<Item>) -> Result<Reply, Stop> {
-    // No key to ask about: the order itself may be repeated at any time.
-    let written = write(app, context, items, None).await?;
-    let mut response =
-        show_document(context, StatusCode::OK, &OutcomeList { tasks: written.items })?;
-    add_positions(&mut response, &written.positions);
-    Ok(response)
 }

@@ -26,50 +26,79 @@ pub(in crate::http) struct Item {
     pub(in crate::http) order: Result<Order, Problem>,
 }
 
-/// Sends the orders of the good items. `request` is the key to ask about. A bad item is refused alone and spoils nothing
-/// else. When not one item was decided, the whole request is answered as unknown or unavailable; otherwise each item
-/// speaks for itself.
+/// A write under way: what is asked of the node, and what is known of each item already.
+pub(in crate::http) struct Writing {
+    /// The orders of the good items; sent unless there are none.
+    pub(in crate::http) orders: Vec<Order>,
+    asked: usize,
+    shown: Vec<ItemOutcome>,
+}
+
+impl Writing {
+    /// Sorts good items from bad ones: a bad item is refused alone and spoils nothing else.
+    pub(in crate::http) fn prepare(items: Vec<Item>) -> Writing {
+        let (mut orders, mut shown) =
+            (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+        for Item { id, order } in items {
+            match order {
+                Ok(order) => {
+                    orders.push(order);
+                    shown.push(blank(id, OutcomeKind::Unknown));
+                }
+                Err(problem) => shown.push(refused(id, problem)),
+            }
+        }
+        Writing { asked: orders.len(), orders, shown }
+    }
+
+    /// Nothing had to be asked.
+    pub(in crate::http) fn finish_unasked(self) -> Written {
+        Written { items: self.shown, positions: Vec::new() }
+    }
+
+    /// What became of each item. `request` is the key to ask about. When not one item was decided, the whole request is
+    /// answered as unknown or unavailable; otherwise each item speaks for itself.
+    pub(in crate::http) fn finish(
+        mut self,
+        answer: Answer,
+        request: Option<&str>,
+    ) -> Result<Written, Stop> {
+        let Answer::Written(outcomes) = answer else {
+            return Err(mismatch("write"));
+        };
+        if outcomes.len() != self.asked {
+            return Err(mismatch("write"));
+        }
+        let decided = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Reply { .. }));
+        if !decided && self.asked == self.shown.len() {
+            return Err(undecided(&outcomes, request));
+        }
+        let mut positions = Vec::new();
+        let open = self.shown.iter_mut().filter(|item| item.problem.is_none());
+        for (outcome, item) in outcomes.into_iter().zip(open) {
+            if let Outcome::Reply { shard, lsn, .. } = &outcome {
+                positions.push((*shard, *lsn));
+            }
+            *item = show_outcome(outcome, std::mem::take(&mut item.id), request);
+        }
+        Ok(Written { items: self.shown, positions })
+    }
+}
+
+/// Sends the orders of the good items and waits for what becomes of them.
 pub(in crate::http) async fn write<D: Door>(
     app: &App<D>,
     context: &Context,
     items: Vec<Item>,
     request: Option<&str>,
 ) -> Result<Written, Stop> {
-    let (mut orders, mut shown) =
-        (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
-    for Item { id, order } in items {
-        match order {
-            Ok(order) => {
-                orders.push(order);
-                shown.push(blank(id, OutcomeKind::Unknown));
-            }
-            Err(problem) => shown.push(refused(id, problem)),
-        }
-    }
-    let (asked, total) = (orders.len(), shown.len());
-    if asked == 0 {
-        return Ok(Written { items: shown, positions: Vec::new() });
+    let mut writing = Writing::prepare(items);
+    let orders = std::mem::take(&mut writing.orders);
+    if orders.is_empty() {
+        return Ok(writing.finish_unasked());
     }
     let answer = call(app, context, Request::Write(orders), context.routing).await?;
-    let Answer::Written(outcomes) = answer else {
-        return Err(mismatch("write"));
-    };
-    if outcomes.len() != asked {
-        return Err(mismatch("write"));
-    }
-    let decided = outcomes.iter().any(|outcome| matches!(outcome, Outcome::Reply { .. }));
-    if !decided && asked == total {
-        return Err(undecided(&outcomes, request));
-    }
-    let mut positions = Vec::new();
-    let open = shown.iter_mut().filter(|item| item.problem.is_none());
-    for (outcome, item) in outcomes.into_iter().zip(open) {
-        if let Outcome::Reply { shard, lsn, .. } = &outcome {
-            positions.push((*shard, *lsn));
-        }
-        *item = show_outcome(outcome, std::mem::take(&mut item.id), request);
-    }
-    Ok(Written { items: shown, positions })
+    writing.finish(answer, request)
 }
 
 fn blank(id: String, outcome: OutcomeKind) -> ItemOutcome {

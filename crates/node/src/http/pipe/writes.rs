@@ -1,0 +1,152 @@
+//! The writes of one pipe: read, handed to the node together, and finished as its answers come.
+//!
+//! Promise: each write has an answer of its own, whatever became of those that were handed over with it. Dropped, all
+//! open writes are forgotten by the node.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use ikada_api::pipe::{PipeAsk, PipeVerb};
+use ikada_replica::call::{Answer, Call, CallId, Request};
+use tokio::sync::{SemaphorePermit, mpsc};
+
+use super::call::{admit, encode_answer, read_context};
+use crate::driver::AnswerSender;
+use crate::http::answer::{Reply, Stop};
+use crate::http::app::App;
+use crate::http::dispatch::judge;
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::Context;
+use crate::http::tasks::{
+    Enqueuing, Writing, Written, read_completions, read_failures, show_report,
+};
+
+pub(super) struct Writes<'a, D: Door> {
+    app: &'a App<D>,
+    open: HashMap<CallId, OpenWrite<'a>>,
+    /// Begun and not handed over yet.
+    gathered: Vec<Call>,
+    answers: AnswerSender,
+    /// Answers of the node.
+    pub(super) answered: mpsc::UnboundedReceiver<Vec<(CallId, Answer)>>,
+}
+
+struct OpenWrite<'a> {
+    /// The client's number for it.
+    call: u64,
+    context: Context,
+    kind: Kind,
+    writing: Writing,
+    _permits: [SemaphorePermit<'a>; 2],
+}
+
+enum Kind {
+    Enqueue(Enqueuing),
+    Report,
+}
+
+impl Kind {
+    fn show(self, context: &Context, written: Written) -> Result<Reply, Stop> {
+        match self {
+            Kind::Enqueue(enqueuing) => enqueuing.show(context, written),
+            Kind::Report => show_report(context, written),
+        }
+    }
+
+    fn request(&self) -> Option<&str> {
+        match self {
+            Kind::Enqueue(enqueuing) => Some(enqueuing.request()),
+            Kind::Report => None,
+        }
+    }
+}
+
+impl<'a, D: Door> Writes<'a, D> {
+    pub(super) fn new(app: &'a App<D>) -> Self {
+        let (answers, answered) = mpsc::unbounded_channel();
+        Writes { app, open: HashMap::new(), gathered: Vec::new(), answers, answered }
+    }
+
+    /// How many are not answered yet.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Begins a write. What can be answered at once is appended to the answers.
+    pub(super) fn begin(&mut self, ask: &PipeAsk<'_>, answers: &mut Vec<u8>) {
+        let app = self.app;
+        match contain(app, || self.prepare(ask)) {
+            Ok(None) => {}
+            Ok(Some(reply)) => encode_answer(app, ask.call, Ok(reply), answers),
+            Err(stop) => encode_answer(app, ask.call, Err(stop), answers),
+        }
+    }
+
+    fn prepare(&mut self, ask: &PipeAsk<'_>) -> Result<Option<Reply>, Stop> {
+        let permits = admit(self.app, ask)?;
+        let context = read_context(self.app, ask)?;
+        let (kind, items) = match ask.verb {
+            PipeVerb::Enqueue => {
+                let mut enqueuing = Enqueuing::read(self.app, &context, ask.body)?;
+                let items = std::mem::take(&mut enqueuing.items);
+                (Kind::Enqueue(enqueuing), items)
+            }
+            PipeVerb::Fail => (Kind::Report, read_failures(self.app, &context, ask.body)?),
+            _ => (Kind::Report, read_completions(self.app, &context, ask.body)?),
+        };
+        let mut writing = Writing::prepare(items);
+        let orders = std::mem::take(&mut writing.orders);
+        if orders.is_empty() {
+            return kind.show(&context, writing.finish_unasked()).map(Some);
+        }
+        let id = self.app.door.next_call();
+        let (timeout_ms, routing) = (context.timeout.as_millis() as u64, context.routing);
+        self.gathered.push(Call { id, timeout_ms, routing, request: Request::Write(orders) });
+        let open = OpenWrite { call: ask.call, context, kind, writing, _permits: permits };
+        self.open.insert(id, open);
+        Ok(None)
+    }
+
+    /// Hands everything begun to the node.
+    pub(super) fn send_gathered(&mut self) {
+        if !self.gathered.is_empty() {
+            let calls = std::mem::take(&mut self.gathered);
+            self.app.door.call_many(calls, self.answers.clone());
+        }
+    }
+
+    /// The frames of finished writes.
+    pub(super) fn finish(&mut self, answers: Vec<(CallId, Answer)>) -> Vec<u8> {
+        let mut frames = Vec::with_capacity(answers.len() * 128);
+        for (id, answer) in answers {
+            let Some(OpenWrite { call, context, kind, writing, _permits }) = self.open.remove(&id)
+            else {
+                continue;
+            };
+            let reply = contain(self.app, || {
+                let written = writing.finish(judge(answer)?, kind.request())?;
+                kind.show(&context, written)
+            });
+            encode_answer(self.app, call, reply, &mut frames);
+        }
+        frames
+    }
+}
+
+impl<D: Door> Drop for Writes<'_, D> {
+    fn drop(&mut self) {
+        for id in self.open.keys() {
+            self.app.door.forget(*id);
+        }
+    }
+}
+
+/// Keeps a defect in one call away from the others.
+fn contain<D, T>(app: &App<D>, work: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        app.counters.panics.fetch_add(1, Ordering::Relaxed);
+        Err(problems::internal().into())
+    })
+}
