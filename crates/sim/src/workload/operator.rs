@@ -30,6 +30,9 @@ pub struct Operator {
     count: u64,
     /// Probes under way: what to send again until it is acknowledged.
     probes: BTreeMap<CallId, (ShardId, Vec<Order>)>,
+    /// What to send again a little later.
+    unsent: Vec<(ShardId, Vec<Order>)>,
+    /// Schedules that run.
     schedules: Vec<(ScheduleName, ScheduleSpec)>,
 }
 
@@ -43,6 +46,7 @@ impl Operator {
             count: 0,
             probes: BTreeMap::new(),
             schedules: Vec::new(),
+            unsent: Vec::new(),
         }
     }
 
@@ -53,6 +57,11 @@ impl Operator {
             Step::Change => self.change(world, me),
             Step::Probe => self.probe(world, me),
             Step::Next => self.begin_schedules(world, me),
+            Step::Again(_) => {
+                for (shard, orders) in std::mem::take(&mut self.unsent) {
+                    self.send(world, me, shard, orders);
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -126,6 +135,7 @@ impl Operator {
     /// Pauses all schedules, so that every task can come to its end.
     fn end_schedules(&mut self, world: &mut World, me: usize) {
         self.probes.clear();
+        self.unsent.clear();
         for (name, spec) in std::mem::take(&mut self.schedules) {
             let paused = ScheduleSpec { paused: true, ..spec };
             self.set_schedule(world, me, name, paused, None);
@@ -206,6 +216,12 @@ impl Operator {
             }
             _ => false,
         };
+        if !done && world.phase == Phase::Safety {
+            self.unsent.push((shard, orders));
+            let again_us = self.rng.u64(300_000..1_500_000);
+            world.schedule.after(again_us, Event::Actor(me, Step::Again(0)));
+            return Ok(());
+        }
         if !done {
             self.send(world, me, shard, orders);
             return Ok(());
