@@ -188,7 +188,8 @@ fn an_instant_can_be_decided_twice() {
     let set = SetSchedule { name: name.clone(), spec, paused: None, expected_version: None };
     world.run(Command::SetSchedule(set));
     world.tick(2_000);
-    let fire = Fire { name, version: 1, instant_ms: 2_000, run: true, missed: 0, overlapped: 0 };
+    let (instant_ms, after_ms) = (2_000, 1_000);
+    let fire = Fire { name, version: 1, instant_ms, run: true, missed: 0, overlapped: 0, after_ms };
     for _ in 0..2 {
         with(Bug::FireNotDeduplicated, || world.run(Command::Fire(fire.clone())));
     }

@@ -160,7 +160,8 @@ fn schedule_command(shard: &Shard, (kind, a, b, c): Step) -> Command {
             let instant_ms = (cursor_ms + u64::from(c % 90)).saturating_sub(20);
             let (missed, overlapped) = (u32::from(b % 4), u32::from(a % 3));
             let run = b.is_multiple_of(2);
-            Command::Fire(Fire { name, version, instant_ms, run, missed, overlapped })
+            let after_ms = cursor_ms + u64::from(b % 9 == 8);
+            Command::Fire(Fire { name, version, instant_ms, run, missed, overlapped, after_ms })
         }
     }
 }

@@ -38,7 +38,8 @@ fn pause(schedule: &str, paused: bool) -> Command {
 }
 
 fn fire(schedule: &str, version: u64, instant_ms: u64) -> Fire {
-    Fire { name: name(schedule), version, instant_ms, run: true, missed: 0, overlapped: 0 }
+    let (name, after_ms) = (name(schedule), instant_ms - 1_000);
+    Fire { name, version, instant_ms, run: true, missed: 0, overlapped: 0, after_ms }
 }
 
 fn found(world: &World, schedule: &str) -> Schedule {
@@ -67,6 +68,21 @@ fn an_instant_is_decided_once_also_after_a_restore() {
     let schedule = found(&world, "s");
     assert_eq!((schedule.fired, schedule.cursor_ms), (2, begun_ms + 2_000));
     assert_eq!(schedule.last.unwrap().id, task_id("s.19700101T000003Z"));
+}
+
+// Q12: counts made from an older cursor would count an instant twice, or not at all.
+#[test]
+fn a_decision_made_from_an_older_cursor_is_refused() {
+    let mut world = World::new();
+    world.run(set("s", spec("s")));
+    world.tick(5_000);
+    assert_eq!(world.run(Command::Fire(fire("s", 1, 2_000))), Reply::Fired { fresh: true });
+    let late = Fire { missed: 2, run: false, after_ms: 1_000, ..fire("s", 1, 3_000) };
+    assert_eq!(world.run(Command::Fire(late)), refused(RefusalCode::VersionConflict));
+    let early = fire("s", 1, 4_000);
+    assert_eq!(world.run(Command::Fire(early)), refused(RefusalCode::VersionConflict));
+    let schedule = found(&world, "s");
+    assert_eq!((schedule.cursor_ms, schedule.fired, schedule.missed), (2_000, 1, 0));
 }
 
 #[test]

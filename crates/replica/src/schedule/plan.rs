@@ -143,13 +143,16 @@ fn settle(
     };
     let (dropped, kept) = instants.split_at(missed - made_up);
     let mut fires = Vec::new();
-    let fire = |instant_ms: u64, run: bool, missed: usize, overlapped: u32| Fire {
+    // Each goes on from the one before it.
+    let mut after_ms = schedule.cursor_ms;
+    let mut fire = |instant_ms: u64, run: bool, missed: usize, overlapped: u32| Fire {
         name: schedule.name.clone(),
         version: schedule.version,
         instant_ms,
         run,
         missed: missed as u32,
         overlapped,
+        after_ms: std::mem::replace(&mut after_ms, instant_ms),
     };
     if let Some(newest) = dropped.last() {
         fires.push(fire(*newest, false, dropped.len(), 0));

@@ -42,6 +42,7 @@ fn run(schedule: &mut Schedule, time_ms: u64) -> (Vec<u64>, u64, u64, usize) {
         assert!(planner.due(time_ms, now_ms).is_empty(), "not proposed twice at once");
         for fire in fires {
             assert!(fire.instant_ms > schedule.cursor_ms && fire.instant_ms <= time_ms);
+            assert_eq!(fire.after_ms, schedule.cursor_ms, "each goes on from the one before");
             schedule.cursor_ms = fire.instant_ms;
             missed += u64::from(fire.missed);
             overlapped += u64::from(fire.overlapped);

@@ -140,7 +140,7 @@ mod tests {
 
     fn fire(instant_ms: u64, run: bool, missed: u32) -> Fire {
         let name = ScheduleName::parse("tick-0").unwrap();
-        Fire { name, version: 1, instant_ms, run, missed, overlapped: 0 }
+        Fire { name, version: 1, instant_ms, run, missed, overlapped: 0, after_ms: 0 }
     }
 
     #[test]

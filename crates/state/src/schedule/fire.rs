@@ -35,6 +35,9 @@ pub struct Fire {
     /// How many are left out because the task before is unfinished.
     #[n(5)]
     pub overlapped: u32,
+    /// The cursor that it goes on from. One that has moved meanwhile refuses the order: its counts would be wrong.
+    #[n(6)]
+    pub after_ms: u64,
 }
 
 impl Shard {
@@ -67,6 +70,10 @@ impl Shard {
         let decided = order.instant_ms <= known.cursor_ms;
         if decided && !planted::active(Bug::FireNotDeduplicated) {
             return Ok(false);
+        }
+        // The order before it was refused, or another leader was faster: judged afresh from where the cursor is.
+        if !decided && order.after_ms != known.cursor_ms {
+            return Err(RefusalCode::VersionConflict);
         }
         if order.instant_ms > self.core.time_ms || known.spec.paused {
             return Err(RefusalCode::BadValue);
