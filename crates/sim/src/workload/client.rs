@@ -205,9 +205,13 @@ impl Client {
         (0..world.plan.shards).map(step).collect()
     }
 
-    /// Rules out a request of this client, whatever became of it.
+    /// Rules out a request of this client, whatever became of it; or one that is sent only afterwards, as a client's
+    /// proxy may do that held it back.
     fn voids(&mut self, world: &World) -> Vec<Order> {
         let old = self.rng.usize(0..self.old.len());
+        if chance(&mut self.rng, 500) {
+            self.old[old] = self.submissions(world);
+        }
         let Some(key) = self.old[old].first().and_then(|order| order.request.clone()) else {
             return self.submissions(world);
         };
