@@ -113,6 +113,37 @@ fn a_cold_shard_cannot_pin_old_segments() {
     assert_eq!(log.stats().live_entries, live.live_entries);
 }
 
+// Q13
+#[test]
+fn an_idle_log_lets_purged_segments_go() {
+    let disk = SimDisk::new();
+    let (mut log, _) = open(&disk);
+    let text = "x".repeat(700);
+    for index in 1..=60 {
+        log.append(&[entry(0, 1, index, &text)]).unwrap();
+        log.sync().unwrap();
+    }
+    assert!(log.stats().segments > 4, "{:?}", log.stats());
+    log.purge(0, 60, 1).unwrap();
+    log.settle().unwrap();
+    assert!(log.stats().bytes <= small().segment_bytes, "{:?}", log.stats());
+}
+
+#[test]
+fn a_log_goes_back_to_an_older_snapshot_and_owes_what_it_had() {
+    let disk = SimDisk::new();
+    let (mut log, _) = open(&disk);
+    let entries: Vec<Record> = (1..=9).map(|index| entry(0, 1, index, "x")).collect();
+    log.append(&entries).unwrap();
+    log.purge(0, 6, 1).unwrap();
+    log.append(&[Record::Start { shard: 0, index: 4, term: 1 }]).unwrap();
+    log.sync().unwrap();
+    drop(log);
+    let (_, recovery) = open(&disk);
+    let shard = &recovery.shards[&0];
+    assert_eq!((shard.start_index, shard.entries.len(), shard.floor), (4, 0, 9));
+}
+
 #[test]
 fn a_batch_larger_than_a_segment_still_fits() {
     let disk = SimDisk::new();

@@ -112,6 +112,8 @@ impl MemoryLog {
 
 #[cfg(test)]
 mod tests {
+    use raft::Storage;
+
     use super::*;
 
     fn entry(index: u64, term: u64) -> eraftpb::Entry {
@@ -150,5 +152,14 @@ mod tests {
         log.compact(Start { index: 3, term: 1 }, Conf::of_voters([1]), 0);
         log.compact(Start { index: 2, term: 1 }, Conf::of_voters([1, 2]), 0);
         assert_eq!(log.snapshot.1, Conf::of_voters([1]));
+    }
+
+    #[test]
+    fn a_peer_that_joined_after_the_snapshot_is_not_offered_it() {
+        let mut log = log(&[(2, 1), (3, 1)]);
+        log.compact(Start { index: 3, term: 1 }, Conf::of_voters([1, 2]), 0);
+        assert!(log.snapshot(3, 2).is_ok() && !log.is_snapshot_wanted.get());
+        assert!(log.snapshot(3, 4).is_err());
+        assert!(log.is_snapshot_wanted.get(), "a fresh one, which names it, is asked for");
     }
 }

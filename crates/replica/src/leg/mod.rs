@@ -109,3 +109,18 @@ impl Legs {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_to_an_earlier_process_meets_no_leg() {
+        let leg = || Leg::new(0, Owner::Nobody, Ask::ReadIndex, 1_000);
+        let earlier = Legs::starting(1).insert(leg());
+        let mut legs = Legs::starting(2);
+        let own = legs.insert(leg());
+        assert!(legs.remove(earlier).is_none());
+        assert!(legs.remove(own).is_some() && legs.remove(own).is_none());
+    }
+}
