@@ -1,0 +1,57 @@
+//! Workers over real sockets: a claim whose answer is lost, and idle workers when the leader goes.
+
+use std::collections::BTreeSet;
+
+use ikada_api::v1::{ClaimRequest, Number, RenewRequest};
+
+use crate::cluster::{Cluster, client};
+use crate::wait::until;
+use crate::work::write_all;
+
+fn wish(worker: &str, session: u64, wait_ms: u64) -> ClaimRequest {
+    let body = format!(
+        r#"{{"worker": "{worker}", "session": "{session}", "queues": ["work"], "wait_ms": {wait_ms}}}"#
+    );
+    serde_json::from_str(&body).expect("a claim")
+}
+
+// Q7. The claim lives for 30 s, so that only a returned one is a first attempt again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_whose_claim_answer_was_lost_runs_again_as_its_first_attempt() {
+    let cluster = Cluster::start().await;
+    let client = cluster.client();
+    write_all(&client, "lost", 1).await;
+    let lost = client.claim(&wish("w", 7, 5_000)).await.expect("a claim").tasks;
+    assert_eq!(lost.len(), 1);
+    drop(lost);
+    let empty =
+        RenewRequest { worker: "w".to_owned(), session: Some(Number(7)), tasks: Vec::new() };
+    let found = until("the task is returned", || async {
+        client.renew(&empty).await.expect("an empty list is a roll call");
+        client.claim(&wish("v", 1, 200)).await.expect("a claim").tasks.pop()
+    })
+    .await;
+    assert_eq!((found.id.as_str(), found.attempt), ("lost-00000", 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_workers_get_work_of_all_shards_after_a_leader_was_killed() {
+    let mut cluster = Cluster::start().await;
+    let leader = cluster.settle().await[&0];
+    let parked: Vec<_> = (0..6)
+        .map(|number| {
+            let node = cluster.nodes.iter().filter(|node| node.id != leader).nth(number % 2);
+            let client = client(&[node.expect("a node").url.clone()]);
+            let wish = wish(&format!("w{number}"), 1, 50_000);
+            tokio::spawn(async move { client.claim(&wish).await.expect("a claim").tasks })
+        })
+        .collect();
+    cluster.kill(leader);
+    cluster.settle().await;
+    write_all(&cluster.client(), "after", 6).await;
+    let mut taken = BTreeSet::new();
+    for claim in parked {
+        taken.extend(claim.await.expect("a worker").into_iter().map(|task| task.id));
+    }
+    assert_eq!(taken.len(), 6, "every idle worker got a task, none was restarted: {taken:?}");
+}
