@@ -64,7 +64,7 @@ async fn each_instant_is_kept_once_through_leader_kills() {
     let ended = client.pause_schedule("beat").await.expect("a schedule");
     let last_ms = ended.last_ms.expect("it fired");
     let expected = (last_ms - anchor_ms) / EVERY_MS;
-    assert!(expected > kills(), "{expected}");
+    assert!(expected >= kills(), "{expected}");
     assert_eq!((ended.fired_total, ended.missed_total), (expected, 0));
     // The last one may still be on its way to its shard.
     let ids = until("all tasks have arrived", || async {
