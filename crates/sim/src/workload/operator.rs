@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use ikada_replica::call::{Answer, CallId, Outcome, Request};
 use ikada_state::{
-    Command, Enqueue, Missed, Order, Overlap, QueueChange, Reply, RequestId, RequestKey,
-    ScheduleName, ScheduleSpec, SetQueue, SetSchedule, ShardId, TaskId, Timing,
+    Command, Enqueue, Missed, Order, Overlap, QueueChange, RefusalCode, Reply, RequestId,
+    RequestKey, ScheduleName, ScheduleSpec, SetQueue, SetSchedule, ShardId, TaskId, Timing,
 };
 
 use super::{QUEUES, Step, namespace, queue, some_door};
@@ -223,6 +223,10 @@ impl Operator {
             return Ok(());
         }
         if !done {
+            // A shard at its bound decides as it should by saying so. The probe goes on until there is room.
+            if is_told_full(end) && world.is_shard_full(shard) {
+                world.probe_decided(shard);
+            }
             self.send(world, me, shard, orders);
             return Ok(());
         }
@@ -233,12 +237,18 @@ impl Operator {
                 }
             }
         }
-        let now_us = world.now_us();
-        if let Some((_, told)) = world.probes.get_mut(&shard) {
-            *told = Some(now_us);
-        }
+        world.probe_decided(shard);
         Ok(())
     }
+}
+
+/// Whether the leader refused all orders for want of room.
+fn is_told_full(end: &CallEnd) -> bool {
+    let full = |outcome: &Outcome| {
+        let refused = Reply::Refused { code: RefusalCode::QueueFull };
+        matches!(outcome, Outcome::Reply { reply, .. } if *reply == refused)
+    };
+    matches!(end, CallEnd::Answered(Answer::Written(outcomes)) if outcomes.iter().all(full))
 }
 
 fn is_transient(reply: &Reply) -> bool {

@@ -104,6 +104,24 @@ impl World {
         Ok(())
     }
 
+    /// The probe of a shard was decided; the first time counts.
+    pub fn probe_decided(&mut self, shard: ShardId) {
+        let now_us = self.now_us();
+        if let Some((_, told_us)) = self.probes.get_mut(&shard) {
+            told_us.get_or_insert(now_us);
+        }
+    }
+
+    /// Whether a shard holds as many unfinished tasks as it may, by the committed entries alone.
+    pub fn is_shard_full(&self, shard: ShardId) -> bool {
+        let reference =
+            self.watch.ledgers.get(usize::from(shard)).and_then(|ledger| ledger.reference());
+        reference.is_some_and(|state| {
+            let sizes = state.sizes();
+            sizes.scheduled + sizes.ready + sizes.claimed >= self.plan.knobs.pending_max
+        })
+    }
+
     /// V3: everyone has what was committed when the leaders were found.
     fn check_reached(&self, shard: ShardId, target: u64) -> Verdict {
         for node in self.members_of(shard) {
