@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::problem::{PROBLEM_TYPE, Problem};
-use crate::routes::{ROUTES, Route};
+use crate::routes::{Access, ROUTES, Route};
 use crate::v1::{IDEMPOTENCY_KEY, LSN_HEADER, ROUTING_HEADER, TIMEOUT_HEADER};
 
 /// Builds the document.
@@ -40,6 +40,8 @@ fn describe(route: &Route, body: Option<Value>, answer: Option<Value>, problem: 
         "operationId": operation,
         "summary": route.summary,
         "parameters": parameters(route),
+        "x-ikada-roles": roles(route),
+        "x-ikada-class": route.policy.class.as_str(),
         "responses": {
             "200": success(answer),
             "default": {
@@ -53,6 +55,14 @@ fn describe(route: &Route, body: Option<Value>, answer: Option<Value>, problem: 
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
     described
+}
+
+/// The roles that a route lets in; none listed means anyone.
+fn roles(route: &Route) -> Vec<&'static str> {
+    match route.policy.access {
+        Access::Anyone => Vec::new(),
+        Access::Roles(roles) => roles.iter().map(|role| role.as_str()).collect(),
+    }
 }
 
 fn success(answer: Option<Value>) -> Value {
@@ -110,6 +120,8 @@ mod tests {
         for route in ROUTES {
             let described = &document["paths"][route.path][route.verb.as_str().to_lowercase()];
             assert_eq!(described["summary"], route.summary);
+            let anyone = route.policy.access == Access::Anyone;
+            assert_eq!(described["x-ikada-roles"].as_array().unwrap().is_empty(), anyone);
         }
         let text = document.to_string();
         for reference in text.split("\"$ref\":\"").skip(1) {

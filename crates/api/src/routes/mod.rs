@@ -1,14 +1,17 @@
-//! The one route table: it drives the server's routing, the query parameters it takes, and the OpenAPI document.
+//! The one route table: it drives the server's routing, the query parameters it takes, who may use it, and the OpenAPI
+//! document. A route without a policy does not compile.
 //!
 //! Order matters where a fixed word and a name compete: the first match counts, and a fixed word only claims the
 //! methods it has, so that a task named `claim` can still be shown.
 
 mod find;
+pub mod policy;
 mod table;
 
 use schemars::{Schema, SchemaGenerator};
 
 pub use find::{Found, find, read_query};
+pub use policy::{Access, BodyBound, Class, Policy, Role, Scope};
 pub use table::ROUTES;
 
 /// Request methods in use.
@@ -99,6 +102,8 @@ pub struct Route {
     pub path: &'static str,
     /// What it does.
     pub operation: Operation,
+    /// Who may use it, how it ranks, how large its body may be.
+    pub policy: Policy,
     /// One line for people.
     pub summary: &'static str,
     /// Query parameters; any other is refused by name.

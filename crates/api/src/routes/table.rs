@@ -2,6 +2,9 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
+use super::policy::{
+    ADMINISTER, CLAIM, HEALTH, KNOWN, LIST, OPERATE, PIPE, Policy, RENEW, SETTLE, SUBMIT, VIEW,
+};
 use super::{Operation, Parameter, Route, Verb};
 use crate::v1;
 
@@ -50,15 +53,25 @@ fn one_or_many(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// A route that looks at something.
-const fn look(path: &'static str, operation: Operation, summary: &'static str) -> Route {
+const fn look(
+    path: &'static str,
+    operation: Operation,
+    policy: Policy,
+    summary: &'static str,
+) -> Route {
     let (verb, query) = (Verb::Get, READ);
-    Route { verb, path, operation, summary, query, body: None, answer: None, keyed: false }
+    Route { verb, path, operation, policy, summary, query, body: None, answer: None, keyed: false }
 }
 
 /// A route that acts.
-const fn act(path: &'static str, operation: Operation, summary: &'static str) -> Route {
+const fn act(
+    path: &'static str,
+    operation: Operation,
+    policy: Policy,
+    summary: &'static str,
+) -> Route {
     let (verb, query) = (Verb::Post, WRITE);
-    Route { verb, path, operation, summary, query, body: None, answer: None, keyed: true }
+    Route { verb, path, operation, policy, summary, query, body: None, answer: None, keyed: true }
 }
 
 /// All routes.
@@ -69,6 +82,7 @@ pub const ROUTES: &[Route] = &[
         ..act(
             "/v1/tasks",
             Operation::Enqueue,
+            SUBMIT,
             "Submit one task (the object itself) or several ({\"tasks\": [..]}).",
         )
     },
@@ -78,6 +92,7 @@ pub const ROUTES: &[Route] = &[
         ..look(
             "/v1/tasks",
             Operation::ListTasks,
+            LIST,
             "List tasks, a page at a time, in no particular order.",
         )
     },
@@ -87,13 +102,14 @@ pub const ROUTES: &[Route] = &[
         ..act(
             "/v1/tasks/claim",
             Operation::Claim,
+            CLAIM,
             "Take ready tasks, waiting for some if there are none.",
         )
     },
     Route {
         body: Some(of::<v1::CompleteRequest>),
         answer: Some(of::<v1::OutcomeList>),
-        ..act("/v1/tasks/complete", Operation::Complete, "Settle claimed tasks as done.")
+        ..act("/v1/tasks/complete", Operation::Complete, SETTLE, "Settle claimed tasks as done.")
     },
     Route {
         body: Some(of::<v1::FailRequest>),
@@ -101,6 +117,7 @@ pub const ROUTES: &[Route] = &[
         ..act(
             "/v1/tasks/fail",
             Operation::Fail,
+            SETTLE,
             "End attempts as failed; tasks are tried again while attempts are left.",
         )
     },
@@ -108,21 +125,27 @@ pub const ROUTES: &[Route] = &[
         body: Some(of::<v1::RenewRequest>),
         answer: Some(of::<v1::OutcomeList>),
         keyed: false,
-        ..act("/v1/tasks/renew", Operation::Renew, "Keep claims alive; costs no log entry.")
+        ..act("/v1/tasks/renew", Operation::Renew, RENEW, "Keep claims alive; costs no log entry.")
     },
     Route {
         answer: Some(of::<v1::Task>),
-        ..look("/v1/tasks/{id}", Operation::ShowTask, "Show one task.")
+        ..look("/v1/tasks/{id}", Operation::ShowTask, VIEW, "Show one task.")
     },
     Route {
         answer: Some(of::<v1::ItemOutcome>),
-        ..act("/v1/tasks/{id}/cancel", Operation::CancelTask, "Cancel a task that is not finished.")
+        ..act(
+            "/v1/tasks/{id}/cancel",
+            Operation::CancelTask,
+            SUBMIT,
+            "Cancel a task that is not finished.",
+        )
     },
     Route {
         answer: Some(of::<v1::ItemOutcome>),
         ..act(
             "/v1/tasks/{id}/retry",
             Operation::RetryTask,
+            OPERATE,
             "Give a dead or cancelled task fresh attempts; it keeps its history.",
         )
     },
@@ -132,48 +155,70 @@ pub const ROUTES: &[Route] = &[
         ..look(
             "/v1/tasks/{id}/explain",
             Operation::ExplainTask,
+            VIEW,
             "Tell why a task is not running, as its shard's leader sees it.",
         )
     },
     Route {
         verb: Verb::Delete,
         answer: Some(of::<v1::ItemOutcome>),
-        ..act("/v1/tasks/{id}", Operation::DropTask, "Remove a finished task.")
+        ..act("/v1/tasks/{id}", Operation::DropTask, OPERATE, "Remove a finished task.")
     },
     Route {
         answer: Some(of::<v1::QueuePage>),
-        ..look("/v1/queues", Operation::ListQueues, "List the queues of the namespace.")
+        ..look("/v1/queues", Operation::ListQueues, LIST, "List the queues of the namespace.")
     },
     Route {
         answer: Some(of::<v1::QueueInfo>),
-        ..look("/v1/queues/{name}", Operation::ShowQueue, "Show a queue's settings and counts.")
+        ..look(
+            "/v1/queues/{name}",
+            Operation::ShowQueue,
+            VIEW,
+            "Show a queue's settings and counts.",
+        )
     },
     Route {
         verb: Verb::Put,
         body: Some(of::<v1::QueueSettingsBody>),
         answer: Some(of::<v1::QueueInfo>),
-        ..act("/v1/queues/{name}", Operation::SetQueue, "Change a queue's settings.")
+        ..act("/v1/queues/{name}", Operation::SetQueue, OPERATE, "Change a queue's settings.")
     },
     Route {
         answer: Some(of::<v1::QueueInfo>),
-        ..act("/v1/queues/{name}/pause", Operation::PauseQueue, "Hold a queue's tasks back.")
+        ..act(
+            "/v1/queues/{name}/pause",
+            Operation::PauseQueue,
+            OPERATE,
+            "Hold a queue's tasks back.",
+        )
     },
     Route {
         answer: Some(of::<v1::QueueInfo>),
-        ..act("/v1/queues/{name}/resume", Operation::ResumeQueue, "Hand a queue's tasks out again.")
+        ..act(
+            "/v1/queues/{name}/resume",
+            Operation::ResumeQueue,
+            OPERATE,
+            "Hand a queue's tasks out again.",
+        )
     },
     Route {
         answer: Some(of::<v1::SweepAnswer>),
         ..act(
             "/v1/queues/{name}/retry",
             Operation::RetryQueue,
+            OPERATE,
             "Give all dead tasks of a queue fresh attempts.",
         )
     },
     Route {
         query: &[NAMESPACE, FINISHED],
         answer: Some(of::<v1::SweepAnswer>),
-        ..act("/v1/queues/{name}/drop", Operation::DropQueue, "Remove all dead tasks of a queue.")
+        ..act(
+            "/v1/queues/{name}/drop",
+            Operation::DropQueue,
+            ADMINISTER,
+            "Remove all dead tasks of a queue.",
+        )
     },
     Route {
         query: &[NAMESPACE, CLAIMED],
@@ -181,18 +226,25 @@ pub const ROUTES: &[Route] = &[
         ..act(
             "/v1/queues/{name}/purge",
             Operation::PurgeQueue,
+            ADMINISTER,
             "Cancel all tasks of a queue that wait: scheduled and ready.",
         )
     },
     Route {
         answer: Some(of::<v1::SchedulePage>),
-        ..look("/v1/schedules", Operation::ListSchedules, "List the schedules of the namespace.")
+        ..look(
+            "/v1/schedules",
+            Operation::ListSchedules,
+            LIST,
+            "List the schedules of the namespace.",
+        )
     },
     Route {
         answer: Some(of::<v1::ScheduleInfo>),
         ..look(
             "/v1/schedules/{name}",
             Operation::ShowSchedule,
+            VIEW,
             "Show a schedule: settings, last and next instants, what was missed.",
         )
     },
@@ -200,7 +252,12 @@ pub const ROUTES: &[Route] = &[
         verb: Verb::Put,
         body: Some(of::<v1::ScheduleBody>),
         answer: Some(of::<v1::ScheduleInfo>),
-        ..act("/v1/schedules/{name}", Operation::SetSchedule, "Make or replace a schedule.")
+        ..act(
+            "/v1/schedules/{name}",
+            Operation::SetSchedule,
+            OPERATE,
+            "Make or replace a schedule.",
+        )
     },
     Route {
         verb: Verb::Delete,
@@ -208,25 +265,37 @@ pub const ROUTES: &[Route] = &[
         ..act(
             "/v1/schedules/{name}",
             Operation::DeleteSchedule,
+            OPERATE,
             "Remove a schedule; the tasks it submitted stay.",
         )
     },
     Route {
         answer: Some(of::<v1::ScheduleInfo>),
-        ..act("/v1/schedules/{name}/pause", Operation::PauseSchedule, "Let a schedule rest.")
+        ..act(
+            "/v1/schedules/{name}/pause",
+            Operation::PauseSchedule,
+            OPERATE,
+            "Let a schedule rest.",
+        )
     },
     Route {
         answer: Some(of::<v1::ScheduleInfo>),
         ..act(
             "/v1/schedules/{name}/resume",
             Operation::ResumeSchedule,
+            OPERATE,
             "Let a schedule go on; instants that passed meanwhile do not count.",
         )
     },
     Route {
         query: &[NAMESPACE, CONSISTENCY, MIN_LSN, ITEM],
         answer: Some(of::<v1::RequestInfo>),
-        ..look("/v1/requests/{id}", Operation::ShowRequest, "Tell what became of a request id.")
+        ..look(
+            "/v1/requests/{id}",
+            Operation::ShowRequest,
+            VIEW,
+            "Tell what became of a request id.",
+        )
     },
     Route {
         query: &[NAMESPACE, ITEM],
@@ -235,6 +304,7 @@ pub const ROUTES: &[Route] = &[
         ..act(
             "/v1/requests/{id}/void",
             Operation::VoidRequest,
+            SUBMIT,
             "Rule a request id out: what is not committed of it never will be.",
         )
     },
@@ -243,6 +313,7 @@ pub const ROUTES: &[Route] = &[
         ..look(
             "/v1/pipe",
             Operation::Pipe,
+            PIPE,
             "Upgrade to a pipe: many calls at once over one connection, in CBOR frames.",
         )
     },
@@ -252,6 +323,7 @@ pub const ROUTES: &[Route] = &[
         ..look(
             "/v1/cluster",
             Operation::ShowCluster,
+            VIEW.of_cluster(),
             "Show members, shards and leaders as this node sees them.",
         )
     },
@@ -261,6 +333,7 @@ pub const ROUTES: &[Route] = &[
         ..look(
             "/v1/cluster/events",
             Operation::ListEvents,
+            VIEW.of_cluster(),
             "Role changes of this node; a live stream with Accept: text/event-stream.",
         )
     },
@@ -272,6 +345,7 @@ pub const ROUTES: &[Route] = &[
         ..act(
             "/v1/cluster/transfer",
             Operation::Transfer,
+            OPERATE.of_cluster(),
             "Move leadership of one shard, or of all, to a node.",
         )
     },
@@ -281,21 +355,26 @@ pub const ROUTES: &[Route] = &[
         ..look(
             "/v1/nodes/self",
             Operation::ShowNode,
+            VIEW.of_cluster(),
             "This node: role per shard, term, vote, leader, peers.",
         )
     },
-    Route { query: NONE, ..look("/metrics", Operation::Metrics, "Metrics as Prometheus text.") },
     Route {
         query: NONE,
-        ..look("/healthz", Operation::Health, "Answers 200 while the process lives.")
+        ..look("/metrics", Operation::Metrics, LIST.of_cluster(), "Metrics as Prometheus text.")
+    },
+    Route {
+        query: NONE,
+        ..look("/healthz", Operation::Health, HEALTH, "Answers 200 while the process lives.")
     },
     Route {
         query: NONE,
         ..look(
             "/readyz",
             Operation::Ready,
+            VIEW.of_cluster(),
             "Answers 200 when every shard has a leader, else 503 with the reason.",
         )
     },
-    Route { query: NONE, ..look("/openapi.json", Operation::OpenApi, "This document.") },
+    Route { query: NONE, ..look("/openapi.json", Operation::OpenApi, KNOWN, "This document.") },
 ];

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use ikada_api::routes::{Found, Operation, Route, find};
+use ikada_api::routes::{BodyBound, Class, Found, Operation, Route, find};
 use ikada_replica::call;
 
 use super::answer::{self, Reply, Stop};
@@ -65,8 +65,8 @@ where
         Found::Nothing => return Err(problems::no_route(parts.uri.path()).into()),
     };
     // Health must answer when the door is full.
-    let _permit = match route.operation {
-        Operation::Health => None,
+    let _permit = match route.policy.class {
+        Class::Health => None,
         _ => Some(app.requests.try_acquire().map_err(|_| problems::door_full("requests"))?),
     };
     let context = Context::read(route, names, &parts, &app.limits)?;
@@ -85,10 +85,13 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if route.body.is_none() {
-        return Ok((Bytes::new(), None));
-    }
-    let (body, permit) = take_body(app, parts, body, app.limits.batch_body_bytes_max).await?;
+    let bytes_max = match route.policy.body {
+        _ if route.body.is_none() => return Ok((Bytes::new(), None)),
+        BodyBound::Nothing => return Ok((Bytes::new(), None)),
+        BodyBound::Document => app.limits.task_body_bytes_max,
+        BodyBound::List => app.limits.batch_body_bytes_max,
+    };
+    let (body, permit) = take_body(app, parts, body, bytes_max).await?;
     Ok((body, Some(permit)))
 }
 

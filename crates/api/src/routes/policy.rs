@@ -1,0 +1,226 @@
+//! Who may use a route, how it ranks when the node is busy, and how large its body may be.
+//!
+//! Promise: a route cannot be written down without a policy (X4): `look` and `act` in the table ask for one. Policies
+//! are few and have names; a new route takes the one that fits.
+//!
+//! Leaves out: who the caller is, and how a refusal is told (`node::http`).
+
+/// What a caller may be. Roles do not contain each other; a policy lists those it lets in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Everything, tokens and members included.
+    Admin,
+    /// Runs the queues: settings, pauses, schedules, retries, leadership.
+    Operator,
+    /// Submits tasks and follows them.
+    Submitter,
+    /// Claims tasks and reports on them.
+    Worker,
+    /// Looks.
+    Viewer,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Role; 5] =
+        [Role::Admin, Role::Operator, Role::Submitter, Role::Worker, Role::Viewer];
+
+    /// The role's public name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Admin => "admin",
+            Role::Operator => "operator",
+            Role::Submitter => "submitter",
+            Role::Worker => "worker",
+            Role::Viewer => "viewer",
+        }
+    }
+
+    /// The role of a name.
+    pub fn parse(text: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+}
+
+/// Whom a route lets in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Anyone, without any credential.
+    Anyone,
+    /// Callers with one of these roles.
+    Roles(&'static [Role]),
+}
+
+/// What a route reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Only what is in the request's namespace, which the caller must be allowed to use.
+    Namespace,
+    /// The cluster or all namespaces: a caller that is bound to namespaces may not use it.
+    Cluster,
+    /// Nothing that belongs to anyone.
+    Nothing,
+}
+
+/// How routes rank when not all can be served; the first is served longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Always answered, even when the door is full.
+    Health,
+    /// Brings results home.
+    Settle,
+    /// Keeps claims alive.
+    Renew,
+    /// Hands work out.
+    Claim,
+    /// People who run the cluster.
+    Operate,
+    /// Looks at one thing.
+    Read,
+    /// Brings new work.
+    Submit,
+    /// Looks at many things.
+    List,
+}
+
+impl Class {
+    /// The class's public name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::Health => "health",
+            Class::Settle => "settle",
+            Class::Renew => "renew",
+            Class::Claim => "claim",
+            Class::Operate => "operate",
+            Class::Read => "read",
+            Class::Submit => "submit",
+            Class::List => "list",
+        }
+    }
+}
+
+/// How large a body may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyBound {
+    /// There is none, or it is left unread.
+    Nothing,
+    /// One document of settings.
+    Document,
+    /// A list of tasks or reports.
+    List,
+}
+
+/// A route's policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// Whom it lets in.
+    pub access: Access,
+    /// What it reaches.
+    pub scope: Scope,
+    /// How it ranks.
+    pub class: Class,
+    /// How large its body may be.
+    pub body: BodyBound,
+}
+
+impl Policy {
+    /// Whether callers of this role are let in.
+    pub fn admits(&self, role: Role) -> bool {
+        match self.access {
+            Access::Anyone => true,
+            Access::Roles(roles) => roles.contains(&role),
+        }
+    }
+
+    /// The same policy for a route that reaches beyond namespaces.
+    #[must_use]
+    pub const fn of_cluster(self) -> Policy {
+        Policy { scope: Scope::Cluster, ..self }
+    }
+
+    const fn new(roles: &'static [Role], class: Class, body: BodyBound) -> Policy {
+        Policy { access: Access::Roles(roles), scope: Scope::Namespace, class, body }
+    }
+}
+
+const LOOKERS: &[Role] = &[Role::Admin, Role::Operator, Role::Submitter, Role::Viewer];
+const WORKERS: &[Role] = &[Role::Admin, Role::Worker];
+
+/// Tells nothing about anyone and is answered always.
+pub const HEALTH: Policy = Policy {
+    access: Access::Anyone,
+    scope: Scope::Nothing,
+    class: Class::Health,
+    body: BodyBound::Nothing,
+};
+/// For every caller that is known at all.
+pub const KNOWN: Policy =
+    Policy { scope: Scope::Nothing, ..Policy::new(&Role::ALL, Class::Read, BodyBound::Nothing) };
+/// Looks at one thing.
+pub const VIEW: Policy = Policy::new(LOOKERS, Class::Read, BodyBound::Nothing);
+/// Looks at many things.
+pub const LIST: Policy = Policy::new(LOOKERS, Class::List, BodyBound::Nothing);
+/// Brings new work, or takes own work back.
+pub const SUBMIT: Policy =
+    Policy::new(&[Role::Admin, Role::Operator, Role::Submitter], Class::Submit, BodyBound::List);
+/// Takes work.
+pub const CLAIM: Policy = Policy::new(WORKERS, Class::Claim, BodyBound::Document);
+/// Keeps claims.
+pub const RENEW: Policy = Policy::new(WORKERS, Class::Renew, BodyBound::List);
+/// Reports on work.
+pub const SETTLE: Policy = Policy::new(WORKERS, Class::Settle, BodyBound::List);
+/// Opens a pipe; every call on it is checked as its own route.
+pub const PIPE: Policy = Policy {
+    scope: Scope::Nothing,
+    ..Policy::new(
+        &[Role::Admin, Role::Operator, Role::Submitter, Role::Worker],
+        Class::Claim,
+        BodyBound::Nothing,
+    )
+};
+/// Runs the queues.
+pub const OPERATE: Policy =
+    Policy::new(&[Role::Admin, Role::Operator], Class::Operate, BodyBound::Document);
+/// Destroys, or decides who may do what (X18).
+pub const ADMINISTER: Policy = Policy::new(&[Role::Admin], Class::Operate, BodyBound::Document);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::{Operation, ROUTES, Verb};
+
+    #[test]
+    fn x4_every_route_has_a_policy_that_fits_its_shape() {
+        for route in ROUTES {
+            let policy = route.policy;
+            let name = format!("{:?}", route.operation);
+            assert!(policy.admits(Role::Admin), "{name} shuts the admin out");
+            let anyone = policy.access == Access::Anyone;
+            assert_eq!(anyone, route.operation == Operation::Health, "{name}: X19");
+            if route.body.is_some() {
+                assert_ne!(policy.body, BodyBound::Nothing, "{name} has a body without a bound");
+            }
+            if route.verb != Verb::Get {
+                assert!(!policy.admits(Role::Viewer), "{name}: a viewer only looks");
+            }
+            let named = route.query.iter().any(|query| query.name == "namespace");
+            assert_eq!(named, policy.scope == Scope::Namespace, "{name}: scope and parameters");
+        }
+    }
+
+    #[test]
+    fn x18_destruction_is_for_admins() {
+        let admins_only = |operation| {
+            let route = ROUTES.iter().find(|route| route.operation == operation).unwrap();
+            Role::ALL.into_iter().all(|role| route.policy.admits(role) == (role == Role::Admin))
+        };
+        assert!(admins_only(Operation::PurgeQueue));
+        assert!(admins_only(Operation::DropQueue));
+    }
+
+    #[test]
+    fn role_names_return() {
+        assert!(Role::ALL.iter().all(|role| Role::parse(role.as_str()) == Some(*role)));
+        assert_eq!(Role::parse("Admin"), None);
+    }
+}
