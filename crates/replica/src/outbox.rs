@@ -3,7 +3,7 @@
 //! The target dedups by (source, sequence); the acknowledgement is itself a command in the source shard. A lost step is
 //! repeated by the next tick of whoever leads then.
 
-use ikada_state::{Acked, Command, Deliver, Namespace, Order, Reply, ShardId};
+use ikada_state::{Acked, Command, Deliver, Namespace, Order, OutboxItem, Reply, ShardId};
 
 use crate::leg::{Leg, Owner};
 use crate::output::Now;
@@ -13,6 +13,8 @@ use crate::seat::Asker;
 
 /// How long one delivery is tried before the next tick starts it anew.
 const DELIVER_MS: u64 = 5_000;
+/// How long a line rests after its first message was refused: every try is an entry in the target's log.
+const REFUSED_PAUSE_MS: u64 = 500;
 /// Most messages in one delivery.
 const MESSAGES_MAX: usize = 64;
 
@@ -25,7 +27,9 @@ impl Replica {
                 continue;
             }
             let waiting = seat.state.outbox_targets();
-            let free = waiting.filter(|target| !seat.delivering.contains(target));
+            let free = waiting.filter(|target| {
+                seat.delivering.get(target).is_none_or(|until| *until <= now.mono_ms)
+            });
             for target in free.collect::<Vec<_>>() {
                 self.deliver_to(shard as ShardId, target, now);
             }
@@ -35,22 +39,29 @@ impl Replica {
     fn deliver_to(&mut self, source: ShardId, target: ShardId, now: Now) {
         let seat = &mut self.seats[usize::from(source)];
         let mut bytes = 0;
-        let mut orders = Vec::new();
+        let mut items = Vec::new();
         for item in seat.state.outbox_pending(target, 0, MESSAGES_MAX) {
             // A large message travels alone.
             bytes += item.message.weight();
-            if !orders.is_empty() && bytes > self.config.batch_bytes_max {
+            if !items.is_empty() && bytes > self.config.batch_bytes_max {
                 break;
             }
+            items.push(item);
+        }
+        // Settings further back come along: the line may be held up by a task that only they can make room for.
+        let next = items.last().map_or(0, |item| item.sequence + 1);
+        items.extend(seat.state.outbox_settings(target, next, MESSAGES_MAX));
+        let order = |item: OutboxItem| {
             let (sequence, message) = (item.sequence, item.message);
             let command = Command::Deliver(Deliver { source, sequence, message });
-            orders.push(Order { namespace: Namespace::default(), request: None, command });
-        }
+            Order { namespace: Namespace::default(), request: None, command }
+        };
+        let orders: Vec<Order> = items.into_iter().map(order).collect();
         let Some(Command::Deliver(first)) = orders.first().map(|order| &order.command) else {
             return;
         };
         let owner = Owner::Outbox { source, sequence: first.sequence };
-        seat.delivering.insert(target);
+        seat.delivering.insert(target, u64::MAX);
         let deadline_ms = now.mono_ms + DELIVER_MS;
         self.open_leg(Leg::new(target, owner, Ask::Write(orders), deadline_ms), now);
     }
@@ -62,6 +73,7 @@ impl Replica {
         target: ShardId,
         sequence: u64,
         told: &Told,
+        now: Now,
     ) {
         let seat = &mut self.seats[usize::from(source)];
         seat.delivering.remove(&target);
@@ -71,6 +83,9 @@ impl Replica {
         // The first that was not taken holds up those behind it.
         let taken = replies.iter().take_while(|reply| matches!(reply, Reply::Delivered { .. }));
         let count = taken.count() as u64;
+        if count == 0 {
+            seat.delivering.insert(target, now.mono_ms + REFUSED_PAUSE_MS);
+        }
         if count > 0 && seat.leads() {
             let command = Command::Acked(Acked { target, sequence: sequence + count - 1 });
             let order = Order { namespace: Namespace::default(), request: None, command };

@@ -45,7 +45,7 @@ impl Replica {
             Owner::Call(call, ref items) => self.call_told(call, items, &leg, told, now),
             Owner::Reads(ref calls) => self.reads_told(leg.shard, calls, &told),
             Owner::Outbox { source, sequence } => {
-                self.outbox_told(source, leg.shard, sequence, &told);
+                self.outbox_told(source, leg.shard, sequence, &told, now);
             }
             Owner::GiveBack(ref namespace) => self.give_back(namespace, &told, now),
             Owner::Nobody => {}

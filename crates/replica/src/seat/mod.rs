@@ -11,7 +11,7 @@ pub(crate) use asked::Asked;
 pub(crate) use interest::Interest;
 pub(crate) use pending::{Asker, Pending, Ticket};
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use ikada_consensus::{Entry, NodeId, Role, Start};
 use ikada_state::{Shard, ShardId};
@@ -44,8 +44,8 @@ pub(crate) struct Seat {
     pub asked: Asked,
     /// When this node last became leader, monotonic.
     pub led_since_ms: u64,
-    /// Targets to which an outbox message is on its way.
-    pub delivering: BTreeSet<ShardId>,
+    /// Targets to which outbox messages are on their way, or that refused some: not tried again before this time.
+    pub delivering: BTreeMap<ShardId, u64>,
     /// Set while a received snapshot is being loaded; entries wait meanwhile.
     pub loading: Option<Loading>,
     pub snapshot: SnapshotProgress,
@@ -87,7 +87,7 @@ impl Seat {
             interest: Interest::default(),
             asked: Asked::default(),
             led_since_ms: 0,
-            delivering: BTreeSet::new(),
+            delivering: BTreeMap::new(),
             loading: None,
             snapshot: SnapshotProgress::default(),
             nudged_ms: 0,

@@ -2,8 +2,8 @@
 
 use ikada_consensus::{NodeId, Role};
 use ikada_state::{
-    Applied, Claim, Command, Effect, Expire, ExpireCause, FailNext, Fence, Grant, Order, Reply,
-    ShardId, TaskId,
+    Applied, Claim, Command, Deliver, Effect, Expire, ExpireCause, FailNext, Fence, Grant, Message,
+    Order, RefusalCode, Reply, ShardId, TaskId,
 };
 
 use super::World;
@@ -98,10 +98,9 @@ impl World {
         self.follow_deadlines(usize::from(shard), &moves, true);
         let changes =
             applied.effects.iter().filter(|e| matches!(e, Effect::QueueChanged { .. })).count();
-        let fresh = |reply: &&Reply| {
-            matches!(reply, Reply::QueueSet { .. } | Reply::Delivered { fresh: true })
-        };
-        SettingsVersion::caused(shard, changes, applied.replies.iter().filter(fresh).count())?;
+        let pairs = batch.orders.iter().zip(&applied.replies);
+        let causes = pairs.filter(|(order, reply)| may_change_settings(order.as_ref(), reply));
+        SettingsVersion::caused(shard, changes, causes.count())?;
         for (order, reply) in batch.orders.iter().zip(&applied.replies) {
             let Some(order) = order else { continue };
             if !matches!(reply, Reply::Refused { .. }) {
@@ -461,4 +460,20 @@ fn came(reply: &Reply, accepted: bool) -> Came {
     }
     debug_assert!(matches!(reply, Reply::Refused { .. }), "a fenced order is accepted or refused");
     Came::Refused
+}
+
+/// Whether an order, with this reply, is one that may have changed settings: a fresh one, or a message of settings that
+/// came before its turn.
+fn may_change_settings(order: Option<&Order>, reply: &Reply) -> bool {
+    match reply {
+        Reply::QueueSet { .. } | Reply::Delivered { fresh: true } => true,
+        Reply::Refused { code: RefusalCode::OutboxGap } => {
+            let command = order.map(|order| &order.command);
+            matches!(
+                command,
+                Some(Command::Deliver(Deliver { message: Message::QueueSettings { .. }, .. }))
+            )
+        }
+        _ => false,
+    }
 }

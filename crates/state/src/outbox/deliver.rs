@@ -1,4 +1,4 @@
-//! `Deliver`: applies a message of another shard, each number once and in order.
+//! `Deliver`: applies a message of another shard, each number once and in order. Only settings may overtake.
 
 use minicbor::{Decode, Encode};
 
@@ -35,6 +35,12 @@ impl Shard {
             return Reply::Delivered { fresh: false };
         }
         if order.sequence != applied + 1 {
+            // Settings are whole and have a version, so they may come early; in their turn they change nothing more.
+            // Otherwise a paused queue of a full shard could never be resumed: the task that waits for room would hold
+            // up the order that makes some.
+            if matches!(order.message, Message::QueueSettings { .. }) {
+                let _ = self.take_message(batch, &order.message);
+            }
             return Reply::refused(RefusalCode::OutboxGap);
         }
         if let Err(code) = self.take_message(batch, &order.message) {

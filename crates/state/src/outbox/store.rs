@@ -143,6 +143,22 @@ impl Shard {
         wanted.take(limit).cloned().collect()
     }
 
+    /// Settings waiting for a target from a number on, at most `limit`: they may overtake what cannot be taken yet.
+    pub fn outbox_settings(
+        &self,
+        target: ShardId,
+        from_sequence: u64,
+        limit: usize,
+    ) -> Vec<OutboxItem> {
+        let Some((_, items)) = self.core.outbox.lines.get(&target) else {
+            return Vec::new();
+        };
+        let is_settings = |item: &&OutboxItem| {
+            item.sequence >= from_sequence && matches!(item.message, Message::QueueSettings { .. })
+        };
+        items.iter().filter(is_settings).take(limit).cloned().collect()
+    }
+
     /// Targets that have messages waiting.
     pub fn outbox_targets(&self) -> impl Iterator<Item = ShardId> + '_ {
         let lines = self.core.outbox.lines.iter();
