@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use ikada_consensus::{Consensus, NodeId, OpenError, Outbox, Recovered};
 use ikada_state::{
-    Command, Member, Namespace, Order, Shard, ShardId, Sweep, TaskId, Void, slot_of,
+    BucketName, Command, DeleteObject, Member, Namespace, Order, PutObject, Shard, ShardId, Sweep,
+    TaskId, Void, slot_of,
 };
 
 use crate::call::CallId;
@@ -172,17 +173,29 @@ impl Replica {
             | Command::RaiseEpoch(_)
             | Command::SetSchedule(_)
             | Command::DeleteSchedule(_)
-            | Command::Fire(_) => return 0,
+            | Command::Fire(_)
+            | Command::Collect(_) => return 0,
+            Command::PutObject(PutObject { bucket, .. })
+            | Command::DeleteObject(DeleteObject { bucket, .. }) => {
+                return self.shard_of_bucket(&order.namespace, bucket);
+            }
         };
         self.shard_of_task(&order.namespace, id)
     }
 
     /// The shard that a task lives in.
     pub(crate) fn shard_of_task(&self, namespace: &Namespace, id: &TaskId) -> ShardId {
-        let shard = self.seats[0]
-            .state
-            .slot_map()
-            .map_or(0, |map| map.shard(slot_of(namespace, id.routing_key())));
+        self.shard_of_key(namespace, id.routing_key())
+    }
+
+    /// The shard that a bucket lives in.
+    pub(crate) fn shard_of_bucket(&self, namespace: &Namespace, bucket: &BucketName) -> ShardId {
+        self.shard_of_key(namespace, bucket.as_str())
+    }
+
+    fn shard_of_key(&self, namespace: &Namespace, routing_key: &str) -> ShardId {
+        let map = self.seats[0].state.slot_map();
+        let shard = map.map_or(0, |map| map.shard(slot_of(namespace, routing_key)));
         if usize::from(shard) < self.seats.len() { shard } else { 0 }
     }
 

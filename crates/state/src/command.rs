@@ -4,9 +4,9 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Acked, Cancel, Claim, Complete, DeleteSchedule, Deliver, DropTask, Enqueue, Expire, Fail, Fire,
-    Namespace, RaiseEpoch, RequestKey, Retry, SetMembers, SetQueue, SetSchedule, Sweep, Unclaim,
-    Void,
+    Acked, Cancel, Claim, Collect, Complete, DeleteObject, DeleteSchedule, Deliver, DropTask,
+    Enqueue, Expire, Fail, Fire, Namespace, PutObject, RaiseEpoch, RequestKey, Retry, SetMembers,
+    SetQueue, SetSchedule, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -69,6 +69,15 @@ pub enum Command {
     /// Decide an instant of a schedule (shard 0).
     #[n(42)]
     Fire(#[n(0)] Fire),
+    /// Write an object.
+    #[n(60)]
+    PutObject(#[n(0)] PutObject),
+    /// Remove an object.
+    #[n(61)]
+    DeleteObject(#[n(0)] DeleteObject),
+    /// Announce that a node removes blobs (shard 0).
+    #[n(62)]
+    Collect(#[n(0)] Collect),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

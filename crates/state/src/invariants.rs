@@ -145,6 +145,8 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("tombstones", sizes.voids, crate::dedup::VOIDS_MAX as u64),
         ("outbox", sizes.outbox, u64::from(limits.outbox_max)),
         ("schedules", sizes.schedules, crate::limits::SCHEDULES_MAX as u64),
+        ("versions of objects", sizes.object_versions, crate::limits::OBJECT_VERSIONS_TOTAL_MAX),
+        ("pieces of objects", sizes.object_references, crate::limits::OBJECT_REFERENCES_MAX),
     ];
     for (what, size, size_max) in pairs {
         expect(size <= size_max, "bounded", || format!("{what}: {size} exceeds {size_max}"))?;
@@ -168,6 +170,10 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     same(kept.free.len() == derived.free.len(), "the set of free slots")?;
     same(kept.pending_bytes == derived.pending_bytes, "the sum of pending bytes")?;
     same(kept.finished_bytes == derived.finished_bytes, "the sum of finished bytes")?;
+    same(kept.references == derived.references, "the table of references to blobs")?;
+    same(kept.reference_count == derived.reference_count, "the sum of references to blobs")?;
+    same(kept.object_versions == derived.object_versions, "the number of versions of objects")?;
+    same(kept.object_bytes == derived.object_bytes, "the sum of objects' bytes")?;
     same(kept.claim_weight == derived.claim_weight, "the number of remembered grants")?;
     same(kept.task_names.len() == shard.core.tasks.len(), "the number of task names")?;
     same(kept.submits.len() == shard.core.submits.len(), "the number of request keys")?;
@@ -222,6 +228,9 @@ fn recompute(core: &Core) -> StateHash {
     }
     for schedule in core.schedules.values() {
         hash.add(digest_record(RecordKind::Schedule, &**schedule));
+    }
+    for (_, object) in core.objects.iter() {
+        hash.add(digest_record(RecordKind::Object, &**object));
     }
     if let Some(map) = &core.slot_map {
         hash.add(digest_record(RecordKind::SlotMap, map));

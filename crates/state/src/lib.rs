@@ -21,6 +21,7 @@ pub mod ids;
 pub mod invariants;
 pub mod limits;
 pub mod members;
+pub mod object;
 pub mod outbox;
 pub mod planted;
 pub mod queue;
@@ -37,12 +38,16 @@ pub use command::{Command, Order};
 pub use dedup::{Outcome, RecordedRequest, Void};
 pub use effect::{Applied, Audience, Effect};
 pub use ids::{
-    Fence, Label, Labels, Lsn, NameError, Namespace, QueueHandle, QueueName, RequestId, RequestKey,
-    ScheduleName, SessionId, ShardId, SharedBytes, TaskId, WorkerId, derive_fire_id,
-    derive_follow_id, derive_task_id,
+    BucketName, Fence, Label, Labels, Lsn, NameError, Namespace, ObjectName, QueueHandle,
+    QueueName, RequestId, RequestKey, ScheduleName, SessionId, ShardId, SharedBytes, TaskId,
+    WorkerId, derive_fire_id, derive_follow_id, derive_task_id,
 };
 pub use limits::Limits;
 pub use members::{Member, RaiseEpoch, SetMembers};
+pub use object::{
+    Collect, DeleteObject, Digest, Digests, Object, ObjectKey, ObjectPage, ObjectVersion,
+    PutCondition, PutObject, References,
+};
 pub use outbox::{Acked, Deliver, Message, OutboxItem};
 pub use queue::{
     AlertThresholds, Backoff, QueueChange, QueueCounters, QueueSettings, QueueView, SetQueue,

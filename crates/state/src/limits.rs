@@ -54,6 +54,27 @@ pub const EVERY_MS_MAX: u64 = 10 * 366 * 24 * 60 * 60 * 1000;
 /// Longest grace time of a schedule.
 pub const GRACE_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1000;
 
+/// Size of an object's pieces; only the last may be smaller. What a node stores, sends and checks at one time.
+pub const OBJECT_CHUNK_BYTES: u64 = 1 << 20;
+
+/// Most pieces of one object (16 GiB): their digests travel in one log entry.
+pub const OBJECT_CHUNKS_MAX: usize = 16_384;
+
+/// Versions kept of one object; the oldest goes first.
+pub const OBJECT_VERSIONS_MAX: usize = 8;
+
+/// Most versions of all objects of a shard (about 500 MiB with long names).
+pub const OBJECT_VERSIONS_TOTAL_MAX: u64 = 1_000_000;
+
+/// Most pieces of all versions of a shard (4 TiB of data, 500 MiB of memory).
+pub const OBJECT_REFERENCES_MAX: u64 = 4_000_000;
+
+/// Longest content type.
+pub const CONTENT_TYPE_BYTES_MAX: usize = 128;
+
+/// Most blobs of one `Collect`: 32 KiB of digests.
+pub const COLLECT_DIGESTS_MAX: usize = 1_024;
+
 /// Longest time for a whole attempt; a task that may run for ever names none.
 pub const TIMEOUT_MS_MAX: u32 = 40 * 24 * 60 * 60 * 1000;
 

@@ -78,6 +78,16 @@ refusal_codes! {
     ScheduleNotFound = 40, "schedule_not_found";
     /// The cluster holds as many schedules as it may.
     TooManySchedules = 41, "too_many_schedules";
+    /// The object, or the version of it, does not exist.
+    ObjectNotFound = 60, "object_not_found";
+    /// The object is not as the caller demanded.
+    PreconditionFailed = 61, "precondition_failed";
+    /// Only the cluster itself writes to the bucket.
+    BucketReserved = 62, "bucket_reserved";
+    /// The shard holds as many objects as it may.
+    TooManyObjects = 63, "too_many_objects";
+    /// An object has the blob as a piece.
+    BlobReferenced = 64, "blob_referenced";
 }
 
 impl RefusalCode {
@@ -93,6 +103,7 @@ impl RefusalCode {
                 | Self::OutboxGap
                 | Self::TooManyVoids
                 | Self::TooManySchedules
+                | Self::TooManyObjects
         )
     }
 }

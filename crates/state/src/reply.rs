@@ -161,6 +161,26 @@ pub enum Reply {
         #[n(0)]
         fresh: bool,
     },
+    /// The object is written.
+    #[n(60)]
+    ObjectPut {
+        /// Its newest version.
+        #[n(0)]
+        version: u64,
+        /// False if that version had the same content already.
+        #[n(1)]
+        fresh: bool,
+    },
+    /// The object, or one version of it, is removed.
+    #[n(61)]
+    ObjectDeleted {
+        /// How many versions went.
+        #[n(0)]
+        versions: u32,
+    },
+    /// Blobs may be removed, as far as this shard is concerned.
+    #[n(62)]
+    Collected,
 }
 
 impl Reply {

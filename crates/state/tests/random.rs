@@ -113,6 +113,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
             let request = key(&format!("r{}", c % 64)).id;
             Command::Void(Void { shard: u16::from(b % 7 == 6), request })
         }
+        19 => object_command(shard, (kind, a, b, c)),
         20..=22 => schedule_command(shard, (kind, a, b, c)),
         _ => {
             let change = QueueChange {
@@ -164,6 +165,35 @@ fn schedule_command(shard: &Shard, (kind, a, b, c): Step) -> Command {
             Command::Fire(Fire { name, version, instant_ms, run, missed, overlapped, after_ms })
         }
     }
+}
+
+/// Writes and removals of a few objects in two buckets that share pieces; some of them are refused.
+fn object_command(shard: &Shard, (_, a, b, c): Step) -> Command {
+    let bucket = BucketName::parse(["b", "jobs", "c"][usize::from(a % 3)]).unwrap();
+    let name = ObjectName::parse(["x", "y/z", "y/a"][usize::from(b % 3)]).unwrap();
+    let known = shard.object(&(Namespace::default(), bucket.clone(), name.clone()));
+    let newest = known.and_then(|object| object.newest().cloned());
+    let condition = match c % 8 {
+        0 => PutCondition::Absent,
+        1 => PutCondition::Present,
+        2 => PutCondition::Match(newest.as_ref().map_or(Digest([0; 32]), |known| known.digest)),
+        3 => PutCondition::Match(Digest([b; 32])),
+        _ => PutCondition::Any,
+    };
+    if c.is_multiple_of(11) {
+        let digests = vec![Digest([a % 4; 32]), Digest([b; 32])].into();
+        return Command::Collect(Collect { node: 1, digests });
+    }
+    if c.is_multiple_of(4) {
+        let version = b.is_multiple_of(2).then(|| newest.map_or(0, |known| known.version));
+        return Command::DeleteObject(DeleteObject { bucket, name, version, condition });
+    }
+    let chunks: Vec<Digest> = (0..a % 4).map(|part| Digest([part.max(b % 4); 32])).collect();
+    let full = (u64::from(a % 4)) << 20;
+    let size = full.saturating_sub(u64::from(b % 7));
+    let (content_type, digest) = ("text/plain".to_owned(), Digest([a ^ b; 32]));
+    let chunks = chunks.into();
+    Command::PutObject(PutObject { bucket, name, size, content_type, digest, chunks, condition })
 }
 
 fn small_world() -> World {

@@ -1,4 +1,4 @@
-//! Bytes that survive: the shared write-ahead log, snapshots and the node's identity.
+//! Bytes that survive: the shared write-ahead log, snapshots, blobs and the node's identity.
 //!
 //! Promises
 //! - What [`Log::sync`] returned `Ok` for is there after a crash, a kill or a power cut.
@@ -7,11 +7,13 @@
 //!   may vote or lead. Nothing is deleted on recovery; files move to `quarantine/`.
 //! - Term and vote exist twice. If neither copy can be trusted the log refuses to open.
 //! - A snapshot exists exactly when its manifest does.
+//! - A blob is read back with the bytes that its name is the digest of, or not at all.
 //! - Any failed write or sync is a [`Fault`]: the process must exit and recover by reading the disk.
 //!
 //! Left out: what entries mean, who may write them, when to snapshot, threads and scheduling. Callers
 //! hand in a [`Disk`]; the real one and the simulated one pass the same suite (`tests/disk.rs`).
 
+pub mod blob;
 pub mod disk;
 pub mod identity;
 pub mod log;
@@ -20,6 +22,7 @@ pub mod snapshot;
 
 mod codec;
 
+pub use blob::{BLOB_BYTES_MAX, BlobError, BlobId, Blobs};
 pub use disk::{Disk, DiskFile, FolderLock, RealDisk, SimCounters, SimDisk};
 pub use identity::{Identity, IdentityError};
 pub use log::{

@@ -46,6 +46,11 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::DeadlinePassed => (409, "deadline passed"),
         Code::ScheduleNotFound => (404, "no such schedule"),
         Code::TooManySchedules => (429, "too many schedules"),
+        Code::ObjectNotFound => (404, "no such object"),
+        Code::PreconditionFailed => (412, "precondition failed"),
+        Code::BucketReserved => (403, "bucket reserved"),
+        Code::TooManyObjects => (429, "too many objects"),
+        Code::BlobReferenced => (409, "blob in use"),
     }
 }
 
@@ -80,6 +85,13 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
             "there is no such schedule; make it with PUT /v1/schedules/{name}"
         }
         Code::TooManySchedules => "as many schedules exist as may; remove one that is not needed",
+        Code::ObjectNotFound => "there is no such object, or no such version of it",
+        Code::PreconditionFailed => {
+            "the object is not as If-Match or If-None-Match demands; look at it again"
+        }
+        Code::BucketReserved => "only the cluster itself writes to this bucket; use another",
+        Code::TooManyObjects => "as many objects exist as may; remove some that are not needed",
+        Code::BlobReferenced => "an object has this blob as a piece; it stays",
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ikada_consensus::NodeId;
 use ikada_state::{
-    Explanation, Grant, Lsn, Member, QueueView, RecordedRequest, RefusalCode, Reply, Schedule,
-    ShardId, TaskView,
+    BucketName, Digest, Explanation, Grant, Lsn, Member, Object, ObjectPage, QueueView,
+    RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId, TaskView,
 };
 
 /// What a call came to.
@@ -129,6 +129,16 @@ pub enum View {
     Schedule(Option<Arc<Schedule>>),
     /// Schedules in order of their names.
     Schedules(Vec<Arc<Schedule>>),
+    /// An object, if it exists.
+    Object(Option<Arc<Object>>),
+    /// A page of objects.
+    Objects(ObjectPage),
+    /// Names of buckets.
+    Buckets(Vec<BucketName>),
+    /// Blobs that are no object's piece.
+    Unreferenced(Vec<Digest>),
+    /// Blobs that are.
+    References(References),
     /// The members.
     Members(Vec<Member>),
 }

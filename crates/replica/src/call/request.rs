@@ -2,8 +2,8 @@
 
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
-    Fence, Labels, Lsn, Namespace, Order, QueueName, RequestId, ScheduleKey, SessionId, ShardId,
-    TaskFilter, TaskId, WorkerId,
+    BucketName, Digest, Fence, Labels, Lsn, Namespace, ObjectKey, Order, QueueName, RequestId,
+    ScheduleKey, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -132,6 +132,41 @@ pub enum Query {
     Schedule(ScheduleKey),
     /// All schedules, or those of a namespace.
     Schedules(Option<Namespace>),
+    /// One object with its versions.
+    Object(ObjectKey),
+    /// A page of a bucket's objects, in order of their names.
+    Objects {
+        /// Owner of the bucket.
+        namespace: Namespace,
+        /// The bucket.
+        bucket: BucketName,
+        /// Only names that begin with this.
+        prefix: String,
+        /// Only names after this one.
+        after: Option<String>,
+        /// At most this many.
+        limit: usize,
+    },
+    /// Names of buckets that have objects, in order.
+    Buckets {
+        /// Their owner.
+        namespace: Namespace,
+        /// Only names after this one.
+        after: Option<BucketName>,
+        /// At most this many.
+        limit: usize,
+    },
+    /// Which of these blobs no object of any shard has as a piece.
+    Unreferenced(Vec<Digest>),
+    /// Blobs that objects of one shard have as pieces, in order of their digests.
+    References {
+        /// Which shard.
+        shard: ShardId,
+        /// Only digests after this one.
+        after: Option<Digest>,
+        /// At most this many.
+        limit: usize,
+    },
     /// The cluster's members and the slot map's shard count.
     Members,
 }

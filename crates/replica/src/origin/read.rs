@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use ikada_state::{Lsn, Namespace, QueueView, RequestId, RequestKey, ShardId, TaskFilter};
+use ikada_state::{Digest, Lsn, Namespace, QueueView, RequestId, RequestKey, ShardId, TaskFilter};
 
 use crate::call::{Answer, CallId, Consistency, Query, RequestFate, View};
 use crate::leg::{Leg, Owner};
@@ -14,6 +14,7 @@ use crate::output::Now;
 use crate::peer::{Ask, Told};
 use crate::planted::{self, Bug};
 use crate::replica::Replica;
+use crate::seat::Seat;
 
 impl Replica {
     pub(crate) fn open_read(
@@ -134,13 +135,24 @@ impl Replica {
     pub(crate) fn shards_of_query(&self, query: &Query) -> Vec<ShardId> {
         match query {
             Query::Task(namespace, id) => vec![self.shard_of_task(namespace, id)],
+            Query::Object((namespace, bucket, _)) | Query::Objects { namespace, bucket, .. } => {
+                vec![self.shard_of_bucket(namespace, bucket)]
+            }
+            Query::References { shard, .. } => vec![self.known_shard(*shard)],
             Query::Members | Query::Schedule(_) | Query::Schedules(_) => vec![0],
             Query::Tasks { .. }
             | Query::Queue(..)
             | Query::Queues(_)
             | Query::EveryQueue
+            | Query::Buckets { .. }
+            | Query::Unreferenced(_)
             | Query::Request(..) => self.seats.iter().map(|seat| seat.shard).collect(),
         }
+    }
+
+    /// The shard, or shard 0 if there is no such.
+    fn known_shard(&self, shard: ShardId) -> ShardId {
+        if usize::from(shard) < self.seats.len() { shard } else { 0 }
     }
 
     fn look(&self, query: &Query) -> View {
@@ -164,6 +176,31 @@ impl Replica {
             Query::Schedules(namespace) => {
                 let schedules = self.seats[0].state.schedules(namespace.as_ref());
                 View::Schedules(schedules.cloned().collect())
+            }
+            Query::Object(key) => {
+                let seat = &self.seats[usize::from(self.shard_of_bucket(&key.0, &key.1))];
+                View::Object(seat.state.object(key).cloned())
+            }
+            Query::Objects { namespace, bucket, prefix, after, limit } => {
+                let seat = &self.seats[usize::from(self.shard_of_bucket(namespace, bucket))];
+                let after = after.as_deref();
+                View::Objects(seat.state.objects(namespace, bucket, prefix, after, *limit))
+            }
+            Query::Buckets { namespace, after, limit } => {
+                let in_shard = |seat: &Seat| seat.state.buckets(namespace, after.as_ref(), *limit);
+                let mut buckets: Vec<_> = self.seats.iter().flat_map(in_shard).collect();
+                buckets.sort_unstable();
+                buckets.truncate(*limit);
+                View::Buckets(buckets)
+            }
+            Query::Unreferenced(digests) => {
+                let free =
+                    |digest: &&Digest| self.seats.iter().all(|seat| !seat.state.refers_to(digest));
+                View::Unreferenced(digests.iter().filter(free).copied().collect())
+            }
+            Query::References { shard, after, limit } => {
+                let seat = &self.seats[usize::from(self.known_shard(*shard))];
+                View::References(seat.state.references(after.as_ref(), *limit))
             }
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }

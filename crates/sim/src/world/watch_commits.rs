@@ -221,7 +221,10 @@ impl World {
             | Command::DeleteSchedule(_)
             | Command::Acked(_)
             | Command::SetMembers(_)
-            | Command::RaiseEpoch(_) => Ok(()),
+            | Command::RaiseEpoch(_)
+            | Command::PutObject(_)
+            | Command::DeleteObject(_)
+            | Command::Collect(_) => Ok(()),
         }
     }
 

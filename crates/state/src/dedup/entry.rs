@@ -63,6 +63,23 @@ pub enum Outcome {
     /// A schedule was removed.
     #[n(41)]
     ScheduleDeleted,
+    /// An object was written.
+    #[n(60)]
+    ObjectPut {
+        /// Its version.
+        #[n(0)]
+        version: u64,
+        /// Whether the version was new.
+        #[n(1)]
+        fresh: bool,
+    },
+    /// An object was removed.
+    #[n(61)]
+    ObjectDeleted {
+        /// How many versions went.
+        #[n(0)]
+        versions: u32,
+    },
 }
 
 impl Outcome {
@@ -77,6 +94,12 @@ impl Outcome {
             Reply::Swept { count, next } => Some(Outcome::Swept { count: *count, next: *next }),
             Reply::ScheduleSet { version } => Some(Outcome::ScheduleSet { version: *version }),
             Reply::ScheduleDeleted => Some(Outcome::ScheduleDeleted),
+            Reply::ObjectPut { version, fresh } => {
+                Some(Outcome::ObjectPut { version: *version, fresh: *fresh })
+            }
+            Reply::ObjectDeleted { versions } => {
+                Some(Outcome::ObjectDeleted { versions: *versions })
+            }
             Reply::Refused { code } if !code.is_transient() => {
                 Some(Outcome::Refused { code: *code })
             }
@@ -177,6 +200,8 @@ impl RingEntry for SubmitEntry {
             Outcome::Dropped => (21, 0),
             Outcome::ScheduleSet { version } => (40, version),
             Outcome::ScheduleDeleted => (41, 0),
+            Outcome::ObjectPut { version, fresh } => (60, version << 1 | u64::from(fresh)),
+            Outcome::ObjectDeleted { versions } => (61, u64::from(versions)),
             Outcome::Swept { count, next } => {
                 let next = next.map_or(0, |slot| u64::from(slot) + 1);
                 (22, u64::from(count) << 40 | next)

@@ -20,6 +20,7 @@ pub(crate) enum RecordKind {
     Trailer = 11,
     Void = 20,
     Schedule = 40,
+    Object = 60,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -12,7 +12,10 @@ pub use derive::{derive_fire_id, derive_follow_id, derive_task_id};
 pub(crate) use derive::{request_hash, task_hash, void_hash};
 pub use fence::{Fence, Lsn};
 pub use labels::Labels;
-pub use name::{Label, NameError, Namespace, QueueName, RequestId, ScheduleName, TaskId, WorkerId};
+pub use name::{
+    BucketName, Label, NameError, Namespace, ObjectName, QueueName, RequestId, ScheduleName,
+    TaskId, WorkerId,
+};
 
 use minicbor::{Decode, Encode};
 

@@ -13,6 +13,9 @@ use smol_str::{SmolStr, format_smolstr};
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
+/// Longest name of an object in bytes.
+pub const OBJECT_NAME_BYTES_MAX: usize = 1024;
+
 /// Stands between key and id in the handle of a keyed task.
 const KEY_MARK: char = ':';
 
@@ -68,6 +71,20 @@ fn broken_handle_rule(value: &str) -> Option<&'static str> {
         None => broken_rule(value),
         Some((key, id)) => broken_rule(key).or_else(|| broken_rule(id)),
     }
+}
+
+/// The rule that an object's name breaks: parts with a slash between, none of them empty or a step up.
+fn broken_path_rule(value: &str) -> Option<&'static str> {
+    if value.is_empty() || value.len() > OBJECT_NAME_BYTES_MAX {
+        return Some("must be 1 to 1024 bytes");
+    }
+    if value.chars().any(char::is_control) {
+        return Some("must not hold control characters");
+    }
+    if value.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Some("must have no empty part and no part . or .. between slashes");
+    }
+    None
 }
 
 macro_rules! name_type {
@@ -164,6 +181,19 @@ name_type!(
     WorkerId,
     "worker id",
     broken_rule
+);
+
+name_type!(
+    /// Name of a bucket inside its namespace.
+    BucketName,
+    "bucket name",
+    broken_rule
+);
+name_type!(
+    /// Name of an object inside its bucket: a path such as `2026/report.csv`. It is never a path of any disk.
+    ObjectName,
+    "object key",
+    broken_path_rule
 );
 
 name_type!(

@@ -112,6 +112,17 @@ impl Shard {
                 })
             }
             Command::Fire(verb) => self.apply_fire(batch, &namespace, &verb),
+            Command::PutObject(verb) => {
+                self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
+                    shard.apply_put_object(&namespace, verb)
+                })
+            }
+            Command::DeleteObject(verb) => {
+                self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
+                    shard.apply_delete_object(&namespace, verb)
+                })
+            }
+            Command::Collect(verb) => self.apply_collect(&verb),
         }
     }
 
@@ -155,6 +166,8 @@ fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
         (Outcome::Swept { count, next }, _) => Reply::Swept { count, next },
         (Outcome::ScheduleSet { version }, _) => Reply::ScheduleSet { version },
         (Outcome::ScheduleDeleted, _) => Reply::ScheduleDeleted,
+        (Outcome::ObjectPut { version, fresh }, _) => Reply::ObjectPut { version, fresh },
+        (Outcome::ObjectDeleted { versions }, _) => Reply::ObjectDeleted { versions },
     }
 }
 

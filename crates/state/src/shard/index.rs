@@ -10,7 +10,7 @@ use crate::hash::{BitSet, Lookup, RecordKind, digest_bytes, encode_into};
 use crate::ids::task_hash;
 use crate::queue::QueueRecord;
 use crate::task::{Task, TaskState};
-use crate::{Namespace, QueueName};
+use crate::{Digest, Namespace, QueueName};
 
 /// All derived data of a shard.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +40,14 @@ pub(crate) struct Index {
     pub(crate) lines: Vec<Line>,
     pub(crate) pending_bytes: u64,
     pub(crate) finished_bytes: u64,
+    /// How often each blob is a piece of a version.
+    pub(crate) references: BTreeMap<Digest, u32>,
+    /// Sum of those numbers.
+    pub(crate) reference_count: u64,
+    /// Versions of all objects.
+    pub(crate) object_versions: u64,
+    /// Their sizes, blobs that several share counted again for each.
+    pub(crate) object_bytes: u64,
     /// Digest of each queue as it stands in the state hash; none until the first flush.
     queue_digests: Vec<Option<u64>>,
     /// Queues whose record changed during this entry.
@@ -86,6 +94,9 @@ impl Index {
         }
         for (number, entry) in core.voids.iter() {
             index.voids.insert(entry.key[0], number as u32);
+        }
+        for (_, object) in core.objects.iter() {
+            object.versions.iter().for_each(|version| index.add_version(version));
         }
         index
     }

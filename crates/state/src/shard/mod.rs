@@ -20,6 +20,7 @@ use minicbor::{Decode, Encode};
 use crate::dedup::{ClaimEntry, Ring, SubmitEntry, VoidEntry};
 use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::limits::Limits;
+use crate::object::{Object, ObjectKey, Pages};
 use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
 use crate::schedule::{Schedule, ScheduleKey};
@@ -59,6 +60,7 @@ pub(crate) struct Core {
     pub(crate) slot_map: Option<SlotMap>,
     /// Only in shard 0.
     pub(crate) schedules: BTreeMap<ScheduleKey, Arc<Schedule>>,
+    pub(crate) objects: Pages<ObjectKey, Arc<Object>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -137,6 +139,7 @@ impl Core {
             members: Vec::new(),
             slot_map: None,
             schedules: BTreeMap::new(),
+            objects: Pages::default(),
             hash: StateHash::default(),
         }
     }

@@ -32,6 +32,14 @@ pub struct Sizes {
     pub outbox: u64,
     /// Schedules.
     pub schedules: u64,
+    /// Objects.
+    pub objects: u64,
+    /// Versions of all objects.
+    pub object_versions: u64,
+    /// Bytes of all versions.
+    pub object_bytes: u64,
+    /// Pieces of all versions.
+    pub object_references: u64,
     /// Entries refused as a whole.
     pub entries_refused: u64,
 }
@@ -113,6 +121,10 @@ impl Shard {
             voids: self.core.voids.len() as u64,
             outbox: self.core.outbox.len() as u64,
             schedules: self.core.schedules.len() as u64,
+            objects: self.core.objects.len() as u64,
+            object_versions: self.index.object_versions,
+            object_bytes: self.index.object_bytes,
+            object_references: self.index.reference_count,
             entries_refused: self.core.entries_refused,
         }
     }

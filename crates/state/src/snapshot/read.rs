@@ -8,8 +8,9 @@ use minicbor::Decode;
 use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
 use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
 use crate::hash::{RecordKind, digest_record};
-use crate::limits::{BATCH_ORDERS_MAX, SCHEDULES_MAX};
+use crate::limits::{BATCH_ORDERS_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX};
 use crate::members::Member;
+use crate::object::Object;
 use crate::outbox::{Inbox, OutboxItem, OutboxLine};
 use crate::planted::{self, Bug};
 use crate::queue::QueueRecord;
@@ -114,6 +115,7 @@ impl Reader {
             kind if kind == RecordKind::SlotMap as u8 => self.take_slot_map(&mut core, bytes),
             kind if kind == RecordKind::Void as u8 => self.take_void(&mut core, bytes),
             kind if kind == RecordKind::Schedule as u8 => self.take_schedule(&mut core, bytes),
+            kind if kind == RecordKind::Object as u8 => self.take_object(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -297,6 +299,23 @@ impl Reader {
         core.schedules.insert(key, Arc::new(schedule));
         match core.schedules.len() > SCHEDULES_MAX {
             true => Err(self.invalid("schedules are bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_object(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let object: Object = self.decode(bytes)?;
+        if !object.is_valid(core.sequence) {
+            return Err(self.invalid("object obeys its bounds"));
+        }
+        core.hash.add(digest_record(RecordKind::Object, &object));
+        let key = (object.namespace.clone(), object.bucket.clone(), object.name.clone());
+        if core.objects.last_key().is_some_and(|before| *before >= key) {
+            return Err(self.invalid("objects are sorted, each once"));
+        }
+        core.objects.insert(key, Arc::new(object));
+        match core.objects.len() as u64 > OBJECT_VERSIONS_TOTAL_MAX {
+            true => Err(self.invalid("objects are bounded")),
             false => Ok(()),
         }
     }

@@ -55,6 +55,7 @@ enum Stage {
     Submits(u64),
     Claims(u64),
     Tail,
+    Objects(usize),
     End,
 }
 
@@ -137,14 +138,27 @@ impl Chunks {
                 }
                 None => Stage::Tail,
             },
-            Stage::Tail | Stage::End => {
+            Stage::Tail => {
                 self.write_tail(&core);
-                Stage::End
+                Stage::Objects(0)
             }
+            Stage::Objects(page) => match core.objects.page(page) {
+                Some(objects) => {
+                    for (_, object) in objects {
+                        self.put(RecordKind::Object, &**object);
+                    }
+                    Stage::Objects(page + 1)
+                }
+                None => {
+                    self.write_end();
+                    Stage::End
+                }
+            },
+            Stage::End => Stage::End,
         }
     }
 
-    /// Writes what is small, and the trailer.
+    /// Writes what is small.
     fn write_tail(&mut self, core: &Core) {
         for line in core.outbox.line_records() {
             self.put(RecordKind::OutboxLine, &line);
@@ -169,6 +183,10 @@ impl Chunks {
         for schedule in core.schedules.values() {
             self.put(RecordKind::Schedule, &**schedule);
         }
+    }
+
+    /// Writes the trailer.
+    fn write_end(&mut self) {
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
     }

@@ -157,10 +157,12 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         }
         StateReply::Failed { next: FailNext::Dead } => (OutcomeKind::Dead, None, None),
         StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
-        StateReply::QueueSet { .. } | StateReply::ScheduleSet { .. } => {
-            (OutcomeKind::Stored, None, None)
+        StateReply::QueueSet { .. }
+        | StateReply::ScheduleSet { .. }
+        | StateReply::ObjectPut { .. } => (OutcomeKind::Stored, None, None),
+        StateReply::ScheduleDeleted | StateReply::ObjectDeleted { .. } => {
+            (OutcomeKind::Dropped, None, None)
         }
-        StateReply::ScheduleDeleted => (OutcomeKind::Dropped, None, None),
         StateReply::Retried => (OutcomeKind::Retried, None, None),
         StateReply::Dropped => (OutcomeKind::Dropped, None, None),
         // No route sends these orders; should one come back, it is a defect and says so.
@@ -173,6 +175,7 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::Swept { .. }
         | StateReply::Voided
         | StateReply::Fired { .. }
+        | StateReply::Collected
         | StateReply::EpochRaised => (OutcomeKind::Refused, None, Some(problems::internal())),
         StateReply::Refused { code } => show_refusal(*code),
     }

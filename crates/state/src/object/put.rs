@@ -1,0 +1,139 @@
+//! `PutObject`: writes an object's newest version. Its bytes are on a majority of the nodes before this is proposed.
+
+use minicbor::{Decode, Encode};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::record::check_content;
+use super::{Digest, Digests, Object, ObjectVersion};
+use crate::hash::encode_into;
+use crate::limits::{OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_MAX, OBJECT_VERSIONS_TOTAL_MAX};
+use crate::shard::Shard;
+use crate::{BucketName, Namespace, ObjectName, RefusalCode, Reply};
+
+/// Buckets that only the cluster itself writes to.
+const RESERVED: [&str; 2] = ["jobs", "tasks"];
+
+/// What must be true of the object for a change to count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub enum PutCondition {
+    /// Nothing.
+    #[n(0)]
+    #[default]
+    Any,
+    /// There is no such object.
+    #[n(1)]
+    Absent,
+    /// There is one, whatever its content.
+    #[n(2)]
+    Present,
+    /// Its newest version has this content.
+    #[n(3)]
+    Match(#[n(0)] Digest),
+}
+
+impl PutCondition {
+    /// Whether it holds for an object, if there is one.
+    pub(crate) fn holds(self, object: Option<&Object>) -> bool {
+        let newest = object.and_then(Object::newest);
+        match self {
+            PutCondition::Any => true,
+            PutCondition::Absent => newest.is_none(),
+            PutCondition::Present => newest.is_some(),
+            PutCondition::Match(digest) => newest.is_some_and(|version| version.digest == digest),
+        }
+    }
+}
+
+/// Writes an object.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct PutObject {
+    /// The bucket.
+    #[n(0)]
+    pub bucket: BucketName,
+    /// The object's name.
+    #[n(1)]
+    pub name: ObjectName,
+    /// Bytes in all.
+    #[n(2)]
+    pub size: u64,
+    /// What the bytes are.
+    #[n(3)]
+    pub content_type: String,
+    /// Digest of all bytes.
+    #[n(4)]
+    pub digest: Digest,
+    /// Digest of each piece.
+    #[n(5)]
+    pub chunks: Digests,
+    /// What must be true.
+    #[n(6)]
+    pub condition: PutCondition,
+}
+
+impl PutObject {
+    /// Hash of the order as given.
+    pub(crate) fn body_hash(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(256);
+        encode_into(self, &mut bytes);
+        xxh3_64_with_seed(&bytes, 60)
+    }
+}
+
+impl Shard {
+    pub(crate) fn apply_put_object(&mut self, namespace: &Namespace, order: PutObject) -> Reply {
+        match self.write_object(namespace, order) {
+            Ok((version, fresh)) => Reply::ObjectPut { version, fresh },
+            Err(code) => Reply::refused(code),
+        }
+    }
+
+    fn write_object(
+        &mut self,
+        namespace: &Namespace,
+        order: PutObject,
+    ) -> Result<(u64, bool), RefusalCode> {
+        if RESERVED.contains(&order.bucket.as_str()) {
+            return Err(RefusalCode::BucketReserved);
+        }
+        check_content(order.size, &order.chunks, &order.content_type)?;
+        let key = (namespace.clone(), order.bucket, order.name);
+        let known = self.core.objects.get(&key);
+        if !order.condition.holds(known.map(|object| &**object)) {
+            return Err(RefusalCode::PreconditionFailed);
+        }
+        // The same content again changes nothing, and pushes no older version out.
+        if let Some(newest) = known.and_then(|object| object.newest())
+            && (newest.digest, newest.size) == (order.digest, order.size)
+            && (&newest.chunks, &newest.content_type) == (&order.chunks, &order.content_type)
+        {
+            return Ok((newest.version, false));
+        }
+        let references = self.index.reference_count + order.chunks.len() as u64;
+        if self.index.object_versions >= OBJECT_VERSIONS_TOTAL_MAX
+            || references > OBJECT_REFERENCES_MAX
+        {
+            return Err(RefusalCode::TooManyObjects);
+        }
+        let mut object = match known {
+            Some(known) => (**known).clone(),
+            None => {
+                let (namespace, bucket, name) = key;
+                Object { namespace, bucket, name, versions: Vec::new() }
+            }
+        };
+        let version = self.next_sequence();
+        if object.versions.len() >= OBJECT_VERSIONS_MAX {
+            object.versions.remove(0);
+        }
+        object.versions.push(ObjectVersion {
+            version,
+            size: order.size,
+            content_type: order.content_type,
+            digest: order.digest,
+            chunks: order.chunks,
+            created_ms: self.core.time_ms,
+        });
+        self.put_object(object);
+        Ok((version, true))
+    }
+}

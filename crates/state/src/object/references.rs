@@ -1,0 +1,31 @@
+//! Which blobs the objects of a shard refer to.
+
+use std::ops::Bound;
+
+use super::Digest;
+use crate::shard::Shard;
+
+/// A page of referred blobs in order of their digests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct References {
+    /// The digests.
+    pub digests: Vec<Digest>,
+    /// Whether there are more after the last one.
+    pub more: bool,
+}
+
+impl Shard {
+    /// Whether any version of any object has this piece.
+    pub fn refers_to(&self, digest: &Digest) -> bool {
+        self.index.references.contains_key(digest)
+    }
+
+    /// Referred blobs after a digest.
+    pub fn references(&self, after: Option<&Digest>, limit: usize) -> References {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut all =
+            self.index.references.range((start, Bound::Unbounded)).map(|(digest, _)| digest);
+        let digests = all.by_ref().take(limit).copied().collect();
+        References { digests, more: all.next().is_some() }
+    }
+}
