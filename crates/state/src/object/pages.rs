@@ -114,8 +114,8 @@ mod tests {
         let (mut pages, mut plain) = (Pages::default(), BTreeMap::new());
         for step in 0..20_000u32 {
             let key = random() % 900;
-            let copy = (step % 1_000 == 0).then(|| (pages.clone(), plain.clone()));
-            if random() % 3 == 0 {
+            let copy = (step.is_multiple_of(1_000)).then(|| (pages.clone(), plain.clone()));
+            if random().is_multiple_of(3) {
                 assert_eq!(pages.remove(&key), plain.remove(&key));
             } else {
                 assert_eq!(pages.insert(key, step), plain.insert(key, step));
@@ -125,7 +125,7 @@ mod tests {
             if let Some((pages, plain)) = copy {
                 assert!(pages.iter().eq(plain.iter()));
             }
-            if step % 100 == 0 {
+            if step.is_multiple_of(100) {
                 assert!(pages.iter().eq(plain.iter()));
                 assert!(pages.iter_after(|known| *known < key).eq(plain.range(key..)));
                 assert_eq!(pages.last_key(), plain.last_key_value().map(|(key, _)| key));

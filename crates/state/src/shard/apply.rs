@@ -11,7 +11,9 @@ use crate::dedup::Outcome;
 use crate::hash::encode_into;
 use crate::ids::request_hash;
 use crate::task::BodyHashes;
-use crate::{Applied, Audience, Command, Lsn, Order, RefusalCode, Reply, SetQueue, TaskId};
+use crate::{
+    Applied, Audience, Command, Lsn, Namespace, Order, RefusalCode, Reply, SetQueue, TaskId,
+};
 
 impl Shard {
     /// Applies the entry at a log position. Total over the entry's bytes: an empty entry only moves
@@ -112,17 +114,33 @@ impl Shard {
                 })
             }
             Command::Fire(verb) => self.apply_fire(batch, &namespace, &verb),
+            Command::Collect(verb) => self.apply_collect(&verb),
+            verb @ (Command::PutObject(_) | Command::DeleteObject(_)) => {
+                self.apply_object_order(batch, &namespace, request, voided, verb)
+            }
+        }
+    }
+
+    fn apply_object_order(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        request: Option<[u64; 2]>,
+        voided: bool,
+        command: Command,
+    ) -> Reply {
+        match command {
             Command::PutObject(verb) => {
                 self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
-                    shard.apply_put_object(&namespace, verb)
+                    shard.apply_put_object(namespace, verb)
                 })
             }
             Command::DeleteObject(verb) => {
                 self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
-                    shard.apply_delete_object(&namespace, verb)
+                    shard.apply_delete_object(namespace, verb)
                 })
             }
-            Command::Collect(verb) => self.apply_collect(&verb),
+            _ => Reply::refused(RefusalCode::BadCommand),
         }
     }
 
