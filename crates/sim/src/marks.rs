@@ -49,6 +49,7 @@ marks! {
     CrashAllAtOnce => "all nodes were down at once",
     TornTailCut => "a torn tail of the log was cut",
     DamageFound => "damage in the log was found at start",
+    VoteDamaged => "a bit near a fresh vote flipped, and the process died",
     Quarantined => "a damaged file was moved to quarantine",
     RepairDone => "a damaged log was made whole from peers",
     VoteWithheldInRepair => "a node in repair was running while an election went on",

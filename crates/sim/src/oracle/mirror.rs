@@ -192,11 +192,16 @@ impl NodeMirror {
         self.pending.extend(marks);
     }
 
-    /// A sync took place: everything written is durable.
-    pub fn synced(&mut self) {
+    /// A sync took place: everything written is durable. Tells whether a new vote was among it.
+    pub fn synced(&mut self) -> bool {
+        let mut voted = false;
         for (shard, mark) in std::mem::take(&mut self.pending) {
-            self.durable.entry(shard).or_default().follow(&mark);
+            let log = self.durable.entry(shard).or_default();
+            let before = (log.term, log.vote);
+            log.follow(&mark);
+            voted |= log.vote != 0 && (log.term, log.vote) != before;
         }
+        voted
     }
 
     /// A snapshot was made durable and the log before it given up.

@@ -85,13 +85,17 @@ impl World {
             return self.exit(node, "sync failed");
         }
         // The disk is the witness: what it was never asked to sync is not durable, whatever the log says.
+        let mut voted = false;
         if machine.disk.counters().syncs > before {
-            machine.mirror.synced();
+            voted = machine.mirror.synced();
         }
         if let Some((_, syncs)) = &mut process.purged {
             *syncs += 1;
         }
         self.note(node, "synced", (last, 0), |_| {});
+        if voted {
+            self.vote_synced(node);
+        }
         self.input(node, generation, Input::Persisted(last));
         self.purge(node)?;
         self.kick_disk(node)

@@ -105,6 +105,7 @@ impl Machine {
             paused_until_us: 0,
             slow_until_us: 0,
             fragile: false,
+            aimed: false,
             wiped_us: 0,
             wiped_at: Default::default(),
         }

@@ -51,6 +51,8 @@ pub struct Machine {
     pub slow_until_us: u64,
     /// Its disk was hurt since the last start: its next stop must keep what proves that.
     pub fragile: bool,
+    /// Damage waits for the next vote that its disk syncs.
+    pub aimed: bool,
     /// When the disk was wiped.
     pub wiped_us: u64,
     /// Entries committed before the disk was wiped; a wiped node must not go beyond.
