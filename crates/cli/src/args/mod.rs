@@ -22,7 +22,7 @@ pub(crate) use queue::{PurgeArgs, QueueCommand};
 pub(crate) use request::RequestCommand;
 pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
 pub(crate) use server::ServerArgs;
-pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand};
+pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand, TaskSettings};
 
 use crate::failure::Failure;
 use crate::render::OutputKind;

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use ikada_api::v1::{MissedPolicy, OverlapPolicy};
 
-use super::task::read_label;
+use super::task::TaskSettings;
 
 /// Commands about schedules.
 #[derive(Debug, Subcommand)]
@@ -114,40 +114,6 @@ pub(crate) struct ScheduleSetArgs {
     /// Refuse unless the schedule still has this version; 0 is one that does not exist.
     #[arg(long, value_name = "VERSION")]
     pub(crate) expected_version: Option<u64>,
-    /// The queue.
-    #[arg(long, short, default_value = "default")]
-    pub(crate) queue: String,
-    /// What to do: JSON, or any text (then stored as a JSON string).
-    #[arg(long, short, conflicts_with = "payload_file")]
-    pub(crate) payload: Option<String>,
-    /// What to do: the bytes of a file, or of standard input for `-`.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) payload_file: Option<String>,
-    /// 0 to 9, 9 first.
-    #[arg(long)]
-    pub(crate) priority: Option<u8>,
-    /// Each task not before this many ms after its instant.
-    #[arg(long)]
-    pub(crate) delay_ms: Option<u64>,
-    /// Most attempts; the queue's setting when absent.
-    #[arg(long)]
-    pub(crate) max_attempts: Option<u16>,
-    /// How long a claim lives without renewal; the queue's setting when absent.
-    #[arg(long)]
-    pub(crate) ttl_ms: Option<u32>,
-    /// Ordering key of all its tasks.
-    #[arg(long)]
-    pub(crate) key: Option<String>,
-    /// What the worker must have; may be given several times.
-    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = read_label)]
-    pub(crate) labels: Vec<(String, String)>,
-    /// Longest time for a whole attempt; 0 is no limit.
-    #[arg(long)]
-    pub(crate) timeout_ms: Option<u32>,
-    /// Not begun after this many ms from submission; 0 is no deadline.
-    #[arg(long)]
-    pub(crate) deadline_in_ms: Option<u64>,
-    /// How long finished tasks are kept, whatever the queue's settings say.
-    #[arg(long)]
-    pub(crate) retention_ms: Option<u64>,
+    #[command(flatten)]
+    pub(crate) task: TaskSettings,
 }

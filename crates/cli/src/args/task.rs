@@ -76,12 +76,31 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = ENQUEUE_EXAMPLES)]
 pub(crate) struct EnqueueArgs {
-    /// The queue.
-    #[arg(long, short, default_value = "default")]
-    pub(crate) queue: String,
     /// The task's id; drawn when absent.
     #[arg(long)]
     pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: TaskSettings,
+    /// Not before this time (ms since 1970).
+    #[arg(long, conflicts_with = "delay_ms")]
+    pub(crate) run_at_ms: Option<u64>,
+    /// Not begun at or after this time (ms since 1970).
+    #[arg(long, conflicts_with = "deadline_in_ms")]
+    pub(crate) deadline_ms: Option<u64>,
+    /// A follow-up as JSON, submitted when this task is completed; may be given several times.
+    #[arg(long = "then", value_name = "JSON", value_parser = read_follow_up)]
+    pub(crate) then: Vec<NewTask>,
+    /// Request id: repeating a command under the same one does nothing new.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+}
+
+/// What a task is told, whoever submits it.
+#[derive(Debug, Args)]
+pub(crate) struct TaskSettings {
+    /// The queue.
+    #[arg(long, short, default_value = "default")]
+    pub(crate) queue: String,
     /// What to do: JSON, or any text (then stored as a JSON string).
     #[arg(long, short, conflicts_with = "payload_file")]
     pub(crate) payload: Option<String>,
@@ -91,12 +110,9 @@ pub(crate) struct EnqueueArgs {
     /// 0 to 9, 9 first.
     #[arg(long)]
     pub(crate) priority: Option<u8>,
-    /// Not before this many ms from now.
-    #[arg(long, conflicts_with = "run_at_ms")]
-    pub(crate) delay_ms: Option<u64>,
-    /// Not before this time (ms since 1970).
+    /// Not before this many ms from submission.
     #[arg(long)]
-    pub(crate) run_at_ms: Option<u64>,
+    pub(crate) delay_ms: Option<u64>,
     /// Most attempts; the queue's setting when absent.
     #[arg(long)]
     pub(crate) max_attempts: Option<u16>,
@@ -121,24 +137,15 @@ pub(crate) struct EnqueueArgs {
     /// Longest time for a whole attempt, renewed or not; 0 is no limit.
     #[arg(long)]
     pub(crate) timeout_ms: Option<u32>,
-    /// Not begun at or after this time (ms since 1970).
-    #[arg(long, conflicts_with = "deadline_in_ms")]
-    pub(crate) deadline_ms: Option<u64>,
-    /// Not begun after this many ms from now; 0 is no deadline.
+    /// Not begun after this many ms from submission; 0 is no deadline.
     #[arg(long)]
     pub(crate) deadline_in_ms: Option<u64>,
     /// How long the finished task is kept, whatever the queue's settings say.
     #[arg(long)]
     pub(crate) retention_ms: Option<u64>,
-    /// A follow-up as JSON, submitted when this task is completed; may be given several times.
-    #[arg(long = "then", value_name = "JSON", value_parser = read_follow_up)]
-    pub(crate) then: Vec<NewTask>,
-    /// Request id: repeating a command under the same one does nothing new.
-    #[arg(long, value_name = "KEY")]
-    pub(crate) idempotency_key: Option<String>,
 }
 
-pub(super) fn read_label(text: &str) -> Result<(String, String), String> {
+fn read_label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }

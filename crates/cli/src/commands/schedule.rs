@@ -1,8 +1,8 @@
 //! `ikada schedule set|list|show|pause|resume|delete`.
 
-use ikada_api::v1::{NewTask, ScheduleBody};
+use ikada_api::v1::ScheduleBody;
 
-use super::task::{read_labels, read_payload};
+use super::task::new_task;
 use crate::args::{ScheduleCommand, ScheduleSetArgs, SharedArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -34,29 +34,12 @@ pub(crate) async fn schedule(
 }
 
 fn body(args: ScheduleSetArgs) -> Result<ScheduleBody, Failure> {
-    let (payload, payload_base64) =
-        read_payload(args.payload.as_deref(), args.payload_file.as_deref())?;
-    let task = NewTask {
-        key: args.key,
-        queue: Some(args.queue),
-        payload,
-        payload_base64,
-        priority: args.priority,
-        delay_ms: args.delay_ms,
-        max_attempts: args.max_attempts,
-        ttl_ms: args.ttl_ms,
-        labels: read_labels(&args.labels)?,
-        timeout_ms: args.timeout_ms,
-        deadline_in_ms: args.deadline_in_ms,
-        retention_ms: args.retention_ms,
-        ..NewTask::default()
-    };
     Ok(ScheduleBody {
         cron: args.cron,
         zone: args.zone,
         every_ms: args.every_ms,
         anchor_ms: args.anchor_ms,
-        task,
+        task: new_task(args.task)?,
         missed: args.missed.map(Into::into),
         overlap: args.overlap.map(Into::into),
         grace_ms: args.grace_ms,

@@ -8,7 +8,9 @@ use ikada_api::client::{Consistency, Error, TaskQuery, unique_key};
 use ikada_api::v1::{BackoffBody, Body, ItemOutcome, NewTask, TaskPage};
 use serde_json::value::RawValue;
 
-use crate::args::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, SharedArgs, TaskCommand};
+use crate::args::{
+    DropArgs, EnqueueArgs, ListArgs, ManyArgs, SharedArgs, TaskCommand, TaskSettings,
+};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -43,29 +45,12 @@ fn freshness(stale: bool) -> Consistency {
 }
 
 async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Result<(), Failure> {
-    let (payload, payload_base64) =
-        read_payload(args.payload.as_deref(), args.payload_file.as_deref())?;
-    let backoff = args.backoff_base_ms.zip(args.backoff_cap_ms);
     let task = NewTask {
         id: args.id,
-        key: args.key,
-        key_limit: args.key_limit,
-        queue: Some(args.queue),
-        payload,
-        payload_base64,
-        payload_bytes: None,
-        priority: args.priority,
         run_at_ms: args.run_at_ms,
-        delay_ms: args.delay_ms,
-        max_attempts: args.max_attempts,
-        ttl_ms: args.ttl_ms,
-        backoff: backoff.map(|(base_ms, cap_ms)| BackoffBody { base_ms, cap_ms }),
-        labels: read_labels(&args.labels)?,
-        timeout_ms: args.timeout_ms,
         deadline_ms: args.deadline_ms,
-        deadline_in_ms: args.deadline_in_ms,
-        retention_ms: args.retention_ms,
         then: args.then,
+        ..new_task(args.settings)?
     };
     let key = args.idempotency_key.unwrap_or_else(unique_key);
     let answer = client.enqueue_as(&key, vec![task]).await?;
@@ -76,8 +61,32 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
     }
 }
 
+/// A task as its settings tell.
+pub(super) fn new_task(settings: TaskSettings) -> Result<NewTask, Failure> {
+    let (payload, payload_base64) =
+        read_payload(settings.payload.as_deref(), settings.payload_file.as_deref())?;
+    let backoff = settings.backoff_base_ms.zip(settings.backoff_cap_ms);
+    Ok(NewTask {
+        key: settings.key,
+        key_limit: settings.key_limit,
+        queue: Some(settings.queue),
+        payload,
+        payload_base64,
+        priority: settings.priority,
+        delay_ms: settings.delay_ms,
+        max_attempts: settings.max_attempts,
+        ttl_ms: settings.ttl_ms,
+        backoff: backoff.map(|(base_ms, cap_ms)| BackoffBody { base_ms, cap_ms }),
+        labels: read_labels(&settings.labels)?,
+        timeout_ms: settings.timeout_ms,
+        deadline_in_ms: settings.deadline_in_ms,
+        retention_ms: settings.retention_ms,
+        ..NewTask::default()
+    })
+}
+
 /// Labels by name, each name once.
-pub(super) fn read_labels(pairs: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
+fn read_labels(pairs: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
     let named: BTreeMap<String, String> = pairs.iter().cloned().collect();
     match named.len() < pairs.len() {
         true => Err(Failure::usage("--label: a name is given twice")),
@@ -86,7 +95,7 @@ pub(super) fn read_labels(pairs: &[(String, String)]) -> Result<BTreeMap<String,
 }
 
 /// JSON stays JSON; other text becomes a JSON string; a file's bytes stay as they are.
-pub(super) fn read_payload(
+fn read_payload(
     text: Option<&str>,
     path: Option<&str>,
 ) -> Result<(Option<Box<RawValue>>, Option<String>), Failure> {

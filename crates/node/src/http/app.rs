@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ikada_api::state::{RequestId, RequestKey};
 use ikada_api::v1::{QueueHealth, ScheduleInfo};
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
 use ikada_replica::state::{QueueView, Schedule};
@@ -12,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::door::Door;
 use super::limits::HttpLimits;
+use super::request::Context;
 use crate::metrics::HttpCounters;
 use crate::watch::{SAMPLE_EVERY, Samples, judge, wall_ms};
 
@@ -41,6 +43,17 @@ pub(super) struct App<D> {
 }
 
 impl<D: Door> App<D> {
+    /// The caller's request id, or a fresh one.
+    pub(super) fn request_id(&self, context: &Context) -> RequestId {
+        context.key.clone().unwrap_or_else(|| self.door.fresh_request_id())
+    }
+
+    /// The same, with the key of a request that is one item.
+    pub(super) fn request_key(&self, context: &Context) -> (RequestId, RequestKey) {
+        let id = self.request_id(context);
+        (id.clone(), RequestKey { id, item: 0 })
+    }
+
     pub(super) fn new(
         door: D,
         limits: HttpLimits,

@@ -136,27 +136,29 @@ impl Shard {
         from_sequence: u64,
         limit: usize,
     ) -> Vec<OutboxItem> {
-        let Some((_, items)) = self.core.outbox.lines.get(&target) else {
-            return Vec::new();
-        };
-        let wanted = items.iter().filter(|item| item.sequence >= from_sequence);
-        wanted.take(limit).cloned().collect()
+        self.outbox_from(target, from_sequence).take(limit).cloned().collect()
     }
 
-    /// Settings waiting for a target from a number on, at most `limit`: they may overtake what cannot be taken yet.
+    /// The same, but settings alone: they may overtake what cannot be taken yet.
     pub fn outbox_settings(
         &self,
         target: ShardId,
         from_sequence: u64,
         limit: usize,
     ) -> Vec<OutboxItem> {
-        let Some((_, items)) = self.core.outbox.lines.get(&target) else {
-            return Vec::new();
-        };
-        let is_settings = |item: &&OutboxItem| {
-            item.sequence >= from_sequence && matches!(item.message, Message::QueueSettings { .. })
-        };
-        items.iter().filter(is_settings).take(limit).cloned().collect()
+        let items = self.outbox_from(target, from_sequence);
+        let settings = items.filter(|item| matches!(item.message, Message::QueueSettings { .. }));
+        settings.take(limit).cloned().collect()
+    }
+
+    fn outbox_from(
+        &self,
+        target: ShardId,
+        from_sequence: u64,
+    ) -> impl Iterator<Item = &OutboxItem> {
+        let line = self.core.outbox.lines.get(&target);
+        let items = line.into_iter().flat_map(|(_, items)| items);
+        items.filter(move |item| item.sequence >= from_sequence)
     }
 
     /// Targets that have messages waiting.

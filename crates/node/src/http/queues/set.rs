@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use ikada_api::convert::{pause_order, set_queue_order};
-use ikada_api::state::{Command, Order, RequestId, RequestKey};
+use ikada_api::state::{Command, Order, RequestId};
 use ikada_api::v1::QueueSettingsBody;
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
 
@@ -26,7 +26,7 @@ pub(in crate::http) async fn set<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let settings: QueueSettingsBody = read_document(context, body)?;
-    let (request, key) = key(app, context);
+    let (request, key) = app.request_key(context);
     let order = set_queue_order(&context.namespace, key, &context.names[0], &settings)
         .map_err(|error| problems::bad_field(&error))?;
     store(app, context, &request, order).await
@@ -37,15 +37,10 @@ pub(in crate::http) async fn pause<D: Door>(
     context: &Context,
     paused: bool,
 ) -> Result<Reply, Stop> {
-    let (request, key) = key(app, context);
+    let (request, key) = app.request_key(context);
     let order = pause_order(&context.namespace, key, &context.names[0], paused)
         .map_err(|error| problems::bad_field(&error))?;
     store(app, context, &request, order).await
-}
-
-fn key<D: Door>(app: &App<D>, context: &Context) -> (RequestId, RequestKey) {
-    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
-    (request.clone(), RequestKey { id: request, item: 0 })
 }
 
 async fn store<D: Door>(

@@ -84,7 +84,7 @@ async fn sweep<D: Door>(
         context,
         queue,
         action,
-        request: context.key.clone().unwrap_or_else(|| app.door.fresh_request_id()),
+        request: app.request_id(context),
         open: (0..shards).map(|shard| Place { shard, step: 0, from: 0 }).collect(),
         count: 0,
         positions: Vec::new(),

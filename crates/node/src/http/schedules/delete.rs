@@ -4,7 +4,6 @@ use hyper::StatusCode;
 use ikada_api::convert::delete_schedule_order;
 use ikada_api::v1::ScheduleRemoved;
 
-use super::set::key;
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -16,7 +15,7 @@ pub(in crate::http) async fn delete<D: Door>(
     app: &App<D>,
     context: &Context,
 ) -> Result<Reply, Stop> {
-    let (request, key) = key(app, context);
+    let (request, key) = app.request_key(context);
     let name = context.names[0].clone();
     let order = delete_schedule_order(&context.namespace, key, &name)
         .map_err(|error| problems::bad_field(&error))?;

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use ikada_api::convert::{FieldError, pause_schedule_order, set_schedule_order};
-use ikada_api::state::{Command, Order, RequestId, RequestKey};
+use ikada_api::state::{Command, Order, RequestId};
 use ikada_api::v1::ScheduleBody;
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
 use ikada_replica::schedule::Timetable;
@@ -22,7 +22,7 @@ pub(in crate::http) async fn set<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let schedule: ScheduleBody = read_document(context, body)?;
-    let (request, key) = key(app, context);
+    let (request, key) = app.request_key(context);
     let order = set_schedule_order(&context.namespace, key, &context.names[0], &schedule)
         .map_err(|error| problems::bad_field(&error))?;
     check_timing(&order)?;
@@ -34,15 +34,10 @@ pub(in crate::http) async fn pause<D: Door>(
     context: &Context,
     paused: bool,
 ) -> Result<Reply, Stop> {
-    let (request, key) = key(app, context);
+    let (request, key) = app.request_key(context);
     let order = pause_schedule_order(&context.namespace, key, &context.names[0], paused)
         .map_err(|error| problems::bad_field(&error))?;
     store(app, context, &request, order).await
-}
-
-pub(super) fn key<D: Door>(app: &App<D>, context: &Context) -> (RequestId, RequestKey) {
-    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
-    (request.clone(), RequestKey { id: request, item: 0 })
 }
 
 /// The state takes any cron line; one that nobody can read is refused here.

@@ -40,8 +40,7 @@ async fn act<D: Door>(
     make_order: MakeOrder,
 ) -> Result<Reply, Stop> {
     let id = context.names[0].clone();
-    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
-    let key = RequestKey { id: request.clone(), item: 0 };
+    let (request, key) = app.request_key(context);
     let order =
         make_order(&context.namespace, key, &id).map_err(|error| problems::bad_field(&error))?;
     let written =

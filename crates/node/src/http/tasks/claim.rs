@@ -35,7 +35,7 @@ pub(in crate::http) async fn claim<D: Door>(
         labels,
         count_max: request.count_max,
         wait_ms: request.wait_ms.min(wait_ms_max),
-        request: context.key.clone().unwrap_or_else(|| app.door.fresh_request_id()),
+        request: app.request_id(context),
     };
     match call(app, context, Request::Claim(claim), context.routing).await? {
         Answer::Claimed(grants) => show_document(

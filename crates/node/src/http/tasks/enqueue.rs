@@ -56,7 +56,7 @@ impl Enqueuing {
             read_batch(context, body, |batch: EnqueueBatch| batch.tasks)?
         };
         check_count("tasks", tasks.len(), app.limits.items_max)?;
-        let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
+        let request = app.request_id(context);
         let mut items = Vec::with_capacity(tasks.len());
         for (position, task) in tasks.into_iter().enumerate() {
             let key = RequestKey { id: request.clone(), item: position as u32 };
