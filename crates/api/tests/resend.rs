@@ -79,6 +79,7 @@ fn client(urls: &[&String], timeout_ms: u64) -> Client {
         timeout: Duration::from_millis(timeout_ms),
         attempt_timeout: Duration::from_millis(timeout_ms / 5),
         namespace: Some("blue".into()),
+        ..ClientOptions::default()
     };
     Client::with(urls, options).unwrap()
 }

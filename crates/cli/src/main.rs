@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod commands;
+mod contexts;
 mod demo;
 mod failure;
 mod local;
@@ -70,6 +71,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Schedule(command) => {
                 commands::schedule(&cli.shared, command, &mut screen).await
             }
+            Command::Auth(command) => commands::auth(&cli.shared, command, &mut screen).await,
+            Command::Context(command) => commands::context(&cli.shared, command, &mut screen),
             Command::Request(command) => commands::request(&cli.shared, command, &mut screen).await,
         }
     })

@@ -17,12 +17,13 @@ use ikada_store::{Identity, RealDisk};
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
+use crate::auth;
 use crate::boot::{self, Boot, BootError, FoundError, Papers, PapersError};
 use crate::config::Config;
 use crate::counters::SharedCounters;
 use crate::driver::{self, Driver, Ended};
 use crate::handle::Handle;
-use crate::http::{self, Door, HttpLimits, NodeInfo};
+use crate::http::{self, Door, HttpLimits, NodeInfo, Security};
 use crate::peers::{self, FoundingDoor, Links, Outgoing};
 
 /// Why a server did not start, or had to end.
@@ -146,8 +147,10 @@ pub async fn run(
     let (handle, mut ended, threads) = start(&config, boot, &plan, &me, &links, counters)?;
     started(Started { handle: handle.clone() });
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
+    let security = secure(&config, &handle, &plan);
+    let limits = HttpLimits::default();
     let server =
-        tokio::spawn(http::serve(handle.clone(), client_listener, HttpLimits::default(), async {
+        tokio::spawn(http::serve(handle.clone(), client_listener, limits, security, async {
             let _ = closed.await;
         }));
     let result = tokio::select! {
@@ -161,6 +164,15 @@ pub async fn run(
     let join = move || threads.into_iter().for_each(|thread| drop(thread.join()));
     let _ = tokio::task::spawn_blocking(join).await;
     result
+}
+
+/// What stands before the client port. The member with the lowest id makes the first token.
+fn secure(config: &Config, handle: &Handle, plan: &Plan) -> Security {
+    if config.auth && plan.members.iter().all(|member| member.node >= handle.info().node) {
+        tokio::spawn(auth::make_first_token(handle.clone(), config.data.clone()));
+    }
+    let gatekeeper = config.auth.then(Arc::default);
+    Security { gatekeeper, insecure: config.insecure }
 }
 
 async fn bind(addr: &str, flag: &'static str) -> Result<TcpListener, RunError> {

@@ -174,7 +174,9 @@ impl Replica {
             | Command::SetSchedule(_)
             | Command::DeleteSchedule(_)
             | Command::Fire(_)
-            | Command::Collect(_) => return 0,
+            | Command::Collect(_)
+            | Command::AddToken(_)
+            | Command::RevokeToken(_) => return 0,
             Command::PutObject(PutObject { bucket, .. })
             | Command::DeleteObject(DeleteObject { bucket, .. }) => {
                 return self.shard_of_bucket(&order.namespace, bucket);

@@ -4,9 +4,9 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Acked, Cancel, Claim, Collect, Complete, DeleteObject, DeleteSchedule, Deliver, DropTask,
-    Enqueue, Expire, Fail, Fire, Namespace, PutObject, RaiseEpoch, RequestKey, Retry, SetMembers,
-    SetQueue, SetSchedule, Sweep, Unclaim, Void,
+    Acked, AddToken, Cancel, Claim, Collect, Complete, DeleteObject, DeleteSchedule, Deliver,
+    DropTask, Enqueue, Expire, Fail, Fire, Namespace, PutObject, RaiseEpoch, RequestKey, Retry,
+    RevokeToken, SetMembers, SetQueue, SetSchedule, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -78,6 +78,12 @@ pub enum Command {
     /// Announce that a node removes blobs (shard 0).
     #[n(62)]
     Collect(#[n(0)] Collect),
+    /// Make a token (shard 0).
+    #[n(70)]
+    AddToken(#[n(0)] AddToken),
+    /// End a token (shard 0).
+    #[n(71)]
+    RevokeToken(#[n(0)] RevokeToken),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

@@ -147,6 +147,7 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("schedules", sizes.schedules, crate::limits::SCHEDULES_MAX as u64),
         ("versions of objects", sizes.object_versions, crate::limits::OBJECT_VERSIONS_TOTAL_MAX),
         ("pieces of objects", sizes.object_references, crate::limits::OBJECT_REFERENCES_MAX),
+        ("tokens", sizes.tokens, crate::limits::TOKENS_MAX as u64),
     ];
     for (what, size, size_max) in pairs {
         expect(size <= size_max, "bounded", || format!("{what}: {size} exceeds {size_max}"))?;
@@ -231,6 +232,9 @@ fn recompute(core: &Core) -> StateHash {
     }
     for (_, object) in core.objects.iter() {
         hash.add(digest_record(RecordKind::Object, &**object));
+    }
+    for token in core.tokens.values() {
+        hash.add(digest_record(RecordKind::Token, &**token));
     }
     if let Some(map) = &core.slot_map {
         hash.add(digest_record(RecordKind::SlotMap, map));

@@ -32,15 +32,16 @@ pub mod shard;
 pub mod slots;
 pub mod snapshot;
 pub mod task;
+pub mod token;
 
 pub use batch::BatchBuilder;
 pub use command::{Command, Order};
 pub use dedup::{Outcome, RecordedRequest, Void};
 pub use effect::{Applied, Audience, Effect};
 pub use ids::{
-    BucketName, Fence, Label, Labels, Lsn, NameError, Namespace, ObjectName, QueueHandle,
-    QueueName, RequestId, RequestKey, ScheduleName, SessionId, ShardId, SharedBytes, TaskId,
-    WorkerId, derive_fire_id, derive_follow_id, derive_task_id,
+    BucketName, Fence, Label, Labels, Lsn, NameError, Namespace, ObjectName, PrincipalName,
+    QueueHandle, QueueName, RequestId, RequestKey, ScheduleName, SessionId, ShardId, SharedBytes,
+    TaskId, TokenId, WorkerId, derive_fire_id, derive_follow_id, derive_task_id,
 };
 pub use limits::Limits;
 pub use members::{Member, RaiseEpoch, SetMembers};
@@ -67,3 +68,4 @@ pub use task::{
     Expire, ExpireCause, Explanation, Fail, Retry, TaskFilter, TaskList, TaskOptions, TaskState,
     TaskView, Unclaim, WaitReason, decode_then, encode_then,
 };
+pub use token::{AddToken, RevokeToken, Role, SecretDigest, Token};

@@ -36,6 +36,15 @@ pub const THEN_DEPTH_MAX: usize = 4;
 /// Most schedules of a cluster: their leader looks at each of them on every tick.
 pub const SCHEDULES_MAX: usize = 1_000;
 
+/// Most tokens of a cluster: every node keeps them at hand.
+pub const TOKENS_MAX: usize = 1_000;
+
+/// Most namespaces that one token is bound to.
+pub const TOKEN_NAMESPACES_MAX: usize = 16;
+
+/// Longest life of a token that ends at all.
+pub const TOKEN_TTL_MS_MAX: u64 = 10 * 366 * 24 * 60 * 60 * 1000;
+
 /// Longest name of a schedule: its tasks' ids add an instant to it.
 pub const SCHEDULE_NAME_BYTES_MAX: usize = 96;
 

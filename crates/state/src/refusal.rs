@@ -88,6 +88,14 @@ refusal_codes! {
     TooManyObjects = 63, "too_many_objects";
     /// An object has the blob as a piece.
     BlobReferenced = 64, "blob_referenced";
+    /// The token does not exist.
+    TokenNotFound = 70, "token_not_found";
+    /// The cluster holds as many tokens as it may.
+    TooManyTokens = 71, "too_many_tokens";
+    /// The first token is made once, and there are tokens.
+    TokensExist = 72, "tokens_exist";
+    /// It is the last admin token of the whole cluster; make another first.
+    LastAdmin = 73, "last_admin";
 }
 
 impl RefusalCode {
@@ -104,6 +112,7 @@ impl RefusalCode {
                 | Self::TooManyVoids
                 | Self::TooManySchedules
                 | Self::TooManyObjects
+                | Self::TooManyTokens
         )
     }
 }

@@ -181,6 +181,16 @@ pub enum Reply {
     /// Blobs may be removed, as far as this shard is concerned.
     #[n(62)]
     Collected,
+    /// The token exists.
+    #[n(70)]
+    TokenAdded {
+        /// False if it existed before.
+        #[n(0)]
+        fresh: bool,
+    },
+    /// The token is no more.
+    #[n(71)]
+    TokenRevoked,
 }
 
 impl Reply {

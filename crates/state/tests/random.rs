@@ -68,7 +68,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     let current = view.map_or(0, |view| view.fence.0);
     let fence = Fence(if b.is_multiple_of(6) { u64::from(c % 40) } else { current });
     let name = if b.is_multiple_of(11) { "v" } else { "w" };
-    let command = match kind % 24 {
+    let command = match kind % 26 {
         0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
         5..=7 => {
             let labels = match a % 3 {
@@ -115,6 +115,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
         }
         19 => object_command(shard, (kind, a, b, c)),
         20..=22 => schedule_command(shard, (kind, a, b, c)),
+        24 | 25 => token_command((kind, a, b, c)),
         _ => {
             let change = QueueChange {
                 paused: c.is_multiple_of(3).then_some(b.is_multiple_of(2)),
@@ -134,11 +135,28 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     Order { namespace: Namespace::default(), request, command }
 }
 
+/// A few tokens come and go; some orders are refused.
+fn token_command((kind, a, b, c): Step) -> Command {
+    let id = TokenId::parse(&format!("t{}", a % 6)).unwrap();
+    if kind % 26 == 25 {
+        return Command::RevokeToken(RevokeToken { id });
+    }
+    Command::AddToken(AddToken {
+        id,
+        name: PrincipalName::parse("ops").unwrap(),
+        digest: SecretDigest([b % 3; 32]),
+        role: Role::ALL[usize::from(b) % Role::ALL.len()],
+        namespaces: (0..c % 20).map(|n| Namespace::parse(&format!("n{n}")).unwrap()).collect(),
+        ttl_ms: u64::from(c % 700),
+        first: a.is_multiple_of(5),
+    })
+}
+
 /// Settings, removals and instants of two schedules; some of them are refused.
 fn schedule_command(shard: &Shard, (kind, a, b, c): Step) -> Command {
     let name = ScheduleName::parse(["s", "k"][usize::from(a % 2)]).unwrap();
     let known = shard.schedule(&(Namespace::default(), name.clone()));
-    match kind % 24 {
+    match kind % 26 {
         20 if b.is_multiple_of(8) => Command::DeleteSchedule(DeleteSchedule { name }),
         20 => {
             let template =
@@ -298,7 +316,7 @@ fn full_world() -> World {
 // F-23, F-41
 #[test]
 fn flipped_bytes_in_an_entry_are_refused_alike_everywhere() {
-    let orders: Vec<Order> = (0..24u8)
+    let orders: Vec<Order> = (0..26u8)
         .map(|kind| order_of(&full_world().shard, (kind, kind, 7, 4 + u16::from(kind))))
         .collect();
     let mut builder = BatchBuilder::new();

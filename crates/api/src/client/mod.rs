@@ -7,7 +7,7 @@
 //! Many callers with one item each share list calls through [`Enqueuer`] and [`Completer`]. Calls of submitters and
 //! workers travel in CBOR, many at once over one connection per node; all others are plain HTTP with JSON.
 //!
-//! Leaves out: TLS and authentication.
+//! Leaves out: TLS.
 
 mod backoff;
 mod batch;
@@ -19,6 +19,8 @@ mod retry;
 mod schedules;
 mod send;
 mod tasks;
+mod token;
+mod tokens;
 mod url;
 mod work;
 
@@ -36,6 +38,7 @@ use pipe::Pipes;
 pub use batch::{BatchOptions, Completer, Enqueuer, ItemError, Place};
 pub use error::{BadUrl, Error};
 pub use tasks::{Consistency, TaskQuery};
+pub use token::{AccessToken, BadToken};
 pub use url::{BaseUrl, unique_key};
 
 /// How a client behaves; [`ClientOptions::default`] suits most.
@@ -43,6 +46,8 @@ pub use url::{BaseUrl, unique_key};
 pub struct ClientOptions {
     /// Namespace of everything it asks for; the server's `default` when absent.
     pub namespace: Option<String>,
+    /// The token it shows; none for a node that asks for none.
+    pub token: Option<AccessToken>,
     /// How long one operation may take, resends included.
     pub timeout: Duration,
     /// How long one try may take when there are other nodes to ask: a node that hangs must not use up all the time.
@@ -55,6 +60,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             namespace: None,
+            token: None,
             timeout: Duration::from_secs(10),
             attempt_timeout: Duration::from_secs(3),
             pipe: true,

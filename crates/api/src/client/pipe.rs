@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
+use super::token::AccessToken;
 use super::url::BaseUrl;
 use crate::pipe::{
     FrontFrame, LENGTH_BYTES, PIPE_PATH, PIPE_PROTOCOL, PipeAnswer, PipeAsk, front_frame,
@@ -42,6 +43,8 @@ pub(super) struct Answered {
 pub(super) enum OpenError {
     /// The node does not speak this protocol.
     Refused,
+    /// The node does not let this caller in, or is full; a plain call will tell why.
+    NotNow,
     /// No connection came about.
     Failed(String),
 }
@@ -91,21 +94,28 @@ impl Drop for Forget<'_> {
 
 impl Pipe {
     /// Opens a pipe to a node.
-    pub(super) async fn open(url: &BaseUrl, patience: Duration) -> Result<Pipe, OpenError> {
+    pub(super) async fn open(
+        url: &BaseUrl,
+        token: Option<&AccessToken>,
+        patience: Duration,
+    ) -> Result<Pipe, OpenError> {
         let opening = async {
             let mut stream = TcpStream::connect(url.authority()).await?;
             stream.set_nodelay(true)?;
             let host = url.authority();
+            let shown = token.map(|token| format!("Authorization: {}\r\n", token.bearer()));
+            let shown = shown.unwrap_or_default();
             let head = format!(
-                "GET {PIPE_PATH} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: {PIPE_PROTOCOL}\r\n\r\n"
+                "GET {PIPE_PATH} HTTP/1.1\r\nHost: {host}\r\n{shown}Connection: Upgrade\r\nUpgrade: {PIPE_PROTOCOL}\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).await?;
             let rest = read_head(&mut stream).await?;
-            Ok::<_, std::io::Error>(rest.map(|rest| (stream, rest)))
+            Ok::<_, std::io::Error>((stream, rest))
         };
         match tokio::time::timeout(patience, opening).await {
-            Ok(Ok(Some((stream, rest)))) => Ok(Pipe::over(stream, rest)),
-            Ok(Ok(None)) => Err(OpenError::Refused),
+            Ok(Ok((stream, Head::Open(rest)))) => Ok(Pipe::over(stream, rest)),
+            Ok(Ok((_, Head::NotNow))) => Err(OpenError::NotNow),
+            Ok(Ok((_, Head::Unknown))) => Err(OpenError::Refused),
             Ok(Err(error)) => Err(OpenError::Failed(error.to_string())),
             Err(_) => Err(OpenError::Failed("no connection in time".to_owned())),
         }
@@ -149,8 +159,16 @@ impl Pipe {
     }
 }
 
-/// Reads the answer to the upgrade; gives what follows it, none if the node refused.
-async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<BytesMut>> {
+/// The answer to the upgrade.
+enum Head {
+    /// It is a pipe now, and this came after the answer.
+    Open(BytesMut),
+    NotNow,
+    Unknown,
+}
+
+/// Reads the answer to the upgrade.
+async fn read_head(stream: &mut TcpStream) -> std::io::Result<Head> {
     let mut buffer = BytesMut::with_capacity(1 << 10);
     loop {
         if stream.read_buf(&mut buffer).await? == 0 {
@@ -158,10 +176,14 @@ async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<BytesMut>> 
         }
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = buffer.split_to(end + 4);
-            return Ok(head.starts_with(b"HTTP/1.1 101 ").then_some(buffer));
+            return Ok(match head.get(9..12) {
+                Some(b"101") => Head::Open(buffer),
+                Some(b"401" | b"403" | b"429" | b"503") => Head::NotNow,
+                _ => Head::Unknown,
+            });
         }
         if buffer.len() > HEAD_BYTES_MAX {
-            return Ok(None);
+            return Ok(Head::Unknown);
         }
     }
 }
@@ -227,6 +249,7 @@ impl Pipes {
         &self,
         node: usize,
         url: &BaseUrl,
+        token: Option<&AccessToken>,
         patience: Duration,
     ) -> Result<Option<Arc<Pipe>>, String> {
         let mut place = self.nodes[node].lock().await;
@@ -236,7 +259,7 @@ impl Pipes {
         if let Some(pipe) = place.pipe.as_ref().filter(|pipe| !pipe.is_closed()) {
             return Ok(Some(pipe.clone()));
         }
-        match Pipe::open(url, patience).await {
+        match Pipe::open(url, token, patience).await {
             Ok(pipe) => {
                 let pipe = Arc::new(pipe);
                 place.pipe = Some(pipe.clone());
@@ -246,6 +269,7 @@ impl Pipes {
                 place.refused = true;
                 Ok(None)
             }
+            Err(OpenError::NotNow) => Ok(None),
             Err(OpenError::Failed(detail)) => Err(detail),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request};
 use tokio::time::Instant;
 
@@ -194,10 +194,12 @@ impl Client {
         let (verb, body) = (PipeVerb::of_path(&ask.path)?, ask.body.as_ref()?);
         let url = &self.inner.urls[node];
         let patience = limit.min(self.inner.options.attempt_timeout);
-        let pipe = match self.inner.pipes.to(node, url, patience).await {
-            Ok(pipe) => pipe?,
-            Err(detail) => return Some((Try::NotSent(format!("{url}: {detail}")), None)),
-        };
+        let pipe =
+            match self.inner.pipes.to(node, url, self.inner.options.token.as_ref(), patience).await
+            {
+                Ok(pipe) => pipe?,
+                Err(detail) => return Some((Try::NotSent(format!("{url}: {detail}")), None)),
+            };
         let answered = pipe.call(PipeAsk {
             call: 0,
             verb,
@@ -239,6 +241,12 @@ impl Client {
         }
         if let Some(namespace) = &self.inner.options.namespace {
             request = request.header(NAMESPACE_HEADER, namespace);
+        }
+        if let Some(token) = &self.inner.options.token {
+            let mut value = HeaderValue::from_str(&token.bearer())
+                .map_err(|_| "the token cannot stand in a header".to_owned())?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
         }
         if ask.body.is_some() {
             let media_type = match ask.form {

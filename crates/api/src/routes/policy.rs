@@ -5,42 +5,7 @@
 //!
 //! Leaves out: who the caller is, and how a refusal is told (`node::http`).
 
-/// What a caller may be. Roles do not contain each other; a policy lists those it lets in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Everything, tokens and members included.
-    Admin,
-    /// Runs the queues: settings, pauses, schedules, retries, leadership.
-    Operator,
-    /// Submits tasks and follows them.
-    Submitter,
-    /// Claims tasks and reports on them.
-    Worker,
-    /// Looks.
-    Viewer,
-}
-
-impl Role {
-    /// All roles.
-    pub const ALL: [Role; 5] =
-        [Role::Admin, Role::Operator, Role::Submitter, Role::Worker, Role::Viewer];
-
-    /// The role's public name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Admin => "admin",
-            Role::Operator => "operator",
-            Role::Submitter => "submitter",
-            Role::Worker => "worker",
-            Role::Viewer => "viewer",
-        }
-    }
-
-    /// The role of a name.
-    pub fn parse(text: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.as_str() == text)
-    }
-}
+pub use ikada_state::Role;
 
 /// Whom a route lets in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

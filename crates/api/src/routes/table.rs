@@ -319,6 +319,45 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         query: NONE,
+        body: Some(of::<v1::NewToken>),
+        answer: Some(of::<v1::TokenMade>),
+        keyed: false,
+        ..act(
+            "/v1/tokens",
+            Operation::CreateToken,
+            ADMINISTER.of_cluster(),
+            "Make a token; its text is in the answer and nowhere else.",
+        )
+    },
+    Route {
+        query: &[CONSISTENCY, MIN_LSN],
+        answer: Some(of::<v1::TokenPage>),
+        ..look(
+            "/v1/tokens",
+            Operation::ListTokens,
+            ADMINISTER.of_cluster(),
+            "List the tokens, without their secrets.",
+        )
+    },
+    Route {
+        verb: Verb::Delete,
+        query: NONE,
+        answer: Some(of::<v1::TokenRevoked>),
+        keyed: false,
+        ..act(
+            "/v1/tokens/{id}",
+            Operation::RevokeToken,
+            ADMINISTER.of_cluster(),
+            "End a token; every node refuses it within 5 s.",
+        )
+    },
+    Route {
+        query: NONE,
+        answer: Some(of::<v1::Whoami>),
+        ..look("/v1/whoami", Operation::Whoami, KNOWN, "Who the caller is, and what it may do.")
+    },
+    Route {
+        query: NONE,
         answer: Some(of::<v1::ClusterView>),
         ..look(
             "/v1/cluster",

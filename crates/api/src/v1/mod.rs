@@ -9,6 +9,7 @@ mod queue;
 mod request;
 mod schedule;
 mod task;
+mod token;
 mod work;
 
 pub use cluster::{
@@ -32,6 +33,7 @@ pub use task::{
     AttemptInfo, BackoffBody, EnqueueAnswer, EnqueueBatch, ItemOutcome, NewTask, OutcomeKind, Task,
     TaskPage, TaskStateName,
 };
+pub use token::{NewToken, TokenInfo, TokenMade, TokenPage, TokenRevoked, Whoami};
 pub use work::{
     ClaimAnswer, ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest,
     OutcomeList, RenewItem, RenewRequest,

@@ -1,5 +1,6 @@
 //! The command line as typed. Nothing here decides; commands turn it into calls.
 
+mod auth;
 mod bench;
 mod cluster;
 mod demo;
@@ -9,12 +10,14 @@ mod schedule;
 mod server;
 mod task;
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use ikada_api::Client;
-use ikada_api::client::ClientOptions;
+use ikada_api::client::{AccessToken, ClientOptions};
 
+pub(crate) use auth::{AuthCommand, ContextCommand, CredentialArgs, TokenCommand};
 pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, StartupArgs};
 pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
 pub(crate) use demo::DemoArgs;
@@ -24,6 +27,7 @@ pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
 pub(crate) use server::ServerArgs;
 pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand, TaskSettings};
 
+use crate::contexts::Contexts;
 use crate::failure::Failure;
 use crate::render::OutputKind;
 
@@ -58,14 +62,13 @@ const COMMON: &str = "Common options";
 /// What all client commands share.
 #[derive(Debug, Args)]
 pub(crate) struct SharedArgs {
-    /// A node of the cluster; repeat it, or separate with commas, to name several.
+    /// A node of the cluster; repeat it, or separate with commas, to name several [default: http://127.0.0.1:7400].
     #[arg(
         long,
         global = true,
         help_heading = COMMON,
         env = "IKADA_URL",
         value_delimiter = ',',
-        default_value = "http://127.0.0.1:7400",
         value_name = "URL"
     )]
     pub(crate) url: Vec<String>,
@@ -78,18 +81,48 @@ pub(crate) struct SharedArgs {
     /// How long a command may take, in seconds.
     #[arg(long, global = true, help_heading = COMMON, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120), value_name = "SECONDS")]
     pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
 }
+
+/// The node that is asked when none is named.
+const URL_DEFAULT: &str = "http://127.0.0.1:7400";
 
 impl SharedArgs {
     /// A client of the named nodes.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let (urls, options) = self.reach()?;
+        Ok(Client::with(urls, options)?)
+    }
+
+    /// Which nodes, and how: flags and environment count, then the context, then the defaults.
+    pub(crate) fn reach(&self) -> Result<(Vec<String>, ClientOptions), Failure> {
+        let contexts = Contexts::load()?;
+        let context = contexts.pick(self.credentials.context.as_deref())?;
+        let context = context.cloned().unwrap_or_default();
+        let urls = [self.url.clone(), context.url, vec![URL_DEFAULT.to_owned()]];
+        let urls = urls.into_iter().find(|urls| !urls.is_empty()).unwrap_or_default();
+        let token_file = self.credentials.token_file.clone().or(context.token_file);
         let options = ClientOptions {
-            namespace: self.namespace.clone(),
+            namespace: self.namespace.clone().or(context.namespace),
             timeout: Duration::from_secs(self.timeout),
+            token: read_token(token_file.as_deref())?,
             ..ClientOptions::default()
         };
-        Ok(Client::with(&self.url, options)?)
+        Ok((urls, options))
     }
+}
+
+/// The token of `IKADA_TOKEN`, else of the file.
+fn read_token(file: Option<&Path>) -> Result<Option<AccessToken>, Failure> {
+    let text = match (std::env::var("IKADA_TOKEN"), file) {
+        (Ok(text), _) => text,
+        (Err(_), Some(file)) => std::fs::read_to_string(file)
+            .map_err(|error| Failure::usage(format!("token file {}: {error}", file.display())))?,
+        (Err(_), None) => return Ok(None),
+    };
+    let token = AccessToken::parse(&text).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(Some(token))
 }
 
 /// All commands.
@@ -114,6 +147,12 @@ pub(crate) enum Command {
     /// Let tasks be submitted at instants to come.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
+    /// Make and revoke tokens, and see who you are.
+    #[command(subcommand)]
+    Auth(AuthCommand),
+    /// Remember clusters by a name.
+    #[command(subcommand)]
+    Context(ContextCommand),
     /// Ask what became of a request, or rule it out.
     #[command(subcommand)]
     Request(RequestCommand),

@@ -57,6 +57,10 @@ pub(crate) struct ServerArgs {
     /// Listen beyond this machine without TLS: anyone who reaches the port can run jobs.
     #[arg(long)]
     insecure_listen_anywhere: bool,
+    /// Ask clients for tokens; the first one is written to the file admin-token in the data folder of the node with
+    /// the lowest id.
+    #[arg(long)]
+    auth: bool,
     /// Settings file; ikada.toml in the current folder when present.
     #[arg(long, env = "IKADA_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -80,6 +84,7 @@ impl ServerArgs {
             node_id: self.node_id,
             name: self.name.clone(),
             insecure_listen_anywhere: self.insecure_listen_anywhere.then_some(true),
+            auth: self.auth.then_some(true),
             priority: self.priority,
         }
     }

@@ -31,6 +31,8 @@ pub struct RawConfig {
     pub name: Option<String>,
     /// Allow addresses other than loopback without TLS.
     pub insecure_listen_anywhere: Option<bool>,
+    /// Ask clients for tokens; on unless everything is on loopback.
+    pub auth: Option<bool>,
     /// Election priority: higher is preferred when logs are equal.
     pub priority: Option<i64>,
 }
@@ -44,8 +46,17 @@ impl RawConfig {
     /// Reads `IKADA_*` variables. `IKADA_URL` and others of the client commands are not settings of a server and are
     /// passed over; any other unknown name is a problem.
     pub fn from_env(vars: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<String>> {
-        const CLIENT: [&str; 5] =
-            ["IKADA_URL", "IKADA_OUTPUT", "IKADA_NAMESPACE", "IKADA_CONFIG", "IKADA_LOG"];
+        const CLIENT: [&str; 9] = [
+            "IKADA_URL",
+            "IKADA_OUTPUT",
+            "IKADA_NAMESPACE",
+            "IKADA_CONFIG",
+            "IKADA_LOG",
+            "IKADA_TOKEN",
+            "IKADA_TOKEN_FILE",
+            "IKADA_CONTEXT",
+            "IKADA_CA_FILE",
+        ];
         let mut table = BTreeMap::new();
         for (name, value) in vars {
             let Some(key) = name.strip_prefix("IKADA_") else {
@@ -87,6 +98,10 @@ impl RawConfig {
                 let flag = value.parse().map_err(|_| "neither true nor false".to_owned())?;
                 self.insecure_listen_anywhere = Some(flag);
             }
+            "auth" => {
+                let flag = value.parse().map_err(|_| "neither true nor false".to_owned())?;
+                self.auth = Some(flag);
+            }
             "priority" => self.priority = number(value)?,
             _ => return Err("unknown setting; see `ikada server --help`".to_owned()),
         }
@@ -110,6 +125,7 @@ impl RawConfig {
             insecure_listen_anywhere: self
                 .insecure_listen_anywhere
                 .or(lower.insecure_listen_anywhere),
+            auth: self.auth.or(lower.auth),
             priority: self.priority.or(lower.priority),
         }
     }

@@ -32,6 +32,8 @@ pub struct Config {
     pub name: String,
     /// Whether an open address was asked for without TLS.
     pub insecure: bool,
+    /// Whether clients must show tokens.
+    pub auth: bool,
     /// Election priority.
     pub priority: i64,
     /// Things worth saying that do not keep the server from starting.
@@ -105,6 +107,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         node_id: raw.node_id,
         name: raw.name.unwrap_or_default(),
         insecure,
+        auth: raw.auth.unwrap_or(false),
         priority: raw.priority.unwrap_or(0),
         warnings: warnings(expect, insecure),
     })

@@ -7,6 +7,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 use ikada_api::Problem;
@@ -103,6 +104,9 @@ pub(super) fn problem_as(problem: &Problem, form: Form) -> Reply {
         Form::Cbor => (CBOR_TYPE, to_vec(problem).unwrap_or_default()),
     };
     let mut response = reply(status, media_type, Bytes::from(bytes));
+    if problem.status == 401 {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     if let Some(seconds) = problem.retry_after_s {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ikada_api::state::{RequestId, RequestKey};
 use ikada_api::v1::{QueueHealth, ScheduleInfo};
@@ -14,6 +14,8 @@ use tokio::sync::Semaphore;
 use super::door::Door;
 use super::limits::HttpLimits;
 use super::request::Context;
+use super::security::Security;
+use crate::auth::{Principal, REFRESH_EVERY};
 use crate::metrics::HttpCounters;
 use crate::watch::{SAMPLE_EVERY, Samples, judge, wall_ms};
 
@@ -22,6 +24,9 @@ pub(super) const BODY_UNIT_BYTES: usize = 1 << 10;
 
 /// How long a look at all queues or schedules may take.
 const QUEUES_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Strange tokens make the node look at its tokens this often at most.
+const STRANGE_EVERY: Duration = Duration::from_millis(50);
 
 /// The shared part of the client door.
 pub(super) struct App<D> {
@@ -36,6 +41,12 @@ pub(super) struct App<D> {
     pub(super) streams: Arc<Semaphore>,
     /// Turns true when the door closes.
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
+    /// Who is let in.
+    pub(super) security: Security,
+    /// The caller where no tokens are asked for.
+    pub(super) anyone: Arc<Principal>,
+    /// When the tokens were last looked at because a strange one came.
+    refreshed: tokio::sync::Mutex<Option<Instant>>,
     /// How queues did lately.
     samples: Mutex<Samples>,
     draws: AtomicU64,
@@ -57,9 +68,13 @@ impl<D: Door> App<D> {
     pub(super) fn new(
         door: D,
         limits: HttpLimits,
+        security: Security,
         stopping: tokio::sync::watch::Receiver<bool>,
     ) -> App<D> {
         App {
+            anyone: Arc::new(Principal::anyone()),
+            refreshed: tokio::sync::Mutex::default(),
+            security,
             requests: Semaphore::new(limits.requests_max),
             bodies: Semaphore::new(limits.bodies_bytes_max / BODY_UNIT_BYTES),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
@@ -111,6 +126,44 @@ impl<D: Door> App<D> {
             tokio::select! {
                 () = super::connection::told_to_stop(&mut stopping) => return,
                 () = tokio::time::sleep(SAMPLE_EVERY) => {}
+            }
+        }
+    }
+
+    /// Looks at the tokens now.
+    pub(super) async fn refresh_tokens(&self) {
+        let Some(gatekeeper) = &self.security.gatekeeper else { return };
+        let read = Request::Read(Query::Tokens, Consistency::Stale);
+        if let Answer::View { view: View::Tokens(tokens), .. } =
+            self.door.call(read, QUEUES_PATIENCE, Routing::Forward).await
+        {
+            gatekeeper.learn(tokens);
+        }
+    }
+
+    /// Looks at the tokens because a strange one came. Many that come at once share one look, and looks keep a
+    /// distance, so that strangers cannot keep the node busy.
+    pub(super) async fn refresh_tokens_for_strangers(&self) {
+        let came = Instant::now();
+        let mut refreshed = self.refreshed.lock().await;
+        if let Some(before) = *refreshed {
+            if before >= came {
+                return;
+            }
+            tokio::time::sleep(STRANGE_EVERY.saturating_sub(before.elapsed())).await;
+        }
+        *refreshed = Some(Instant::now());
+        self.refresh_tokens().await;
+    }
+
+    /// Keeps the tokens at hand until the door closes.
+    pub(super) async fn watch_tokens(self: Arc<Self>) {
+        let mut stopping = self.stopping.clone();
+        loop {
+            self.refresh_tokens().await;
+            tokio::select! {
+                () = super::connection::told_to_stop(&mut stopping) => return,
+                () = tokio::time::sleep(REFRESH_EVERY) => {}
             }
         }
     }

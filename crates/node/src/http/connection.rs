@@ -19,6 +19,7 @@ use super::dispatch::answer;
 use super::door::Door;
 use super::limits::HttpLimits;
 use super::pipe;
+use super::security::{Security, Source};
 
 /// Told to a connection that is one too many, without reading from it.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
@@ -34,23 +35,28 @@ pub async fn serve<D: Door>(
     door: D,
     listener: TcpListener,
     limits: HttpLimits,
+    security: Security,
     shutdown: impl Future<Output = ()>,
 ) {
     let (stop, stopping) = watch::channel(false);
     let places = Arc::new(Semaphore::new(limits.connections_max));
     let grace = limits.stop_grace;
     let connections_max = limits.connections_max as u32;
-    let app = Arc::new(App::new(door, limits, stopping));
+    let app = Arc::new(App::new(door, limits, security, stopping));
     let mut connections = JoinSet::new();
     connections.spawn(app.clone().watch_queues());
+    if app.security.gatekeeper.is_some() {
+        connections.spawn(app.clone().watch_tokens());
+    }
     tokio::pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, from)) => {
+                    let source = Source(from.ip());
                     match places.clone().try_acquire_owned() {
-                        Ok(place) => connections.spawn(attend(app.clone(), stream, place)),
+                        Ok(place) => connections.spawn(attend(app.clone(), stream, source, place)),
                         Err(_) => connections.spawn(turn_away(stream)),
                     };
                 }
@@ -76,18 +82,24 @@ pub async fn serve<D: Door>(
 }
 
 /// Serves one connection.
-async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, place: OwnedSemaphorePermit) {
+async fn attend<D: Door>(
+    app: Arc<App<D>>,
+    stream: TcpStream,
+    source: Source,
+    place: OwnedSemaphorePermit,
+) {
     // Answers are small and waited for; a failure only costs latency.
     let _ = stream.set_nodelay(true);
     let mut stopping = app.stopping.clone();
     let served = app.clone();
     let place = Arc::new(place);
     let place_of_pipe = place.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(source);
         let (app, place) = (served.clone(), place_of_pipe.clone());
         async move {
             let reply = match pipe::is_wanted(&request) {
-                true => pipe::accept(&app, request, place),
+                true => pipe::accept(&app, request, place).await,
                 false => answer(&app, request).await,
             };
             Ok::<_, std::convert::Infallible>(reply)

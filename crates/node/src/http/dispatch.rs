@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use ikada_api::routes::{BodyBound, Class, Found, Operation, Route, find};
+use ikada_api::routes::{Access, BodyBound, Class, Found, Operation, Route, Scope, find};
 use ikada_replica::call;
 
 use super::answer::{self, Reply, Stop};
@@ -15,7 +15,8 @@ use super::app::App;
 use super::door::Door;
 use super::guard::{Contained, check_origin};
 use super::request::{Context, form_wanted, take_body};
-use super::{cluster, operate, problems, queues, requests, schedules, tasks};
+use super::security::{allow, enter, recognise};
+use super::{cluster, operate, problems, queues, requests, schedules, tasks, tokens};
 
 /// The node answers at its deadline; this is only the net below it.
 const NET: Duration = Duration::from_secs(2);
@@ -57,21 +58,40 @@ where
         return Err(problems::url_too_long(app.limits.url_bytes_max).into());
     }
     check_origin(&parts.headers, &app.door.info().client_addr)?;
-    let (route, names) = match find(parts.method.as_str(), parts.uri.path()) {
+    let found = find(parts.method.as_str(), parts.uri.path());
+    let anyone = matches!(&found, Found::Route(route, _) if route.policy.access == Access::Anyone);
+    // Strangers learn nothing, not even which paths exist.
+    let principal = match anyone {
+        true => app.anyone.clone(),
+        false => recognise(app, &parts.headers, parts.extensions.get().copied()).await?,
+    };
+    let (route, names) = match found {
         Found::Route(route, names) => (route, names),
         Found::OtherVerbs(verbs) => {
             return Ok(answer::method_not_allowed(parts.method.as_str(), &verbs));
         }
         Found::Nothing => return Err(problems::no_route(parts.uri.path()).into()),
     };
+    allow(app, route.operation, &route.policy, &principal)?;
     // Health must answer when the door is full.
     let _permit = match route.policy.class {
         Class::Health => None,
         _ => Some(app.requests.try_acquire().map_err(|_| problems::door_full("requests"))?),
     };
-    let context = Context::read(route, names, &parts, &app.limits)?;
+    let mut context = Context::read(route, names, &parts, &app.limits, principal)?;
+    if route.policy.scope == Scope::Namespace {
+        context.namespace = enter(app, &context.principal, context.named.take())?;
+    }
     let (body, _memory) = take(app, route, &parts, body).await?;
-    run(app, route.operation, &context, &body).await
+    let running = run(app, route.operation, &context, &body);
+    if route.policy.class != Class::Claim {
+        return running.await;
+    }
+    // A claim may wait for minutes; what it was granted by then goes back.
+    tokio::select! {
+        reply = running => reply,
+        () = app.security.revoked(&context.principal) => Err(problems::unauthenticated().into()),
+    }
 }
 
 /// Reads the body of a route that has one; any other body is left unread.
@@ -130,6 +150,10 @@ pub(super) async fn run<D: Door>(
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
         Operation::Pipe => Err(problems::upgrade_required().into()),
+        Operation::CreateToken => tokens::create(app, context, body).await,
+        Operation::ListTokens => tokens::list(app, context).await,
+        Operation::RevokeToken => tokens::revoke(app, context).await,
+        Operation::Whoami => tokens::whoami(context),
         Operation::ShowCluster => cluster::show(app, context).await,
         Operation::ListEvents => cluster::events(app, context).await,
         Operation::Transfer => cluster::transfer(app, context, body).await,

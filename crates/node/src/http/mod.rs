@@ -2,11 +2,11 @@
 //! calls at once.
 //!
 //! This is the only place of the node that knows HTTP. A request passes: connection (limits of X7) -> guard (host and
-//! origin, X14) -> route table -> context (namespace, deadline, key, consistency) -> body (size, depth, unknown
+//! origin, X14) -> route table -> security (caller, role, namespace) -> context (namespace, deadline, key, consistency) -> body (size, depth, unknown
 //! fields) -> one handler -> [`Door`] -> answer. No request can end the process: a panic in a handler is answered with
 //! 500 and counted. Everything a caller can be told about failure is mapped in `problems.rs`.
 //!
-//! Leaves out: TLS, authentication, admission by load.
+//! Leaves out: admission by load.
 
 mod answer;
 mod app;
@@ -23,12 +23,15 @@ mod queues;
 mod request;
 mod requests;
 mod schedules;
+mod security;
 mod tasks;
+mod tokens;
 mod waiting;
 
 pub use connection::serve;
 pub use door::{Door, NodeInfo};
 pub use limits::HttpLimits;
+pub use security::Security;
 pub use waiting::answer_waiting;
 
 #[cfg(test)]

@@ -5,12 +5,14 @@
 
 use ikada_api::Problem;
 use ikada_api::convert::FieldError;
-use ikada_api::routes::Verb;
-use ikada_api::state::RefusalCode;
+use ikada_api::routes::{Operation, Verb};
+use ikada_api::state::{Namespace, RefusalCode, Role};
 use ikada_replica::call::Unavailable;
 
 /// Seconds after which a caller without a leader should come back: an election takes less.
 const RETRY_SOON_S: u32 = 1;
+/// Seconds after which an address that failed too often should come back.
+const FAILURES_PAUSE_S: u32 = 10;
 
 /// A refusal by the state.
 pub(super) fn refusal(code: RefusalCode) -> Problem {
@@ -51,6 +53,10 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::BucketReserved => (403, "bucket reserved"),
         Code::TooManyObjects => (429, "too many objects"),
         Code::BlobReferenced => (409, "blob in use"),
+        Code::TokenNotFound => (404, "no such token"),
+        Code::TooManyTokens => (429, "too many tokens"),
+        Code::TokensExist => (409, "tokens exist"),
+        Code::LastAdmin => (409, "last admin token"),
     }
 }
 
@@ -83,6 +89,12 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::DeadlinePassed => "the deadline is over already; submit the task with a later one",
         Code::ScheduleNotFound => {
             "there is no such schedule; make it with PUT /v1/schedules/{name}"
+        }
+        Code::TokenNotFound => "there is no such token; it may have been revoked already",
+        Code::TooManyTokens => "as many tokens exist as may; revoke one that is not needed",
+        Code::TokensExist => "the first token is made once, and this cluster has tokens",
+        Code::LastAdmin => {
+            "this is the last admin token of the whole cluster; make another one first"
         }
         Code::TooManySchedules => "as many schedules exist as may; remove one that is not needed",
         Code::ObjectNotFound => "there is no such object, or no such version of it",
@@ -239,6 +251,40 @@ pub(super) fn bad_method(method: &str, verbs: &[Verb]) -> Problem {
 /// A page of another site tried to use this node through a browser.
 pub(super) fn foreign_origin(detail: impl Into<Box<str>>) -> Problem {
     Problem::new(403, "foreign_origin", "foreign origin", detail)
+}
+
+/// No token, or none that holds; strangers are not told which.
+pub(super) fn unauthenticated() -> Problem {
+    let detail =
+        "this node asks for a token: send Authorization: Bearer <token>, or set IKADA_TOKEN";
+    Problem::new(401, "unauthenticated", "token needed", detail)
+}
+
+/// Too many failed tries from one address.
+pub(super) fn too_many_failures() -> Problem {
+    let detail = "too many calls without a good token came from this address; wait a little";
+    Problem::new(429, "too_many_failures", "too many failures", detail)
+        .with_retry_after_s(FAILURES_PAUSE_S)
+}
+
+/// A caller whose role does not fit.
+pub(super) fn forbidden_role(operation: Operation, role: Role, roles: &[Role]) -> Problem {
+    let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+    let (role, names) = (role.as_str(), names.join(", "));
+    let detail = format!("role {role} may not do this ({operation:?}); one of these may: {names}");
+    Problem::new(403, "forbidden", "forbidden", detail)
+}
+
+/// A caller that is bound to namespaces asks about the whole cluster.
+pub(super) fn forbidden_scope() -> Problem {
+    let detail = "this token is bound to namespaces and may not reach beyond them";
+    Problem::new(403, "forbidden", "forbidden", detail)
+}
+
+/// A caller that is bound to other namespaces.
+pub(super) fn forbidden_namespace(namespace: &Namespace) -> Problem {
+    let detail = format!("this token is bound to namespaces, and {namespace} is not one of them");
+    Problem::new(403, "forbidden_namespace", "forbidden", detail).with_field("namespace")
 }
 
 /// A bound of this door is met.

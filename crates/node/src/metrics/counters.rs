@@ -52,6 +52,8 @@ pub struct HttpCounters {
     pub shed: AtomicU64,
     /// Handlers that panicked.
     pub panics: AtomicU64,
+    /// Requests of strangers, and of callers that may not do what they asked for.
+    pub denied: AtomicU64,
     /// Pipes that are open.
     pub pipes: AtomicU64,
 }

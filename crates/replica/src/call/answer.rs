@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ikada_consensus::NodeId;
 use ikada_state::{
     BucketName, Digest, Explanation, Grant, Lsn, Member, Object, ObjectPage, QueueView,
-    RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId, TaskView,
+    RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId, TaskView, Token,
 };
 
 /// What a call came to.
@@ -139,6 +139,8 @@ pub enum View {
     Unreferenced(Vec<Digest>),
     /// Blobs that are.
     References(References),
+    /// Tokens in order of their ids.
+    Tokens(Vec<Arc<Token>>),
     /// The members.
     Members(Vec<Member>),
 }

@@ -167,6 +167,8 @@ pub enum Query {
         /// At most this many.
         limit: usize,
     },
+    /// All tokens.
+    Tokens,
     /// The cluster's members and the slot map's shard count.
     Members,
 }

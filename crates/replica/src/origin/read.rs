@@ -139,7 +139,7 @@ impl Replica {
                 vec![self.shard_of_bucket(namespace, bucket)]
             }
             Query::References { shard, .. } => vec![self.known_shard(*shard)],
-            Query::Members | Query::Schedule(_) | Query::Schedules(_) => vec![0],
+            Query::Members | Query::Schedule(_) | Query::Schedules(_) | Query::Tokens => vec![0],
             Query::Tasks { .. }
             | Query::Queue(..)
             | Query::Queues(_)
@@ -202,6 +202,7 @@ impl Replica {
                 let seat = &self.seats[usize::from(self.known_shard(*shard))];
                 View::References(seat.state.references(after.as_ref(), *limit))
             }
+            Query::Tokens => View::Tokens(self.seats[0].state.tokens().cloned().collect()),
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
     }

@@ -219,6 +219,8 @@ impl World {
             Command::SetSchedule(_) | Command::Fire(_) => self.follow_schedule(order, reply),
             Command::SetQueue(_)
             | Command::DeleteSchedule(_)
+            | Command::AddToken(_)
+            | Command::RevokeToken(_)
             | Command::Acked(_)
             | Command::SetMembers(_)
             | Command::RaiseEpoch(_)

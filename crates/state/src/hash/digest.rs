@@ -21,6 +21,7 @@ pub(crate) enum RecordKind {
     Void = 20,
     Schedule = 40,
     Object = 60,
+    Token = 70,
 }
 
 /// Digest of a record from its canonical bytes.

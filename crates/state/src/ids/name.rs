@@ -10,6 +10,9 @@ use minicbor::decode::{Decode, Decoder, Error as DecodeError};
 use minicbor::encode::{Encode, Encoder, Error as EncodeError, Write};
 use smol_str::{SmolStr, format_smolstr};
 
+/// Longest word in bytes.
+const WORD_BYTES_MAX: usize = 32;
+
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
@@ -85,6 +88,15 @@ fn broken_path_rule(value: &str) -> Option<&'static str> {
         return Some("must have no empty part and no part . or .. between slashes");
     }
     None
+}
+
+/// The rule that a short word breaks: no dot or colon may stand in it, since it is put before other names.
+fn broken_word_rule(value: &str) -> Option<&'static str> {
+    if value.is_empty() || value.len() > WORD_BYTES_MAX {
+        return Some("must have 1 to 32 bytes");
+    }
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (!value.bytes().all(allowed)).then_some("may hold letters, digits and hyphen only")
 }
 
 macro_rules! name_type {
@@ -201,6 +213,20 @@ name_type!(
     ScheduleName,
     "schedule name",
     broken_rule
+);
+
+name_type!(
+    /// Public part of a token, drawn when it is made.
+    TokenId,
+    "token id",
+    broken_word_rule
+);
+
+name_type!(
+    /// Whom a token stands for.
+    PrincipalName,
+    "principal name",
+    broken_word_rule
 );
 
 name_type!(

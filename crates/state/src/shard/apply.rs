@@ -115,6 +115,8 @@ impl Shard {
             }
             Command::Fire(verb) => self.apply_fire(batch, &namespace, &verb),
             Command::Collect(verb) => self.apply_collect(&verb),
+            Command::AddToken(verb) => self.apply_add_token(verb),
+            Command::RevokeToken(verb) => self.apply_revoke_token(&verb),
             verb @ (Command::PutObject(_) | Command::DeleteObject(_)) => {
                 self.apply_object_order(batch, &namespace, request, voided, verb)
             }

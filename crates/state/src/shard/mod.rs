@@ -25,7 +25,7 @@ use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
 use crate::schedule::{Schedule, ScheduleKey};
 use crate::task::{Slab, Task, TaskState};
-use crate::{Audience, Effect, Lsn, Member, QueueHandle, ShardId, SlotMap};
+use crate::{Audience, Effect, Lsn, Member, QueueHandle, ShardId, SlotMap, Token, TokenId};
 
 /// Everything that is true of a shard and travels in its snapshot. Cloning it is cheap: bulk data
 /// sits in shared pages.
@@ -61,6 +61,8 @@ pub(crate) struct Core {
     /// Only in shard 0.
     pub(crate) schedules: BTreeMap<ScheduleKey, Arc<Schedule>>,
     pub(crate) objects: Pages<ObjectKey, Arc<Object>>,
+    /// Only in shard 0.
+    pub(crate) tokens: BTreeMap<TokenId, Arc<Token>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -140,6 +142,7 @@ impl Core {
             slot_map: None,
             schedules: BTreeMap::new(),
             objects: Pages::default(),
+            tokens: BTreeMap::new(),
             hash: StateHash::default(),
         }
     }

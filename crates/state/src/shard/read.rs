@@ -40,6 +40,8 @@ pub struct Sizes {
     pub object_bytes: u64,
     /// Pieces of all versions.
     pub object_references: u64,
+    /// Tokens.
+    pub tokens: u64,
     /// Entries refused as a whole.
     pub entries_refused: u64,
 }
@@ -125,6 +127,7 @@ impl Shard {
             object_versions: self.index.object_versions,
             object_bytes: self.index.object_bytes,
             object_references: self.index.reference_count,
+            tokens: self.core.tokens.len() as u64,
             entries_refused: self.core.entries_refused,
         }
     }

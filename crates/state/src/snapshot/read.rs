@@ -8,7 +8,7 @@ use minicbor::Decode;
 use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
 use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
 use crate::hash::{RecordKind, digest_record};
-use crate::limits::{BATCH_ORDERS_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX};
+use crate::limits::{BATCH_ORDERS_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX, TOKENS_MAX};
 use crate::members::Member;
 use crate::object::Object;
 use crate::outbox::{Inbox, OutboxItem, OutboxLine};
@@ -16,7 +16,7 @@ use crate::planted::{self, Bug};
 use crate::queue::QueueRecord;
 use crate::schedule::Schedule;
 use crate::shard::{Core, Header, Shard, queue_digest};
-use crate::{Fence, SlotMap};
+use crate::{Fence, SlotMap, Token};
 
 impl Shard {
     /// Rebuilds a shard from the chunks of a snapshot, in order.
@@ -116,6 +116,7 @@ impl Reader {
             kind if kind == RecordKind::Void as u8 => self.take_void(&mut core, bytes),
             kind if kind == RecordKind::Schedule as u8 => self.take_schedule(&mut core, bytes),
             kind if kind == RecordKind::Object as u8 => self.take_object(&mut core, bytes),
+            kind if kind == RecordKind::Token as u8 => self.take_token(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -316,6 +317,22 @@ impl Reader {
         core.objects.insert(key, Arc::new(object));
         match core.objects.len() as u64 > OBJECT_VERSIONS_TOTAL_MAX {
             true => Err(self.invalid("objects are bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_token(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let token: Token = self.decode(bytes)?;
+        if core.shard != 0 || !token.is_valid() {
+            return Err(self.invalid("token obeys its bounds"));
+        }
+        core.hash.add(digest_record(RecordKind::Token, &token));
+        if core.tokens.last_key_value().is_some_and(|(before, _)| *before >= token.id) {
+            return Err(self.invalid("tokens are sorted, each once"));
+        }
+        core.tokens.insert(token.id.clone(), Arc::new(token));
+        match core.tokens.len() > TOKENS_MAX {
+            true => Err(self.invalid("tokens are bounded")),
             false => Ok(()),
         }
     }

@@ -183,6 +183,9 @@ impl Chunks {
         for schedule in core.schedules.values() {
             self.put(RecordKind::Schedule, &**schedule);
         }
+        for token in core.tokens.values() {
+            self.put(RecordKind::Token, &**token);
+        }
     }
 
     /// Writes the trailer.

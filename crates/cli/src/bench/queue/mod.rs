@@ -39,7 +39,11 @@ pub(in crate::bench) async fn measure(
     args: &QueueBenchArgs,
 ) -> Result<QueueReport, Failure> {
     let servers = Servers::start_or_reach(shared, args).await?;
-    let options = ClientOptions { timeout: CALL_PATIENCE, ..ClientOptions::default() };
+    let options = match args.existing {
+        true => shared.reach()?.1,
+        false => ClientOptions::default(),
+    };
+    let options = ClientOptions { timeout: CALL_PATIENCE, ..options };
     let client = Client::with(servers.urls(), options)?;
     let mut bench = Bench { args, client, servers, lines: Vec::new() };
     for phase in QueuePhase::ALL {

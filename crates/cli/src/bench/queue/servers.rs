@@ -24,8 +24,9 @@ impl Servers {
         args: &QueueBenchArgs,
     ) -> Result<Servers, Failure> {
         if args.existing {
-            let about = format!("a cluster at {}", shared.url.join(", "));
-            return Ok(Servers { urls: shared.url.clone(), nodes: None, about });
+            let (urls, _) = shared.reach()?;
+            let about = format!("a cluster at {}", urls.join(", "));
+            return Ok(Servers { urls, nodes: None, about });
         }
         let shape = Shape { name: "bench", nodes: args.nodes, shards: args.shards };
         let mut nodes = Nodes::prepare(shape)?;

@@ -1,5 +1,6 @@
 //! What can be shown, and how each document looks as a table.
 
+mod auth;
 mod cluster;
 mod queue;
 mod request;

@@ -37,7 +37,7 @@ pub(in crate::http) async fn events<D: Door>(
 ) -> Result<Reply, Stop> {
     let after: u64 = context.query_as("after", "must be a number from 0")?.unwrap_or(0);
     if context.wants_stream {
-        return stream(app, after);
+        return stream(app, context, after);
     }
     let events = app.door.events(after).await;
     let next = events.last().map_or(after, |event| event.sequence);
@@ -62,13 +62,17 @@ fn show_event(event: &RoleEvent) -> EventView {
     }
 }
 
-fn stream<D: Door>(app: &App<D>, after: u64) -> Result<Reply, Stop> {
+fn stream<D: Door>(app: &App<D>, context: &Context, after: u64) -> Result<Reply, Stop> {
     let permit = app.streams.clone().try_acquire_owned();
     let permit = permit.map_err(|_| problems::door_full("event streams"))?;
     let (sender, body) = Channel::<Bytes, Infallible>::new(PIECES_MAX);
     let (door, stopping) = (app.door.clone(), app.stopping.clone());
+    let (security, principal) = (app.security.clone(), context.principal.clone());
     tokio::spawn(async move {
-        feed(door, after, sender, stopping).await;
+        tokio::select! {
+            () = feed(door, after, sender, stopping) => {}
+            () = security.revoked(&principal) => {}
+        }
         drop(permit);
     });
     Ok(with_body(StatusCode::OK, "text/event-stream", body.boxed()))

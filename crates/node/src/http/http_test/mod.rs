@@ -8,8 +8,10 @@ mod lifecycle;
 mod operations;
 mod outcomes;
 mod pipe;
+mod roles;
 mod schedules;
 mod socket;
+mod tokens;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -20,6 +22,7 @@ use serde_json::Value;
 use super::app::App;
 use super::dispatch::answer;
 use super::limits::HttpLimits;
+use super::security::Security;
 use door::FakeDoor;
 
 /// An answer, read to its end.
@@ -59,8 +62,12 @@ impl Bench {
     }
 
     fn with(limits: HttpLimits) -> Bench {
+        Bench::guarded(limits, Security::default())
+    }
+
+    fn guarded(limits: HttpLimits, security: Security) -> Bench {
         let (_, stopping) = tokio::sync::watch::channel(false);
-        Bench { app: App::new(FakeDoor::new(), limits, stopping) }
+        Bench { app: App::new(FakeDoor::new(), limits, security, stopping) }
     }
 
     fn door(&self) -> &FakeDoor {

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::door::{FakeDoor, Script};
-use crate::http::{HttpLimits, serve};
+use crate::http::{HttpLimits, Security, serve};
 
 pub(super) struct Server {
     pub(super) door: FakeDoor,
@@ -23,13 +23,17 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) async fn start(limits: HttpLimits) -> Server {
+        Server::guarded(limits, Security::default()).await
+    }
+
+    pub(super) async fn guarded(limits: HttpLimits, security: Security) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let door = FakeDoor::new();
         let (stop, stopped) = oneshot::channel();
         let served = door.clone();
         let task = tokio::spawn(async move {
-            serve(served, listener, limits, async { drop(stopped.await) }).await;
+            serve(served, listener, limits, security, async { drop(stopped.await) }).await;
         });
         Server { door, address, stop: Some(stop), task }
     }

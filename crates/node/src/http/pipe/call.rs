@@ -1,5 +1,6 @@
 //! One call of a pipe, carried out by the handler of its route.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use ikada_api::pipe::{PipeAnswer, PipeAsk, push_frame};
 use ikada_api::state::{NameError, Namespace, RequestId};
 use tokio::sync::SemaphorePermit;
 
+use crate::auth::Principal;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::{App, BODY_UNIT_BYTES};
 use crate::http::dispatch::run;
@@ -19,22 +21,32 @@ use crate::http::door::Door;
 use crate::http::guard::Contained;
 use crate::http::problems;
 use crate::http::request::Context;
+use crate::http::security::{allow, enter, policy_of};
 
 /// Carries out one call; none if its frame cannot be read.
-pub(super) async fn answer_frame<D: Door>(app: &App<D>, frame: &Bytes) -> Option<Vec<u8>> {
+pub(super) async fn answer_frame<D: Door>(
+    app: &App<D>,
+    principal: &Arc<Principal>,
+    frame: &Bytes,
+) -> Option<Vec<u8>> {
     let ask: PipeAsk<'_> = minicbor::decode(frame).ok()?;
-    let answered = Contained(Box::pin(carry_out(app, &ask))).await.unwrap_or_else(|_| {
-        app.counters.panics.fetch_add(1, Ordering::Relaxed);
-        Err(problems::internal().into())
-    });
+    let answered =
+        Contained(Box::pin(carry_out(app, principal, &ask))).await.unwrap_or_else(|_| {
+            app.counters.panics.fetch_add(1, Ordering::Relaxed);
+            Err(problems::internal().into())
+        });
     let mut encoded = Vec::new();
     encode_answer(app, ask.call, answered, &mut encoded);
     Some(encoded)
 }
 
-async fn carry_out<D: Door>(app: &App<D>, ask: &PipeAsk<'_>) -> Result<Reply, Stop> {
+async fn carry_out<D: Door>(
+    app: &App<D>,
+    principal: &Arc<Principal>,
+    ask: &PipeAsk<'_>,
+) -> Result<Reply, Stop> {
     let _permits = admit(app, ask)?;
-    let context = read_context(app, ask)?;
+    let context = read_context(app, principal, ask)?;
     run(app, ask.verb.operation(), &context, ask.body).await
 }
 
@@ -50,7 +62,14 @@ pub(super) fn admit<'a, D>(
 }
 
 /// The context of a call, checked.
-pub(super) fn read_context<D: Door>(app: &App<D>, ask: &PipeAsk<'_>) -> Result<Context, Stop> {
+pub(super) fn read_context<D: Door>(
+    app: &App<D>,
+    principal: &Arc<Principal>,
+    ask: &PipeAsk<'_>,
+) -> Result<Context, Stop> {
+    let operation = ask.verb.operation();
+    let policy = policy_of(operation).ok_or_else(problems::internal)?;
+    allow(app, operation, policy, principal)?;
     let max_ms = app.limits.timeout_max.as_millis() as u32;
     if !(1..=max_ms).contains(&ask.timeout_ms) {
         let rule = format!("must be 1 to {max_ms}");
@@ -59,12 +78,11 @@ pub(super) fn read_context<D: Door>(app: &App<D>, ask: &PipeAsk<'_>) -> Result<C
     let bad = |name: &'static str| {
         move |error: NameError| Stop::from(problems::bad_parameter(name, error.to_string()))
     };
-    let namespace = match ask.namespace {
-        Some(text) => Namespace::parse(text).map_err(bad("namespace"))?,
-        None => Namespace::default(),
-    };
+    let named = ask.namespace.map(Namespace::parse).transpose().map_err(bad("namespace"))?;
+    let namespace = enter(app, principal, named)?;
     let key = ask.key.map(RequestId::parse).transpose().map_err(bad("key"))?;
-    Ok(Context::of_pipe(namespace, Duration::from_millis(u64::from(ask.timeout_ms)), key))
+    let timeout = Duration::from_millis(u64::from(ask.timeout_ms));
+    Ok(Context::of_pipe(principal.clone(), namespace, timeout, key))
 }
 
 /// Appends the frame of an answer, and counts it.

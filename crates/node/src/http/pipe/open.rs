@@ -8,6 +8,7 @@ use hyper::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use ikada_api::pipe::{PIPE_PATH, PIPE_PROTOCOL};
+use ikada_api::routes::Operation;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::serve::serve;
@@ -15,6 +16,8 @@ use crate::http::answer::{Reply, problem, text};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::guard::check_origin;
+use crate::http::problems;
+use crate::http::security::{allow, policy_of, recognise};
 
 /// Whether a request wants to become a pipe. Without the upgrade header it is answered as any other route.
 pub(in crate::http) fn is_wanted(request: &Request<Incoming>) -> bool {
@@ -30,7 +33,7 @@ fn names(headers: &HeaderMap, header: &str, word: &str) -> bool {
 }
 
 /// Answers 101 and serves the connection from then on. The connection's place is held until the pipe ends.
-pub(in crate::http) fn accept<D: Door>(
+pub(in crate::http) async fn accept<D: Door>(
     app: &Arc<App<D>>,
     mut request: Request<Incoming>,
     place: Arc<OwnedSemaphorePermit>,
@@ -38,13 +41,28 @@ pub(in crate::http) fn accept<D: Door>(
     if let Err(refused) = check_origin(request.headers(), &app.door.info().client_addr) {
         return problem(&refused);
     }
+    let source = request.extensions().get().copied();
+    let entered = match recognise(app, request.headers(), source).await {
+        Ok(principal) => match policy_of(Operation::Pipe) {
+            Some(policy) => allow(app, Operation::Pipe, policy, &principal).map(|()| principal),
+            None => Err(problems::internal()),
+        },
+        Err(refused) => Err(refused),
+    };
+    let principal = match entered {
+        Ok(principal) => principal,
+        Err(refused) => {
+            app.counters.count(refused.status);
+            return problem(&refused);
+        }
+    };
     let upgraded = hyper::upgrade::on(&mut request);
     let app_of_pipe = app.clone();
     tokio::spawn(async move {
         // A client that breaks off before the switch harms nobody but itself.
         if let Ok(stream) = upgraded.await {
             app_of_pipe.counters.pipes.fetch_add(1, Ordering::Relaxed);
-            serve(&app_of_pipe, TokioIo::new(stream)).await;
+            serve(&app_of_pipe, TokioIo::new(stream), principal).await;
             app_of_pipe.counters.pipes.fetch_sub(1, Ordering::Relaxed);
         }
         drop(place);

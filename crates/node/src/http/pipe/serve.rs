@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::call::{answer_frame, encode_problem, read_call_number};
 use super::writes::Writes;
+use crate::auth::Principal;
 use crate::http::app::App;
 use crate::http::connection::told_to_stop;
 use crate::http::door::Door;
@@ -29,7 +30,7 @@ const PIECES_PER_WRITE: usize = 1_024;
 const FRAME_EXTRA_BYTES: usize = 1 << 10;
 
 /// Serves until the client goes away, sends nonsense, or the door closes.
-pub(super) async fn serve<D, S>(app: &Arc<App<D>>, stream: S)
+pub(super) async fn serve<D, S>(app: &Arc<App<D>>, stream: S, principal: Arc<Principal>)
 where
     D: Door,
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -37,7 +38,8 @@ where
     let (reader, writer) = tokio::io::split(stream);
     let (out, encoded) = mpsc::unbounded_channel();
     let writing = tokio::spawn(write_answers(writer, encoded));
-    let mut pipe = Pipe { app, out, writes: Writes::new(app), calls: JoinSet::new() };
+    let writes = Writes::new(app, principal.clone());
+    let mut pipe = Pipe { app, principal, out, writes, calls: JoinSet::new() };
     pipe.run(reader).await;
     drop(pipe);
     let _ = writing.await;
@@ -45,6 +47,7 @@ where
 
 struct Pipe<'a, D: Door> {
     app: &'a Arc<App<D>>,
+    principal: Arc<Principal>,
     /// Encoded answers on their way to the writer.
     out: mpsc::UnboundedSender<Vec<u8>>,
     writes: Writes<'a, D>,
@@ -55,6 +58,9 @@ struct Pipe<'a, D: Door> {
 impl<D: Door> Pipe<'_, D> {
     async fn run(&mut self, mut reader: impl AsyncRead + Unpin) {
         let mut stopping = self.app.stopping.clone();
+        let (security, principal) = (self.app.security.clone(), self.principal.clone());
+        let revoked = security.revoked(&principal);
+        tokio::pin!(revoked);
         let mut buffer = BytesMut::with_capacity(READ_BYTES);
         loop {
             if !self.take_frames(&mut buffer) {
@@ -73,6 +79,8 @@ impl<D: Door> Pipe<'_, D> {
                     self.send(answers);
                 }
                 Some(_) = self.calls.join_next() => {}
+                // Calls that wait end with the pipe, and what they were granted goes back.
+                () = &mut revoked => return,
                 () = told_to_stop(&mut stopping) => return self.end_in_order().await,
             }
         }
@@ -111,8 +119,9 @@ impl<D: Door> Pipe<'_, D> {
                 }
                 PipeVerb::Claim | PipeVerb::Renew => {
                     let (app, out) = (self.app.clone(), self.out.clone());
+                    let principal = self.principal.clone();
                     self.calls.spawn(async move {
-                        if let Some(answer) = answer_frame(&app, &frame).await {
+                        if let Some(answer) = answer_frame(&app, &principal, &frame).await {
                             // A writer that is gone means that the client is.
                             let _ = out.send(answer);
                         }

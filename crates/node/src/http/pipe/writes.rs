@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ikada_api::pipe::{PipeAsk, PipeVerb};
@@ -12,6 +13,7 @@ use ikada_replica::call::{Answer, Call, CallId, Request};
 use tokio::sync::{SemaphorePermit, mpsc};
 
 use super::call::{admit, encode_answer, read_context};
+use crate::auth::Principal;
 use crate::driver::AnswerSender;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
@@ -25,6 +27,7 @@ use crate::http::tasks::{
 
 pub(super) struct Writes<'a, D: Door> {
     app: &'a App<D>,
+    principal: Arc<Principal>,
     open: HashMap<CallId, OpenWrite<'a>>,
     /// Begun and not handed over yet.
     gathered: Vec<Call>,
@@ -64,9 +67,10 @@ impl Kind {
 }
 
 impl<'a, D: Door> Writes<'a, D> {
-    pub(super) fn new(app: &'a App<D>) -> Self {
+    pub(super) fn new(app: &'a App<D>, principal: Arc<Principal>) -> Self {
         let (answers, answered) = mpsc::unbounded_channel();
-        Writes { app, open: HashMap::new(), gathered: Vec::new(), answers, answered }
+        let (open, gathered) = (HashMap::new(), Vec::new());
+        Writes { app, principal, open, gathered, answers, answered }
     }
 
     /// How many are not answered yet.
@@ -86,7 +90,7 @@ impl<'a, D: Door> Writes<'a, D> {
 
     fn prepare(&mut self, ask: &PipeAsk<'_>) -> Result<Option<Reply>, Stop> {
         let permits = admit(self.app, ask)?;
-        let context = read_context(self.app, ask)?;
+        let context = read_context(self.app, &self.principal, ask)?;
         let (kind, items) = match ask.verb {
             PipeVerb::Enqueue => {
                 let mut enqueuing = Enqueuing::read(self.app, &context, ask.body)?;

@@ -1,5 +1,6 @@
 //! What headers and query say: who, how long, how fresh, under which key.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::HeaderMap;
@@ -8,12 +9,13 @@ use ikada_api::Problem;
 use ikada_api::cbor::CBOR_TYPE;
 use ikada_api::convert::Form;
 use ikada_api::routes::{Route, read_query};
-use ikada_api::state::{Namespace, RequestId};
+use ikada_api::state::{Namespace, RequestId, WorkerId};
 use ikada_api::v1::{
     IDEMPOTENCY_KEY, NAMESPACE_HEADER, ROUTING_HEADER, TIMEOUT_HEADER, parse_positions,
 };
 use ikada_replica::call::{Consistency, Routing};
 
+use crate::auth::Principal;
 use crate::http::limits::HttpLimits;
 use crate::http::problems::bad_parameter;
 
@@ -22,6 +24,10 @@ use crate::http::problems::bad_parameter;
 pub(in crate::http) struct Context {
     /// Names in the path, in order.
     pub(in crate::http) names: Vec<String>,
+    /// Who asks.
+    pub(in crate::http) principal: Arc<Principal>,
+    /// The namespace as the caller named it, until it is entered.
+    pub(in crate::http) named: Option<Namespace>,
     /// Owner of what is asked for.
     pub(in crate::http) namespace: Namespace,
     /// How long the caller waits.
@@ -48,6 +54,7 @@ impl Context {
         names: Vec<String>,
         parts: &Parts,
         limits: &HttpLimits,
+        principal: Arc<Principal>,
     ) -> Result<Context, Problem> {
         let query = read_query(parts.uri.query().unwrap_or(""))
             .ok_or_else(|| bad_parameter("query", "the query has a broken escape"))?;
@@ -66,6 +73,8 @@ impl Context {
         };
         let mut context = Context {
             names,
+            principal,
+            named: None,
             namespace: Namespace::default(),
             timeout: limits.timeout_default,
             routing: Routing::Forward,
@@ -94,12 +103,15 @@ impl Context {
 
     /// The context of a call on a pipe.
     pub(in crate::http) fn of_pipe(
+        principal: Arc<Principal>,
         namespace: Namespace,
         timeout: Duration,
         key: Option<RequestId>,
     ) -> Context {
         Context {
             names: Vec::new(),
+            principal,
+            named: None,
             namespace,
             timeout,
             routing: Routing::Forward,
@@ -110,6 +122,17 @@ impl Context {
             wants_stream: false,
             query: Vec::new(),
         }
+    }
+
+    /// The worker of this caller under a name.
+    pub(in crate::http) fn worker(&self, worker: WorkerId) -> Result<WorkerId, Problem> {
+        self.principal.worker(worker).ok_or_else(|| {
+            let detail = format!(
+                "is too long: {} is put before it, and both together may have 128 bytes",
+                self.principal.name
+            );
+            bad_parameter("worker", detail)
+        })
     }
 
     /// The value of a query parameter.
@@ -142,8 +165,9 @@ impl Context {
             (query, header) => query.or(header),
         };
         if let Some(text) = text {
-            self.namespace = Namespace::parse(text)
+            let named = Namespace::parse(text)
                 .map_err(|error| bad_parameter("namespace", error.to_string()))?;
+            self.named = Some(named);
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ pub(in crate::http) async fn claim<D: Door>(
     let wait_ms_max = context.timeout.saturating_sub(MARGIN).as_millis() as u64;
     let claim = ClaimCall {
         namespace: context.namespace.clone(),
-        worker,
+        worker: context.worker(worker)?,
         session: SessionId(request.session.0),
         queues,
         labels,

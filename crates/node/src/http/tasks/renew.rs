@@ -27,6 +27,7 @@ pub(in crate::http) async fn renew<D: Door>(
     }
     let worker = parse_name("worker", &worker, WorkerId::parse)
         .map_err(|error| problems::bad_field(&error))?;
+    let worker = context.worker(worker)?;
     let mut claims = Vec::with_capacity(tasks.len());
     let mut shown: Vec<Result<String, ItemOutcome>> = Vec::with_capacity(tasks.len());
     for (position, item) in tasks.into_iter().enumerate() {

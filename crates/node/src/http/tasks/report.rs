@@ -22,7 +22,7 @@ pub(in crate::http) fn read_completions<D: Door>(
     let (worker, tasks) =
         read_report(context, body, |request: CompleteRequest| (request.worker, request.tasks))?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let worker = read_worker(&worker)?;
+    let worker = read_worker(context, &worker)?;
     Ok(gather(tasks, |item: CompleteItem| {
         let order = complete_order(&context.namespace, &worker, &item);
         (item.id, order)
@@ -38,7 +38,7 @@ pub(in crate::http) fn read_failures<D: Door>(
     let (worker, tasks) =
         read_report(context, body, |request: FailRequest| (request.worker, request.tasks))?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let worker = read_worker(&worker)?;
+    let worker = read_worker(context, &worker)?;
     Ok(gather(tasks, |item: FailItem| {
         let order = fail_order(&context.namespace, &worker, &item, app.draw());
         (item.id, order)
@@ -72,8 +72,10 @@ pub(in crate::http) async fn fail<D: Door>(
     show_report(context, write(app, context, items, None).await?)
 }
 
-fn read_worker(text: &str) -> Result<WorkerId, Stop> {
-    parse_name("worker", text, WorkerId::parse).map_err(|error| problems::bad_field(&error).into())
+fn read_worker(context: &Context, text: &str) -> Result<WorkerId, Stop> {
+    let worker =
+        parse_name("worker", text, WorkerId::parse).map_err(|error| problems::bad_field(&error))?;
+    Ok(context.worker(worker)?)
 }
 
 /// One order per item; a bad item is refused alone.

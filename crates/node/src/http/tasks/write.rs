@@ -159,10 +159,11 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
         StateReply::QueueSet { .. }
         | StateReply::ScheduleSet { .. }
-        | StateReply::ObjectPut { .. } => (OutcomeKind::Stored, None, None),
-        StateReply::ScheduleDeleted | StateReply::ObjectDeleted { .. } => {
-            (OutcomeKind::Dropped, None, None)
-        }
+        | StateReply::ObjectPut { .. }
+        | StateReply::TokenAdded { .. } => (OutcomeKind::Stored, None, None),
+        StateReply::ScheduleDeleted
+        | StateReply::TokenRevoked
+        | StateReply::ObjectDeleted { .. } => (OutcomeKind::Dropped, None, None),
         StateReply::Retried => (OutcomeKind::Retried, None, None),
         StateReply::Dropped => (OutcomeKind::Dropped, None, None),
         // No route sends these orders; should one come back, it is a defect and says so.

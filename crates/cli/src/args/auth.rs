@@ -1,0 +1,123 @@
+//! `ikada auth` and `ikada context`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Commands about who may do what.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Make, list and revoke tokens.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Show who you are to the cluster.
+    #[command(after_help = "Examples:\n  IKADA_TOKEN_FILE=./admin-token ikada auth whoami")]
+    Whoami,
+}
+
+/// Commands about tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token; its text is shown this once.
+    Create(TokenCreateArgs),
+    /// List the tokens, without their secrets.
+    #[command(after_help = "Examples:\n  ikada auth token list")]
+    List,
+    /// End a token; every node refuses it within 5 s.
+    #[command(after_help = "Examples:\n  ikada auth token revoke 3f09c2a11b7e")]
+    Revoke(TokenRevokeArgs),
+}
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  ikada auth token create --name ci --role submitter --in builds
+  ikada auth token create --name pool-1 --role worker --days 90 --output quiet > worker.token
+  ikada auth token create --name ann --role admin --days 0
+
+Roles: admin (everything), operator (queues, schedules, leadership), submitter (tasks), worker (claims), viewer (looks).";
+
+/// Flags of `create`.
+#[derive(Debug, Args)]
+#[command(after_help = CREATE_EXAMPLES)]
+pub(crate) struct TokenCreateArgs {
+    /// Whom it stands for: letters, digits, hyphens. Claims of workers are bound to it.
+    #[arg(long)]
+    pub(crate) name: String,
+    /// admin, operator, submitter, worker or viewer.
+    #[arg(long)]
+    pub(crate) role: String,
+    /// A namespace it is bound to; repeat it for several, leave it out for all.
+    #[arg(long = "in", value_name = "NAMESPACE")]
+    pub(crate) namespaces: Vec<String>,
+    /// How many days it lasts; 0 is for ever.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=3660))]
+    pub(crate) days: u64,
+}
+
+/// Which token.
+#[derive(Debug, Args)]
+pub(crate) struct TokenRevokeArgs {
+    /// Its id, as listed.
+    pub(crate) id: String,
+}
+
+/// Commands about contexts: clusters that are known by a name.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ContextCommand {
+    /// List the contexts; the current one is marked.
+    #[command(after_help = "Examples:\n  ikada context list")]
+    List,
+    /// Remember a cluster under a name, or replace what is remembered.
+    Set(ContextSetArgs),
+    /// Make a context the current one.
+    #[command(after_help = "Examples:\n  ikada context use prod")]
+    Use(ContextName),
+    /// Forget a context.
+    #[command(after_help = "Examples:\n  ikada context remove prod")]
+    Remove(ContextName),
+}
+
+/// Which context.
+#[derive(Debug, Args)]
+pub(crate) struct ContextName {
+    /// Its name.
+    pub(crate) name: String,
+}
+
+const CONTEXT_EXAMPLES: &str = "\
+Examples:
+  ikada context set prod --url https://10.0.0.1:7400 --token-file ~/.ikada-prod-token --ca-file ~/.ikada-prod-ca.pem
+  ikada context use prod
+
+The file is ~/.config/ikada/contexts.toml. It holds the names of files with tokens, never a token.";
+
+/// Flags of `set`; those of all commands (--url, --token-file, --ca-file, --namespace) are what is remembered.
+#[derive(Debug, Args)]
+#[command(after_help = CONTEXT_EXAMPLES)]
+pub(crate) struct ContextSetArgs {
+    /// Its name.
+    pub(crate) name: String,
+}
+
+/// How a client proves who it is, and whom it trusts.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct CredentialArgs {
+    /// File with the token; the token itself may stand in IKADA_TOKEN, never on the command line.
+    #[arg(
+        long,
+        global = true,
+        help_heading = super::COMMON,
+        env = "IKADA_TOKEN_FILE",
+        value_name = "FILE"
+    )]
+    pub(crate) token_file: Option<PathBuf>,
+    /// A context, if not the current one; see `ikada context`.
+    #[arg(
+        long,
+        global = true,
+        help_heading = super::COMMON,
+        env = "IKADA_CONTEXT",
+        value_name = "NAME"
+    )]
+    pub(crate) context: Option<String>,
+}

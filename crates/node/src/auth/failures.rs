@@ -1,0 +1,72 @@
+//! Counts failed tries per address, so that guessing is slow and the log stays readable.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// Failed tries of one address in a window before it is told to wait.
+const FAILURES_MAX: u32 = 20;
+/// The window.
+const WINDOW_MS: u64 = 10_000;
+/// Addresses remembered; the oldest window makes room.
+const ADDRESSES_MAX: usize = 1_024;
+
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    since_ms: u64,
+    count: u32,
+}
+
+/// Failed tries of late.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    windows: HashMap<IpAddr, Window>,
+}
+
+impl Failures {
+    /// Counts a failure; false if the address has failed too often and should wait.
+    pub(super) fn count(&mut self, address: IpAddr, now_ms: u64) -> bool {
+        if self.windows.len() >= ADDRESSES_MAX && !self.windows.contains_key(&address) {
+            self.make_room(now_ms);
+        }
+        let window = self.windows.entry(address).or_insert(Window { since_ms: now_ms, count: 0 });
+        if now_ms.saturating_sub(window.since_ms) >= WINDOW_MS {
+            *window = Window { since_ms: now_ms, count: 0 };
+        }
+        window.count = window.count.saturating_add(1);
+        window.count <= FAILURES_MAX
+    }
+
+    fn make_room(&mut self, now_ms: u64) {
+        self.windows.retain(|_, window| now_ms.saturating_sub(window.since_ms) < WINDOW_MS);
+        if self.windows.len() >= ADDRESSES_MAX {
+            let oldest = self.windows.iter().min_by_key(|(_, window)| window.since_ms);
+            if let Some(address) = oldest.map(|(address, _)| *address) {
+                self.windows.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x17_an_address_that_fails_too_often_must_wait() {
+        let mut failures = Failures::default();
+        let address = IpAddr::from([10, 0, 0, 1]);
+        let passed = (0..100).filter(|_| failures.count(address, 5)).count();
+        assert_eq!(passed, FAILURES_MAX as usize);
+        assert!(failures.count(IpAddr::from([10, 0, 0, 2]), 5), "others are not slowed");
+        assert!(failures.count(address, 5 + WINDOW_MS));
+    }
+
+    #[test]
+    fn x17_a_flood_of_addresses_is_bounded() {
+        let mut failures = Failures::default();
+        for number in 0..5_000u32 {
+            failures.count(IpAddr::from(number.to_be_bytes()), u64::from(number / 100));
+        }
+        assert!(failures.windows.len() <= ADDRESSES_MAX);
+    }
+}

@@ -1,0 +1,158 @@
+//! The tokens at hand, and whether a caller's is among them.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use ikada_api::state::{Token, TokenId};
+use tokio::sync::watch;
+
+use super::failures::Failures;
+use super::secret::digest;
+use super::{Principal, TokenText};
+
+/// How often the tokens are looked at.
+pub const REFRESH_EVERY: Duration = Duration::from_millis(500);
+
+/// Why a caller is not let in. It is told no more than this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// No token, or none that holds.
+    Unknown,
+    /// Too many failed tries from its address.
+    TooOften,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    tokens: Vec<Arc<Token>>,
+    known: HashMap<TokenId, (Arc<Token>, Arc<Principal>)>,
+}
+
+/// Knows callers by their tokens.
+#[derive(Debug)]
+pub struct Gatekeeper {
+    table: RwLock<Arc<Table>>,
+    /// Changes whenever the tokens do.
+    news: watch::Sender<u64>,
+    failures: Mutex<Failures>,
+}
+
+impl Default for Gatekeeper {
+    fn default() -> Self {
+        Gatekeeper {
+            table: RwLock::default(),
+            news: watch::Sender::new(0),
+            failures: Mutex::default(),
+        }
+    }
+}
+
+impl Gatekeeper {
+    /// Takes the tokens as they are now.
+    pub fn learn(&self, tokens: Vec<Arc<Token>>) {
+        if self.table().tokens == tokens {
+            return;
+        }
+        let known = tokens.iter().map(|token| {
+            let principal = Arc::new(Principal::of_token(token));
+            (token.id.clone(), (token.clone(), principal))
+        });
+        let table = Table { known: known.collect(), tokens };
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        self.news.send_modify(|version| *version += 1);
+    }
+
+    /// Whether a token of this id is at hand.
+    pub fn knows(&self, id: &TokenId) -> bool {
+        self.table().known.contains_key(id)
+    }
+
+    /// The caller that a token stands for, if it holds now.
+    pub fn check(&self, token: &TokenText, now_ms: u64) -> Option<Arc<Principal>> {
+        let table = self.table();
+        let (stored, principal) = table.known.get(&token.id)?;
+        // Equality of these hashes takes the same time wherever they differ.
+        let same = blake3::Hash::from_bytes(stored.digest.0)
+            == blake3::Hash::from_bytes(digest(&token.secret).0);
+        (same && !stored.is_over(now_ms)).then(|| principal.clone())
+    }
+
+    /// Whether a caller that was let in would be let in again.
+    pub fn still_holds(&self, principal: &Principal, now_ms: u64) -> bool {
+        let Some(id) = &principal.token else { return false };
+        let table = self.table();
+        table
+            .known
+            .get(id)
+            .is_some_and(|(token, known)| **known == *principal && !token.is_over(now_ms))
+    }
+
+    /// Done when a caller's token no longer holds.
+    pub async fn revoked(&self, principal: &Principal, now_ms: fn() -> u64) {
+        let mut news = self.news.subscribe();
+        while self.still_holds(principal, now_ms()) {
+            // The end of a token's time is no news.
+            let _ = tokio::time::timeout(REFRESH_EVERY, news.changed()).await;
+        }
+    }
+
+    /// Notes a failed try.
+    pub fn failed(&self, address: Option<IpAddr>, now_ms: u64) -> Denied {
+        let Some(address) = address else { return Denied::Unknown };
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match failures.count(address, now_ms) {
+            true => Denied::Unknown,
+            false => Denied::TooOften,
+        }
+    }
+
+    fn table(&self) -> Arc<Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ikada_api::state::{PrincipalName, Role};
+
+    use super::*;
+
+    fn stored(text: &TokenText, expires_ms: u64) -> Arc<Token> {
+        Arc::new(Token {
+            id: text.id.clone(),
+            name: PrincipalName::parse("ann").unwrap(),
+            digest: digest(&text.secret),
+            role: Role::Viewer,
+            namespaces: Vec::new(),
+            created_ms: 0,
+            expires_ms,
+        })
+    }
+
+    #[test]
+    fn x17_only_the_right_secret_in_its_time_is_known() {
+        let (ann, other) = (TokenText::draw().unwrap(), TokenText::draw().unwrap());
+        let gatekeeper = Gatekeeper::default();
+        assert!(gatekeeper.check(&ann, 0).is_none(), "nothing is known yet");
+        gatekeeper.learn(vec![stored(&ann, 100)]);
+        let principal = gatekeeper.check(&ann, 99).unwrap();
+        assert_eq!((principal.name.as_str(), principal.role), ("ann", Role::Viewer));
+        assert!(gatekeeper.check(&ann, 100).is_none(), "expired");
+        let forged = TokenText { id: ann.id, secret: other.secret.clone() };
+        assert!(gatekeeper.check(&forged, 0).is_none() && gatekeeper.check(&other, 0).is_none());
+    }
+
+    #[tokio::test]
+    async fn x17_whoever_waits_hears_of_the_revocation() {
+        let ann = TokenText::draw().unwrap();
+        let gatekeeper = Gatekeeper::default();
+        gatekeeper.learn(vec![stored(&ann, 0)]);
+        let principal = gatekeeper.check(&ann, 0).unwrap();
+        assert!(gatekeeper.still_holds(&principal, 0));
+        let waiting = gatekeeper.revoked(&principal, || 0);
+        tokio::join!(waiting, async { gatekeeper.learn(Vec::new()) });
+        assert!(!gatekeeper.still_holds(&principal, 0));
+    }
+}

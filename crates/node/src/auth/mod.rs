@@ -1,0 +1,18 @@
+//! Who is calling: tokens, principals, and what a failed try costs.
+//!
+//! Promise: a secret is compared by its digest in constant time and never kept, printed or logged. The tokens at hand
+//! are those of this node's own replica of shard 0, looked at twice a second, so that a revoked token is refused
+//! everywhere within 5 s of its revocation (X17); calls that wait are ended by the same news.
+//!
+//! Leaves out: what a role may do (`api::routes::policy`) and how a refusal is told (`http::problems`).
+
+mod failures;
+mod first;
+mod gatekeeper;
+mod principal;
+mod secret;
+
+pub use first::{FIRST_TOKEN_FILE, make_first_token};
+pub use gatekeeper::{Denied, Gatekeeper, REFRESH_EVERY};
+pub use principal::Principal;
+pub use secret::{Secret, TokenText, digest, draw_word};

@@ -1,0 +1,123 @@
+//! Who is let in: recognises the caller, then asks the route's policy, then the namespace. One place for all shapes of
+//! a call, plain or on a pipe (X4, X5).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hyper::HeaderMap;
+use hyper::header::AUTHORIZATION;
+use ikada_api::Problem;
+use ikada_api::routes::{Access, Operation, Policy, ROUTES, Scope};
+use ikada_api::state::Namespace;
+
+use super::app::App;
+use super::door::Door;
+use super::problems;
+use crate::auth::{Denied, Gatekeeper, Principal, TokenText};
+use crate::watch::wall_ms;
+
+/// What stands between the network and the node. Nothing, by default: that is for loopback.
+#[derive(Debug, Clone, Default)]
+pub struct Security {
+    /// Knows callers by their tokens; none where no tokens are asked for.
+    pub gatekeeper: Option<Arc<Gatekeeper>>,
+    /// Whether the node listens beyond loopback without TLS and tokens.
+    pub insecure: bool,
+}
+
+/// Where a request came from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source(pub(super) IpAddr);
+
+impl Security {
+    /// Done when a caller's token no longer holds; never where none is asked for.
+    pub(super) async fn revoked(&self, principal: &Principal) {
+        match &self.gatekeeper {
+            Some(gatekeeper) => gatekeeper.revoked(principal, wall_ms).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The caller of a request.
+pub(super) async fn recognise<D: Door>(
+    app: &App<D>,
+    headers: &HeaderMap,
+    source: Option<Source>,
+) -> Result<Arc<Principal>, Problem> {
+    let Some(gatekeeper) = &app.security.gatekeeper else {
+        return Ok(app.anyone.clone());
+    };
+    if let Some(token) = read_token(headers) {
+        if let Some(principal) = gatekeeper.check(&token, wall_ms()) {
+            return Ok(principal);
+        }
+        // It may be too young for this node to have heard of it.
+        if !gatekeeper.knows(&token.id) {
+            app.refresh_tokens_for_strangers().await;
+            if let Some(principal) = gatekeeper.check(&token, wall_ms()) {
+                return Ok(principal);
+            }
+        }
+    } else if !headers.contains_key(AUTHORIZATION) {
+        // Asking without a token is no guess.
+        return Err(problems::unauthenticated());
+    }
+    app.counters.denied.fetch_add(1, Ordering::Relaxed);
+    match gatekeeper.failed(source.map(|source| source.0), wall_ms()) {
+        Denied::Unknown => Err(problems::unauthenticated()),
+        Denied::TooOften => Err(problems::too_many_failures()),
+    }
+}
+
+/// The token of `Authorization: Bearer ..`; none if there is none, or not exactly one.
+fn read_token(headers: &HeaderMap) -> Option<TokenText> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next()?.to_str().ok()?;
+    if values.next().is_some() {
+        return None;
+    }
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| TokenText::parse(token.trim()))?
+}
+
+/// Lets a caller use a route, or tells why not.
+pub(super) fn allow<D>(
+    app: &App<D>,
+    operation: Operation,
+    policy: &Policy,
+    principal: &Principal,
+) -> Result<(), Problem> {
+    let refused = match policy.access {
+        Access::Anyone => return Ok(()),
+        Access::Roles(roles) if !policy.admits(principal.role) => {
+            problems::forbidden_role(operation, principal.role, roles)
+        }
+        Access::Roles(_) if policy.scope == Scope::Cluster && principal.is_bound() => {
+            problems::forbidden_scope()
+        }
+        Access::Roles(_) => return Ok(()),
+    };
+    app.counters.denied.fetch_add(1, Ordering::Relaxed);
+    Err(refused)
+}
+
+/// The namespace that a request works in: the one it names, else the caller's own.
+pub(super) fn enter<D>(
+    app: &App<D>,
+    principal: &Principal,
+    named: Option<Namespace>,
+) -> Result<Namespace, Problem> {
+    let namespace = named.unwrap_or_else(|| principal.home());
+    if principal.may_use(&namespace) {
+        return Ok(namespace);
+    }
+    app.counters.denied.fetch_add(1, Ordering::Relaxed);
+    Err(problems::forbidden_namespace(&namespace))
+}
+
+/// The policy of an operation; all routes of one operation share it.
+pub(super) fn policy_of(operation: Operation) -> Option<&'static Policy> {
+    ROUTES.iter().find(|route| route.operation == operation).map(|route| &route.policy)
+}

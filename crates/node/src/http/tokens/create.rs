@@ -1,0 +1,70 @@
+//! `POST /v1/tokens`. The secret is drawn here and told once; a resend makes another token.
+
+use hyper::StatusCode;
+use ikada_api::convert::{FieldError, parse_name};
+use ikada_api::state::limits::{TOKEN_NAMESPACES_MAX, TOKEN_TTL_MS_MAX};
+use ikada_api::state::{AddToken, Command, Namespace, Order, PrincipalName, Role};
+use ikada_api::v1::{NewToken, TokenMade};
+
+use crate::auth::{TokenText, digest};
+use crate::http::answer::{Reply, Stop, add_positions, show_document};
+use crate::http::app::App;
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::{Context, read_document};
+use crate::http::tasks::{Item, write};
+
+/// Life of a token whose maker does not say.
+const TTL_MS_DEFAULT: u64 = 30 * 24 * 60 * 60 * 1000;
+
+pub(in crate::http) async fn create<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    body: &[u8],
+) -> Result<Reply, Stop> {
+    let wanted: NewToken = read_document(context, body)?;
+    let token = TokenText::draw().map_err(|error| {
+        tracing::error!(%error, "no randomness for a token");
+        problems::internal()
+    })?;
+    let add = read_order(&wanted, &token).map_err(|error| problems::bad_field(&error))?;
+    let id = token.id.to_string();
+    let order =
+        Order { namespace: Namespace::default(), request: None, command: Command::AddToken(add) };
+    let item = Item { id: id.clone(), order: Ok(order) };
+    let written = write(app, context, vec![item], None).await?;
+    let (_, positions) = written.only()?;
+    app.refresh_tokens().await;
+    let made = TokenMade { token: token.reveal().reveal().to_owned(), id };
+    let mut response = show_document(context, StatusCode::CREATED, &made)?;
+    add_positions(&mut response, &positions);
+    Ok(response)
+}
+
+fn read_order(wanted: &NewToken, token: &TokenText) -> Result<AddToken, FieldError> {
+    let role = Role::parse(&wanted.role).ok_or_else(|| {
+        let names: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
+        FieldError::bad_value("role", format!("must be one of {}", names.join(", ")))
+    })?;
+    if wanted.namespaces.len() > TOKEN_NAMESPACES_MAX {
+        let detail = format!("must name at most {TOKEN_NAMESPACES_MAX} namespaces");
+        return Err(FieldError::bad_value("namespaces", detail));
+    }
+    let ttl_ms = wanted.ttl_ms.unwrap_or(TTL_MS_DEFAULT);
+    if ttl_ms > TOKEN_TTL_MS_MAX {
+        return Err(FieldError::bad_value("ttl_ms", format!("must be at most {TOKEN_TTL_MS_MAX}")));
+    }
+    let mut namespaces = Vec::new();
+    for (position, text) in wanted.namespaces.iter().enumerate() {
+        namespaces.push(parse_name(&format!("namespaces[{position}]"), text, Namespace::parse)?);
+    }
+    Ok(AddToken {
+        id: token.id.clone(),
+        name: parse_name("name", &wanted.name, PrincipalName::parse)?,
+        digest: digest(&token.secret),
+        role,
+        namespaces,
+        ttl_ms,
+        first: false,
+    })
+}
