@@ -5,6 +5,7 @@
 
 use crate::conf::Conf;
 use crate::entry::Entry;
+use crate::lease::LeaseConfig;
 
 /// One replicated log of the node.
 pub type ShardId = u16;
@@ -33,6 +34,8 @@ pub struct Config {
     pub priority: i64,
     /// Bytes of entries below a snapshot that stay in memory, so that a slow peer needs no snapshot.
     pub keep_bytes: u64,
+    /// Present where logs live in a database and a lease there decides who writes; absent for Raft.
+    pub lease: Option<LeaseConfig>,
 }
 
 impl Config {
@@ -48,6 +51,7 @@ impl Config {
             seed,
             priority: 0,
             keep_bytes: 8 << 20,
+            lease: None,
         }
     }
 }

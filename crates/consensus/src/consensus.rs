@@ -9,8 +9,10 @@ use bytes::Bytes;
 
 use crate::conf::{Change, Conf};
 use crate::config::{Config, NodeId, Recovered, ShardId, Start};
+use crate::engine::Engine;
 use crate::entry::Entry;
 use crate::errors::{ChangeError, NotLeader, OpenError, TransferError};
+use crate::lease::Answer;
 use crate::message::Message;
 use crate::outbox::{Io, Outbox, Role};
 use crate::shard::{PeerProgress, Shard};
@@ -21,7 +23,7 @@ const CATCH_UP_TICKS: u64 = 3;
 /// All shards of one node.
 pub struct Consensus {
     config: Config,
-    shards: BTreeMap<ShardId, Shard>,
+    shards: BTreeMap<ShardId, Engine>,
     /// Time of the last engine tick; absent before the first call that tells the time.
     ticked_ms: Option<u64>,
     /// Number of the next batch.
@@ -53,7 +55,7 @@ impl Consensus {
             return Err(OpenError::AlreadyOpen(shard));
         }
         self.ticked_ms.get_or_insert(now_ms);
-        let opened = Shard::open(&self.config, shard, recovered, now_ms)?;
+        let opened = Engine::open(&self.config, shard, recovered, now_ms)?;
         self.shards.insert(shard, opened);
         Ok(())
     }
@@ -73,23 +75,20 @@ impl Consensus {
             self.ticked_ms = Some(behind);
         }
         for shard in self.shards.values_mut() {
-            for _ in 0..ticks {
-                shard.tick();
-            }
-            shard.fire_timers(now_ms);
+            shard.tick(ticks, now_ms);
         }
     }
 
     /// When `tick` has something to do next.
     pub fn next_wake_ms(&self) -> u64 {
         let next_tick_ms = self.ticked_ms.unwrap_or(0).saturating_add(self.config.tick_ms);
-        let timers = self.shards.values().filter_map(Shard::timer_ms);
+        let timers = self.shards.values().filter_map(Engine::timer_ms);
         timers.fold(next_tick_ms, u64::min)
     }
 
     /// Takes a message that came from `from`. Snapshot messages are taken by `snapshot_offered` only.
     pub fn receive(&mut self, from: NodeId, message: Message, now_ms: u64) {
-        if let Some(shard) = self.shards.get_mut(&message.shard) {
+        if let Some(shard) = self.raft_mut(message.shard) {
             shard.receive(from, message, now_ms);
         }
     }
@@ -116,7 +115,7 @@ impl Consensus {
 
     /// Starts a campaign as soon as the log is durable, if this node may lead.
     pub fn campaign(&mut self, shard: ShardId) {
-        if let Some(shard) = self.shards.get_mut(&shard) {
+        if let Some(shard) = self.raft_mut(shard) {
             shard.campaign_on_request();
         }
     }
@@ -131,7 +130,7 @@ impl Consensus {
     /// All batches up to and including `seq` are durable.
     pub fn persisted(&mut self, seq: u64) {
         assert!(seq < self.next_seq, "batch {seq} was never handed out");
-        for shard in self.shards.values_mut() {
+        for shard in self.shards.values_mut().filter_map(Engine::raft_mut) {
             shard.persisted(seq);
         }
     }
@@ -152,14 +151,14 @@ impl Consensus {
 
     /// The connection to `peer` closed and cannot be opened again: where it led, it is forgotten at once.
     pub fn peer_gone(&mut self, peer: NodeId, now_ms: u64) {
-        for shard in self.shards.values_mut() {
+        for shard in self.shards.values_mut().filter_map(Engine::raft_mut) {
             shard.peer_gone(peer, now_ms);
         }
     }
 
     /// A message to `peer` was probably lost.
     pub fn peer_unreachable(&mut self, peer: NodeId) {
-        for shard in self.shards.values_mut() {
+        for shard in self.shards.values_mut().filter_map(Engine::raft_mut) {
             shard.peer_unreachable(peer);
         }
     }
@@ -167,7 +166,7 @@ impl Consensus {
     /// Leader: the snapshot for `to` arrived there (`ok`) or failed. Every need that was handed out must get an
     /// answer, or that peer is fed nothing more while this node leads.
     pub fn snapshot_result(&mut self, shard: ShardId, to: NodeId, ok: bool) {
-        if let Some(shard) = self.shards.get_mut(&shard) {
+        if let Some(shard) = self.raft_mut(shard) {
             shard.snapshot_result(to, ok);
         }
     }
@@ -189,6 +188,27 @@ impl Consensus {
         }
     }
 
+    /// The database answered a question.
+    pub fn database_answered(&mut self, shard: ShardId, id: u64, answer: Answer, now_ms: u64) {
+        if let Some(shard) = self.shards.get_mut(&shard).and_then(Engine::lease_mut) {
+            shard.answered(id, answer, now_ms);
+        }
+    }
+
+    /// The database says that a shard's log or lease changed.
+    pub fn database_changed(&mut self, shard: ShardId, now_ms: u64) {
+        if let Some(shard) = self.shards.get_mut(&shard).and_then(Engine::lease_mut) {
+            shard.notified(now_ms);
+        }
+    }
+
+    /// Who the members are, where the log does not say: logs in a database.
+    pub fn set_members(&mut self, conf: &Conf) {
+        for shard in self.shards.values_mut().filter_map(Engine::lease_mut) {
+            shard.set_conf(conf.clone());
+        }
+    }
+
     /// Hands out everything there is to do. The outbox is emptied first.
     pub fn poll(&mut self, out: &mut Outbox) {
         out.clear();
@@ -202,8 +222,12 @@ impl Consensus {
         }
     }
 
-    fn shard_mut(&mut self, shard: ShardId) -> Result<&mut Shard, NotLeader> {
+    fn shard_mut(&mut self, shard: ShardId) -> Result<&mut Engine, NotLeader> {
         self.shards.get_mut(&shard).ok_or(NotLeader { leader: None })
+    }
+
+    fn raft_mut(&mut self, shard: ShardId) -> Option<&mut Shard> {
+        self.shards.get_mut(&shard).and_then(Engine::raft_mut)
     }
 }
 
@@ -221,42 +245,42 @@ impl Consensus {
 
     /// This node's role.
     pub fn role(&self, shard: ShardId) -> Option<Role> {
-        self.shards.get(&shard).map(Shard::role)
+        self.shards.get(&shard).map(Engine::role)
     }
 
     /// The current term; 0 for an unknown shard.
     pub fn term(&self, shard: ShardId) -> u64 {
-        self.shards.get(&shard).map_or(0, Shard::term)
+        self.shards.get(&shard).map_or(0, Engine::term)
     }
 
     /// The proven leader of the current term.
     pub fn leader(&self, shard: ShardId) -> Option<NodeId> {
-        self.shards.get(&shard).and_then(Shard::leader)
+        self.shards.get(&shard).and_then(Engine::leader)
     }
 
     /// The node voted for in the current term.
     pub fn vote(&self, shard: ShardId) -> Option<NodeId> {
-        self.shards.get(&shard).and_then(Shard::vote)
+        self.shards.get(&shard).and_then(Engine::vote)
     }
 
     /// The known commit index.
     pub fn commit(&self, shard: ShardId) -> u64 {
-        self.shards.get(&shard).map_or(0, Shard::commit)
+        self.shards.get(&shard).map_or(0, Engine::commit)
     }
 
     /// The last index of the log, durable or not.
     pub fn last_index(&self, shard: ShardId) -> u64 {
-        self.shards.get(&shard).map_or(0, Shard::last_index)
+        self.shards.get(&shard).map_or(0, Engine::last_index)
     }
 
     /// The first index that is still in memory.
     pub fn first_index(&self, shard: ShardId) -> u64 {
-        self.shards.get(&shard).map_or(0, Shard::first_index)
+        self.shards.get(&shard).map_or(0, Engine::first_index)
     }
 
     /// The membership in force.
     pub fn conf(&self, shard: ShardId) -> Conf {
-        self.shards.get(&shard).map_or_else(Conf::default, Shard::conf)
+        self.shards.get(&shard).map_or_else(Conf::default, Engine::conf)
     }
 
     /// The membership as of `index`, which must not be below the last snapshot point.
@@ -266,22 +290,22 @@ impl Consensus {
 
     /// A leader's view of the other members, sorted by node; empty elsewhere.
     pub fn progress(&self, shard: ShardId) -> Vec<PeerProgress> {
-        self.shards.get(&shard).map_or_else(Vec::new, Shard::progress)
+        self.shards.get(&shard).map_or_else(Vec::new, Engine::progress)
     }
 
     /// The node that leadership is being handed to.
     pub fn transferring(&self, shard: ShardId) -> Option<NodeId> {
-        self.shards.get(&shard).and_then(Shard::transferring)
+        self.shards.get(&shard).and_then(Engine::transferring)
     }
 
     /// Whether the shard's log is damaged and not yet repaired.
     pub fn is_repairing(&self, shard: ShardId) -> bool {
-        self.shards.get(&shard).is_some_and(Shard::is_repairing)
+        self.shards.get(&shard).is_some_and(Engine::is_repairing)
     }
 
     /// Whether a leader has committed an entry of its own term, so that reads and changes can go ahead.
     pub fn is_settled(&self, shard: ShardId) -> bool {
-        self.shards.get(&shard).is_some_and(Shard::is_settled)
+        self.shards.get(&shard).is_some_and(Engine::is_settled)
     }
 
     /// The term of the entry at `index`, if the log still knows it.

@@ -99,4 +99,7 @@ pub enum ChangeError {
     /// Nobody would be left to vote.
     #[error("the change removes every voter")]
     NoVoters,
+    /// The log lives in a database, where nodes enter themselves.
+    #[error("the log lives in a database: nodes join by starting and leave by stopping")]
+    Leased,
 }

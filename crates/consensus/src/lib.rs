@@ -11,14 +11,19 @@
 //! - a read is answered only after a majority confirmed the leader after the read arrived;
 //! - a shard whose log is damaged neither votes nor campaigns until a leader has repaired it.
 //!
+//! Where logs live in a database instead, `lease` takes the engine's place behind the same calls: the answers of the
+//! database come in, questions for it go out.
+//!
 //! Leaves out: what entries mean, where bytes live, how messages travel, when to take snapshots, and which
 //! nodes exist; all of that is told to it.
 
 mod conf;
 mod config;
 mod consensus;
+mod engine;
 mod entry;
 mod errors;
+pub mod lease;
 mod log;
 mod message;
 mod outbox;

@@ -6,6 +6,7 @@
 use crate::conf::Conf;
 use crate::config::{NodeId, ShardId, Start};
 use crate::entry::Entry;
+use crate::lease::Ask;
 use crate::message::Message;
 
 /// Everything there is to do, drained by one poll.
@@ -29,6 +30,11 @@ pub struct Outbox {
     pub snapshots_wanted: Vec<ShardId>,
     /// Snapshots accepted from a leader: load, then call `snapshot_installed`.
     pub install: Vec<(ShardId, Start, Conf)>,
+    /// Questions for the database, where logs live in one.
+    pub asks: Vec<Ask>,
+    /// Shards whose log in the database begins after what this node has: load the snapshot stored there, then call
+    /// `snapshot_installed`.
+    pub snapshots_behind: Vec<ShardId>,
     /// Memberships that took effect.
     pub conf_changed: Vec<(ShardId, Conf)>,
     /// Evidence of broken promises (of a peer, of the disk): the process should stop.
@@ -47,6 +53,8 @@ impl Outbox {
             && self.snapshots.is_empty()
             && self.snapshots_wanted.is_empty()
             && self.install.is_empty()
+            && self.asks.is_empty()
+            && self.snapshots_behind.is_empty()
             && self.conf_changed.is_empty()
             && self.faults.is_empty()
     }
@@ -62,6 +70,8 @@ impl Outbox {
         self.snapshots.clear();
         self.snapshots_wanted.clear();
         self.install.clear();
+        self.asks.clear();
+        self.snapshots_behind.clear();
         self.conf_changed.clear();
         self.faults.clear();
     }
@@ -148,6 +158,12 @@ pub enum Reason {
     Transferred,
     /// A membership change took this leader's vote away.
     Removed,
+    /// The lease is ours.
+    LeaseTaken,
+    /// The database says that somebody else has the lease.
+    LeaseLost,
+    /// The lease could not be renewed before its time was over.
+    LeaseRanOut,
 }
 
 /// One change of role, term or known leader.

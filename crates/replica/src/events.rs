@@ -55,5 +55,8 @@ pub fn reason_text(reason: Reason) -> &'static str {
         Reason::QuorumLost => "quorum lost",
         Reason::Transferred => "leadership transferred",
         Reason::Removed => "removed from the members",
+        Reason::LeaseTaken => "took the lease",
+        Reason::LeaseLost => "somebody else has the lease",
+        Reason::LeaseRanOut => "could not renew the lease in time",
     }
 }

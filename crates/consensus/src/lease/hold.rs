@@ -1,0 +1,226 @@
+//! Taking the lease, renewing it, giving it up.
+//!
+//! Promises: an acquisition always has a higher epoch than anything seen before (P2); a lease counts from before its
+//! question was sent (P3); whoever steps down leads again only under a new epoch, so that an index is proposed at most once per
+//! epoch. A renewal that failed is no loss by itself: the lease still holds until its time is over.
+
+use super::tail::Install;
+use super::{Answer, Floor, Lease, LeaseShard, Stand, Work};
+use crate::config::NodeId;
+use crate::errors::{NotLeader, TransferError};
+use crate::outbox::Reason;
+
+/// A lease that is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hold {
+    pub(super) epoch: u64,
+    /// We act on it until then, by our clock.
+    until_ms: u64,
+    /// When it is renewed.
+    renew_ms: u64,
+}
+
+impl Hold {
+    /// When something has to be done about it.
+    pub(super) fn next_ms(&self, is_asking: bool) -> u64 {
+        if is_asking { self.until_ms } else { self.until_ms.min(self.renew_ms) }
+    }
+}
+
+/// When what is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// Trying to take the lease; never before a look at it.
+    pub(super) take_ms: u64,
+    /// Reading the log.
+    pub(super) poll_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Take,
+    Renew,
+    Release,
+}
+
+/// A question about the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeaseAsk {
+    pub(super) id: u64,
+    purpose: Purpose,
+    sent_ms: u64,
+    floor: Floor,
+}
+
+impl LeaseShard {
+    /// Asks for what is due: to take, to renew, to release. Stops leading when the lease's time is over.
+    pub(super) fn keep_lease(&mut self) {
+        let now_ms = self.now_ms;
+        let Some(hold) = self.hold() else {
+            let may_take = self.under_way.lease.is_none() && self.install == Install::Nothing;
+            if may_take && now_ms >= self.due.take_ms {
+                self.due.take_ms = u64::MAX;
+                self.ask_lease(Purpose::Take, Work::Take { ttl_ms: self.config.ttl_ms });
+            }
+            return;
+        };
+        if now_ms >= hold.until_ms {
+            self.step_down(Reason::LeaseRanOut);
+        } else if self.under_way.lease.is_some() {
+            // One at a time.
+        } else if let Some(to) = self.leaving.filter(|_| self.is_drained()) {
+            let to = Some(to).filter(|to| *to != 0);
+            self.ask_lease(Purpose::Release, Work::Release { epoch: hold.epoch, to });
+        } else if now_ms >= hold.renew_ms {
+            let work = Work::Renew { epoch: hold.epoch, ttl_ms: self.config.ttl_ms };
+            self.ask_lease(Purpose::Renew, work);
+        }
+    }
+
+    fn ask_lease(&mut self, purpose: Purpose, work: Work) {
+        let (sent_ms, floor) = (self.now_ms, self.floor());
+        let id = self.ask(work);
+        self.under_way.lease = Some(LeaseAsk { id, purpose, sent_ms, floor });
+    }
+
+    pub(super) fn lease_answered(&mut self, answer: &Answer) {
+        let Some(ask) = self.under_way.lease.take() else { return };
+        let Answer::Lease(lease) = answer else {
+            self.lease_failed();
+            return;
+        };
+        if !self.learn(lease, ask.floor) {
+            return;
+        }
+        match (ask.purpose, self.hold()) {
+            (Purpose::Take, None) if lease.is_ours => {
+                if lease.epoch <= ask.floor.epoch {
+                    let (new, old) = (lease.epoch, ask.floor.epoch);
+                    self.fault(format!("the database gave epoch {new} after epoch {old}"));
+                    return;
+                }
+                self.stand = Stand::CatchesUp(self.hold_from(lease.epoch, ask.sent_ms));
+                self.due.poll_ms = self.now_ms;
+                self.report(Reason::LeaseTaken);
+            }
+            (Purpose::Renew, Some(hold)) if is_still(lease, hold) => {
+                let renewed = self.hold_from(hold.epoch, ask.sent_ms);
+                match &mut self.stand {
+                    Stand::CatchesUp(hold) | Stand::Leads(hold) => *hold = renewed,
+                    Stand::Follows => {}
+                }
+            }
+            (Purpose::Release, Some(_)) => self.step_down(Reason::Transferred),
+            (_, Some(_)) => self.step_down(Reason::LeaseLost),
+            (_, None) => {}
+        }
+    }
+
+    /// The lease, counted from before its question was sent.
+    fn hold_from(&self, epoch: u64, sent_ms: u64) -> Hold {
+        let config = &self.config;
+        let until_ms = sent_ms + config.ttl_ms - config.margin_ms;
+        Hold { epoch, until_ms, renew_ms: sent_ms + config.renew_ms }
+    }
+
+    fn lease_failed(&mut self) {
+        let again_ms = self.now_ms + self.config.retry_ms;
+        match &mut self.stand {
+            // The next look tells when to try again.
+            Stand::Follows => self.due.poll_ms = again_ms,
+            Stand::CatchesUp(hold) | Stand::Leads(hold) => hold.renew_ms = again_ms,
+        }
+    }
+
+    /// Takes in the lease as the database has it. False if it cannot be used: the database went back, or the answer
+    /// is older than what is known by now.
+    pub(super) fn learn(&mut self, lease: &Lease, floor: Floor) -> bool {
+        if lease.epoch < floor.epoch {
+            let (now, before) = (lease.epoch, floor.epoch);
+            self.fault(format!(
+                "the database went back from epoch {before} to {now}: it was restored to an older state"
+            ));
+            return false;
+        }
+        if lease.epoch < self.epoch_max {
+            return false;
+        }
+        self.is_unnoted |= lease.epoch > self.epoch_max;
+        self.epoch_max = lease.epoch;
+        self.seen = Some((*lease, self.now_ms));
+        match self.hold() {
+            None => self.due.take_ms = self.try_after(lease),
+            Some(hold) if lease.epoch > hold.epoch && !lease.is_ours => {
+                self.step_down(Reason::LeaseLost);
+            }
+            Some(_) => {}
+        }
+        self.report(Reason::LeaderHeard);
+        true
+    }
+
+    /// When to try to take a lease that looks like this.
+    fn try_after(&mut self, lease: &Lease) -> u64 {
+        let spread_ms = self.rng.u64(0..=self.config.spread_ms);
+        let is_own = lease.holder == self.node && lease.remaining_ms > 0;
+        if lease.favoured == Some(self.node) || is_own {
+            // Meant for us, or ours from an earlier life or an earlier epoch: nobody else may have it now.
+            return self.now_ms;
+        }
+        let favour_ms = if lease.favoured.is_some() { self.config.favour_ms } else { 0 };
+        let behind_ms = u64::try_from(self.priority.saturating_neg()).unwrap_or(0);
+        self.now_ms + lease.remaining_ms + favour_ms + behind_ms + spread_ms
+    }
+
+    /// Leads no longer. What was proposed and is not known to be written may still be, or never will.
+    pub(super) fn step_down(&mut self, reason: Reason) {
+        self.stand = Stand::Follows;
+        self.queue.clear();
+        self.leaving = None;
+        self.is_settling = false;
+        self.under_way.append = None;
+        self.lose_reads();
+        self.due = Due { take_ms: u64::MAX, poll_ms: self.now_ms };
+        if let Some((lease, at_ms)) = self.seen.filter(|(lease, _)| lease.is_ours) {
+            // Not ours any more in any sense that others could rely on.
+            self.seen = Some((Lease { remaining_ms: 0, ..lease }, at_ms));
+        }
+        self.report(reason);
+    }
+
+    /// Gives the lease up once everything proposed is written; 0 names nobody.
+    pub(crate) fn transfer(&mut self, to: NodeId) -> Result<(), TransferError> {
+        self.check_leads()?;
+        if to == self.node {
+            return Err(TransferError::ToSelf(to));
+        }
+        if to != 0 && !self.conf.is_member(to) {
+            return Err(TransferError::Unknown(to));
+        }
+        self.leaving = Some(to);
+        self.keep_lease();
+        Ok(())
+    }
+
+    pub(super) fn check_leads(&self) -> Result<Hold, NotLeader> {
+        match self.stand {
+            Stand::Leads(hold) => Ok(hold),
+            _ => Err(NotLeader { leader: self.leader() }),
+        }
+    }
+
+    pub(super) fn hold(&self) -> Option<Hold> {
+        match self.stand {
+            Stand::Follows => None,
+            Stand::CatchesUp(hold) | Stand::Leads(hold) => Some(hold),
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.queue.is_empty() && self.under_way.append.is_none()
+    }
+}
+
+fn is_still(lease: &Lease, hold: Hold) -> bool {
+    lease.is_ours && lease.epoch == hold.epoch
+}

@@ -1,0 +1,68 @@
+//! Linearizable reads: a look at the lease after the read arrived proves that nobody else has written since.
+//!
+//! Promises: reads of one look are answered together; a leader that has not written in its epoch lets them wait.
+
+use super::{Answer, Floor, LeaseShard, Stand, Work};
+use crate::errors::NotLeader;
+use crate::outbox::Reason;
+
+/// Reads by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    waiting: Vec<u64>,
+    pub(super) ready: Vec<(u64, u64)>,
+    pub(super) lost: Vec<u64>,
+}
+
+/// A look under way, and who waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ConfirmAsk {
+    pub(super) id: u64,
+    reads: Vec<u64>,
+    index: u64,
+    floor: Floor,
+}
+
+impl LeaseShard {
+    pub(crate) fn read(&mut self, id: u64) -> Result<(), NotLeader> {
+        self.check_leads()?;
+        self.reads.waiting.push(id);
+        Ok(())
+    }
+
+    pub(super) fn confirm_reads(&mut self) {
+        let is_idle = self.under_way.confirm.is_none() && !self.reads.waiting.is_empty();
+        if !is_idle || !self.is_settled() {
+            return;
+        }
+        let (index, floor) = (self.last.index, self.floor());
+        let reads = std::mem::take(&mut self.reads.waiting);
+        let id = self.ask(Work::Look);
+        self.under_way.confirm = Some(ConfirmAsk { id, reads, index, floor });
+    }
+
+    pub(super) fn confirm_answered(&mut self, answer: &Answer) {
+        let Some(ask) = self.under_way.confirm.take() else { return };
+        let Answer::Lease(lease) = answer else {
+            self.reads.lost.extend(ask.reads);
+            return;
+        };
+        self.learn(lease, ask.floor);
+        match self.stand {
+            Stand::Leads(hold) if lease.is_ours && lease.epoch == hold.epoch => {
+                self.reads.ready.extend(ask.reads.into_iter().map(|read| (read, ask.index)));
+            }
+            Stand::Follows => self.reads.lost.extend(ask.reads),
+            Stand::CatchesUp(_) | Stand::Leads(_) => {
+                self.reads.lost.extend(ask.reads);
+                self.step_down(Reason::LeaseLost);
+            }
+        }
+    }
+
+    pub(super) fn lose_reads(&mut self) {
+        let waiting = std::mem::take(&mut self.reads.waiting);
+        let asked = self.under_way.confirm.take().map(|ask| ask.reads);
+        self.reads.lost.extend(waiting.into_iter().chain(asked.into_iter().flatten()));
+    }
+}

@@ -1,0 +1,159 @@
+//! Reading the log: to follow it, to catch up after taking the lease, to settle an append whose outcome is open.
+//!
+//! Promises: entries are taken in order, once, and only with epochs that never fall (P1); a log that ends before what it
+//! once held is a fault (P2).
+
+use bytes::Bytes;
+
+use super::{Answer, Floor, LeaseShard, Stand, Work};
+use crate::conf::Conf;
+use crate::config::Start;
+use crate::entry::Entry;
+use crate::outbox::Reason;
+
+/// What a reading is for. Only one that began afterwards counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Follow,
+    CatchUp,
+    Settle,
+}
+
+/// A reading under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TailAsk {
+    pub(super) id: u64,
+    purpose: Purpose,
+    floor: Floor,
+}
+
+/// Whether a stored snapshot is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Install {
+    Nothing,
+    Wanted,
+    UnderWay,
+}
+
+impl LeaseShard {
+    fn purpose(&self) -> Option<Purpose> {
+        match self.stand {
+            Stand::Follows => Some(Purpose::Follow),
+            Stand::CatchesUp(_) => Some(Purpose::CatchUp),
+            Stand::Leads(_) => self.is_settling.then_some(Purpose::Settle),
+        }
+    }
+
+    pub(super) fn read_tail_if_due(&mut self) {
+        let Some(purpose) = self.purpose() else { return };
+        let is_busy = self.under_way.tail.is_some() || self.install != Install::Nothing;
+        if is_busy || self.now_ms < self.due.poll_ms {
+            return;
+        }
+        let (from_index, bytes_max) = (self.last.index + 1, self.config.batch_bytes_max);
+        let floor = self.floor();
+        let id = self.ask(Work::Read { from_index, bytes_max });
+        self.under_way.tail = Some(TailAsk { id, purpose, floor });
+    }
+
+    pub(super) fn tail_answered(&mut self, answer: Answer) {
+        let Some(ask) = self.under_way.tail.take() else { return };
+        let Answer::Tail { lease, purged_index, last_index, entries } = answer else {
+            let spread_ms = self.rng.u64(0..=self.config.retry_ms);
+            self.due.poll_ms = self.now_ms + self.config.retry_ms + spread_ms;
+            return;
+        };
+        self.due.poll_ms = self.now_ms + self.config.poll_ms;
+        if last_index < ask.floor.index {
+            let known = ask.floor.index;
+            self.fault(format!(
+                "the database's log ends at {last_index}, but {known} was written: it was restored to an older state"
+            ));
+            return;
+        }
+        if !self.learn(&lease, ask.floor) {
+            return;
+        }
+        if purged_index > self.last.index {
+            self.install = Install::Wanted;
+            return;
+        }
+        for entry in entries {
+            if !self.take_entry(entry) {
+                return;
+            }
+        }
+        if self.last.index < last_index || self.purpose().is_some_and(|now| now != ask.purpose) {
+            // There is more, or this reading began too early for what it is needed for now.
+            self.due.poll_ms = self.now_ms;
+            return;
+        }
+        self.read_to_the_end(ask.purpose);
+    }
+
+    /// Takes one entry in; false if nothing more of this answer may be used.
+    fn take_entry(&mut self, entry: Entry) -> bool {
+        if entry.index <= self.last.index {
+            return true;
+        }
+        let ours = self.hold().map(|hold| hold.epoch);
+        if entry.index != self.last.index + 1 || entry.term < self.last.term {
+            let (index, term, last) = (entry.index, entry.term, self.last);
+            self.fault(format!("the log has entry {index} of epoch {term} after {last:?}"));
+            return false;
+        }
+        if ours.is_some_and(|epoch| entry.term > epoch) {
+            self.step_down(Reason::LeaseLost);
+        }
+        if let Some(front) = self.queue.pop_front()
+            && front != entry
+        {
+            let (index, term) = (entry.index, entry.term);
+            self.fault(format!(
+                "somebody else wrote entry {index} in our epoch, or after it as {term}"
+            ));
+            return false;
+        }
+        self.hand_out(entry);
+        true
+    }
+
+    fn read_to_the_end(&mut self, purpose: Purpose) {
+        match (purpose, self.stand) {
+            (Purpose::CatchUp, Stand::CatchesUp(hold)) => {
+                self.stand = Stand::Leads(hold);
+                // The first entry of the epoch: reads wait for it, and others see that the holder is at work.
+                self.gather(hold.epoch, Bytes::new());
+                self.report(Reason::LeaseTaken);
+            }
+            (Purpose::Settle, Stand::Leads(_)) => self.is_settling = false,
+            _ => {}
+        }
+    }
+
+    /// All entries up to and including `index` are applied.
+    pub(crate) fn applied(&mut self, index: u64) {
+        self.applied = self.applied.max(index);
+    }
+
+    /// A snapshot at `start` is stored in the database: the log before it may go.
+    pub(crate) fn compact(&mut self, start: Start, conf: Conf) {
+        if start.index <= self.start.index || start.index > self.last.index {
+            return;
+        }
+        (self.start, self.conf) = (start, conf);
+        if let Stand::Leads(hold) = self.stand {
+            self.ask(Work::Purge { epoch: hold.epoch, to_index: start.index });
+        }
+    }
+
+    /// The stored snapshot at `start` is loaded; a point that is no news means that none could be.
+    pub(crate) fn snapshot_installed(&mut self, start: Start, conf: Conf) {
+        self.install = Install::Nothing;
+        self.due.poll_ms = self.now_ms;
+        if start.index > self.last.index {
+            (self.start, self.last, self.applied) = (start, start, start.index);
+            self.conf = conf;
+        }
+    }
+}

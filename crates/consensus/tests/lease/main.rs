@@ -1,0 +1,6 @@
+//! The lease protocol against a simulated database: one holder at a time, epochs that fence, nothing written lost (LS, P1 to P4).
+
+mod database;
+mod scenarios;
+mod storm;
+mod world;
