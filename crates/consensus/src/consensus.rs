@@ -15,7 +15,7 @@ use crate::errors::{ChangeError, NotLeader, OpenError, TransferError};
 use crate::lease::Answer;
 use crate::message::Message;
 use crate::outbox::{Io, Outbox, Role};
-use crate::shard::{PeerProgress, Shard};
+use crate::shard::{PeerProgress, Shard, Standing};
 
 /// More elapsed ticks than this are dropped: a node that slept must hear its peers before it judges them.
 const CATCH_UP_TICKS: u64 = 3;
@@ -271,6 +271,11 @@ impl Consensus {
     /// The last index of the log, durable or not.
     pub fn last_index(&self, shard: ShardId) -> u64 {
         self.shards.get(&shard).map_or(0, Engine::last_index)
+    }
+
+    /// Where this node stands in the shard, all at once; absent for an unknown shard.
+    pub fn standing(&self, shard: ShardId) -> Option<Standing> {
+        self.shards.get(&shard).map(Shard::standing)
     }
 
     /// The first index that is still in memory.

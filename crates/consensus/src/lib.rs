@@ -38,5 +38,5 @@ pub use entry::{Entry, EntryKind};
 pub use errors::{ChangeError, NotLeader, OpenError, TransferError};
 pub use message::{Message, MessageKind};
 pub use outbox::{Fault, Io, IoRecord, Outbox, Reason, Role, RoleChange, SnapshotNeed};
-pub use shard::{PeerProgress, PeerState};
+pub use shard::{PeerProgress, PeerState, Standing};
 pub use wire::DecodeError;

@@ -7,6 +7,7 @@ use super::Shard;
 use crate::conf::Conf;
 use crate::config::NodeId;
 use crate::entry::Entry;
+use crate::outbox::Role;
 
 /// How a leader feeds a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,38 @@ pub struct PeerProgress {
     pub is_learner: bool,
 }
 
+/// Where a node stands in a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its role.
+    pub role: Role,
+    /// The current term.
+    pub term: u64,
+    /// The node voted for in the current term.
+    pub vote: Option<NodeId>,
+    /// The proven leader of the current term.
+    pub leader: Option<NodeId>,
+    /// The known commit index.
+    pub commit: u64,
+    /// The last index of the log, durable or not.
+    pub last_index: u64,
+    /// Whether the log is damaged and not yet repaired.
+    pub is_repairing: bool,
+}
+
 impl Shard {
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            role: self.role(),
+            term: self.term(),
+            vote: self.vote(),
+            leader: self.leader(),
+            commit: self.commit(),
+            last_index: self.last_index(),
+            is_repairing: self.is_repairing(),
+        }
+    }
+
     pub(crate) fn term(&self) -> u64 {
         self.raw.raft.term
     }

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 
 use raft::RawNode;
 
-pub use ask::{PeerProgress, PeerState};
+pub use ask::{PeerProgress, PeerState, Standing};
 
 use crate::conf::Conf;
 use crate::config::{NodeId, ShardId};

@@ -15,6 +15,8 @@ const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 1 + 8 * 6;
 /// Most messages read from one frame.
 const MESSAGES_MAX: usize = 65_536;
+/// Room is made at once for at most this many.
+const COUNTED_MAX: usize = 64;
 
 const RAFT: u8 = 1;
 const ASK: u8 = 2;
@@ -167,7 +169,17 @@ fn place(shard: ShardId, start: Start, out: &mut Vec<u8>) {
 }
 
 /// Reads a frame. A message of a kind that this version does not know is passed over (a later version may send it).
-pub fn decode(mut frame: Bytes) -> Result<(Header, Vec<PeerMessage>), FrameError> {
+pub fn decode(frame: Bytes) -> Result<(Header, Vec<PeerMessage>), FrameError> {
+    let (header, rest) = open(frame)?;
+    let mut messages = Vec::with_capacity(rest.count_ahead());
+    for message in rest {
+        messages.push(message?);
+    }
+    Ok((header, messages))
+}
+
+/// Reads a frame's header; the messages follow one at a time.
+pub fn open(mut frame: Bytes) -> Result<(Header, Messages), FrameError> {
     if frame.len() < HEADER_BYTES {
         return Err(FrameError::Malformed);
     }
@@ -183,22 +195,65 @@ pub fn decode(mut frame: Bytes) -> Result<(Header, Vec<PeerMessage>), FrameError
         to_incarnation: frame.get_u64_le(),
         wall_ms: frame.get_u64_le(),
     };
-    let mut messages = Vec::new();
-    while frame.has_remaining() {
-        if frame.remaining() < 5 || messages.len() >= MESSAGES_MAX {
-            return Err(FrameError::Malformed);
+    Ok((header, Messages { rest: frame, given: 0 }))
+}
+
+/// The messages of a frame in order; ends after the first that cannot be read.
+#[derive(Debug)]
+pub struct Messages {
+    rest: Bytes,
+    given: usize,
+}
+
+impl Messages {
+    /// About how many will come, from their lengths alone.
+    fn count_ahead(&self) -> usize {
+        let mut rest = &self.rest[..];
+        let mut count = 0;
+        while count < COUNTED_MAX
+            && let Some((head, body)) = rest.split_first_chunk::<5>()
+        {
+            count += 1;
+            let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+            rest = body.get(length..).unwrap_or_default();
         }
-        let kind = frame.get_u8();
-        let length = frame.get_u32_le() as usize;
-        if frame.remaining() < length {
-            return Err(FrameError::Malformed);
-        }
-        let body = frame.split_to(length);
-        if (RAFT..=END).contains(&kind) {
-            messages.push(message(kind, body).ok_or(FrameError::Malformed)?);
-        }
+        count
     }
-    Ok((header, messages))
+
+    fn read(&mut self) -> Result<Option<PeerMessage>, FrameError> {
+        if self.rest.remaining() < 5 || self.given >= MESSAGES_MAX {
+            return Err(FrameError::Malformed);
+        }
+        let kind = self.rest.get_u8();
+        let length = self.rest.get_u32_le() as usize;
+        if self.rest.remaining() < length {
+            return Err(FrameError::Malformed);
+        }
+        let body = self.rest.split_to(length);
+        if !(RAFT..=END).contains(&kind) {
+            return Ok(None);
+        }
+        self.given += 1;
+        message(kind, body).map(Some).ok_or(FrameError::Malformed)
+    }
+}
+
+impl Iterator for Messages {
+    type Item = Result<PeerMessage, FrameError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.rest.has_remaining() {
+            match self.read() {
+                Ok(None) => {}
+                Ok(Some(message)) => return Some(Ok(message)),
+                Err(error) => {
+                    self.rest.clear();
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
 }
 
 fn message(kind: u8, mut body: Bytes) -> Option<PeerMessage> {

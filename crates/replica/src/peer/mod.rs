@@ -8,5 +8,5 @@
 mod frame;
 mod message;
 
-pub use frame::{FrameError, Framer, Header, decode};
+pub use frame::{FrameError, Framer, Header, Messages, decode, open};
 pub use message::{Ask, HashReport, Hint, PeerMessage, RenewTold, SnapshotMessage, Told};

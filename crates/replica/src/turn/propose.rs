@@ -26,6 +26,10 @@ impl Replica {
     }
 
     fn propose_next(&mut self, position: usize, now: Now) -> bool {
+        // Asked first: most turns have nothing to propose, and the median costs more than all else here.
+        if self.seats[position].pending.is_empty() {
+            return false;
+        }
         let (median_ms, lone) = self.median_wall_ms(position, now);
         let seat = &mut self.seats[position];
         let Some((builder, waiters)) = seat.pending.pop() else {

@@ -166,7 +166,7 @@ impl World {
         let Some(process) = self.process_mut(node) else {
             return Ok(());
         };
-        if !process.batches.is_empty() {
+        if !process.batches.is_empty() || process.purges.is_empty() {
             return Ok(());
         }
         let deleted = process.log.stats().deleted_segments;

@@ -44,9 +44,8 @@ impl World {
             return Ok(());
         };
         process.turn_due = false;
-        let inputs = std::mem::take(&mut process.inbox);
-        let count = inputs.len() as u64;
-        for input in inputs {
+        let count = process.inbox.len() as u64;
+        for input in process.inbox.drain(..) {
             process.replica.step(input, now);
         }
         let outputs = process.replica.poll(now);

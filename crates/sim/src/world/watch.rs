@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use ikada_consensus::{BOOTSTRAP, Conf, Entry, Message, MessageKind, NodeId, Role};
-use ikada_replica::peer::{self, PeerMessage};
+use ikada_replica::peer::{self, FrameError, PeerMessage};
 use ikada_state::{Fence, Lsn, Order, Reply, Shard, ShardId};
 
 use super::World;
-use super::machine::Health;
+use super::machine::{Health, Machine};
 use crate::check::cancel::Cancels;
 use crate::check::config_safety::ConfigSafety;
 use crate::check::election_safety::ElectionSafety;
@@ -26,7 +26,7 @@ use crate::check::schedule_instants::ScheduleInstants;
 use crate::check::settings_version::SettingsVersion;
 use crate::check::terminal_once::TerminalOnce;
 use crate::check::{
-    ShardView, Verdict, committed_forever, leader_completeness, quorum_evidence,
+    ShardView, Verdict, Violation, committed_forever, leader_completeness, quorum_evidence,
     state_machine_safety,
 };
 use crate::marks::Mark;
@@ -146,16 +146,20 @@ impl World {
     pub(super) fn observe(&mut self, node: NodeId) -> Verdict {
         let wiped = self.machines.get(&node).is_some_and(|m| m.health == Health::Wiped);
         for shard in 0..self.plan.shards {
-            let Some(view) = self.view(node, shard) else {
-                continue;
-            };
-            let Some(process) = self.process_mut(node) else {
+            let Some(machine) = self.machines.get_mut(&node) else {
                 return Ok(());
             };
-            let before = process.views[usize::from(shard)].replace(view);
-            if before == Some(view) {
+            let Some(view) = view_of(machine, shard) else {
+                continue;
+            };
+            let Some(process) = &mut machine.process else {
+                return Ok(());
+            };
+            let seen = &mut process.views[usize::from(shard)];
+            if *seen == Some(view) {
                 continue;
             }
+            let before = seen.replace(view);
             if wiped {
                 let limit = self.machines.get(&node).and_then(|m| m.wiped_at.get(&shard)).copied();
                 ConfigSafety::wiped(&view, limit.unwrap_or(0))?;
@@ -168,38 +172,7 @@ impl World {
 
     /// A shard on a node as the node has it in memory.
     pub fn view(&self, node: NodeId, shard: ShardId) -> Option<ShardView> {
-        let machine = self.machines.get(&node)?;
-        let process = machine.process.as_ref()?;
-        let consensus = process.replica.consensus();
-        let state = process.replica.shard(shard)?;
-        let log = machine.mirror.memory.get(&shard);
-        let mut applied = state.applied();
-        let start_index = log.map_or(0, |log| log.start.index);
-        if applied.index == 0 && start_index == BOOTSTRAP.index {
-            // The first state has no position of its own; it stands where every log begins.
-            applied = Lsn { term: BOOTSTRAP.term, index: BOOTSTRAP.index };
-        }
-        let before = process.views[usize::from(shard)];
-        // Hashing the header costs more than all the rest; it changes only when something was applied.
-        let hash = match before {
-            Some(before) if before.applied == applied => before.hash,
-            _ => state.hash(),
-        };
-        Some(ShardView {
-            node,
-            generation: machine.generation,
-            shard,
-            term: consensus.term(shard),
-            vote: consensus.vote(shard).unwrap_or(0),
-            role: consensus.role(shard)?,
-            leader: consensus.leader(shard),
-            commit: consensus.commit(shard),
-            last_index: consensus.last_index(shard),
-            start_index,
-            applied,
-            hash,
-            repairing: consensus.is_repairing(shard),
-        })
+        view_of(self.machines.get(&node)?, shard)
     }
 
     fn observe_shard(&mut self, view: &ShardView, before: Option<&ShardView>) -> Verdict {
@@ -318,14 +291,13 @@ impl World {
         if machine.health == Health::Wiped {
             return Ok(());
         }
-        let Ok((_, messages)) = peer::decode(frame.clone()) else {
-            return crate::check::violation(
-                "frame",
-                format!("node {node} wrote a frame that nobody can read"),
-            );
+        let unreadable = |error: FrameError| Violation {
+            check: "frame",
+            what: format!("node {node} wrote a frame that nobody can read: {error}"),
         };
+        let (_, messages) = peer::open(frame.clone()).map_err(unreadable)?;
         for message in messages {
-            let PeerMessage::Raft(message) = message else {
+            let PeerMessage::Raft(message) = message.map_err(unreadable)? else {
                 continue;
             };
             self.check_addressee(node, &message)?;
@@ -366,4 +338,38 @@ impl World {
         let process = self.machines.get(&node)?.process.as_ref()?;
         Some(process.replica.shard(shard)?.applied())
     }
+}
+
+fn view_of(machine: &Machine, shard: ShardId) -> Option<ShardView> {
+    let process = machine.process.as_ref()?;
+    let standing = process.replica.consensus().standing(shard)?;
+    let state = process.replica.shard(shard)?;
+    let log = machine.mirror.memory.get(&shard);
+    let mut applied = state.applied();
+    let start_index = log.map_or(0, |log| log.start.index);
+    if applied.index == 0 && start_index == BOOTSTRAP.index {
+        // The first state has no position of its own; it stands where every log begins.
+        applied = Lsn { term: BOOTSTRAP.term, index: BOOTSTRAP.index };
+    }
+    let before = process.views[usize::from(shard)];
+    // Hashing the header costs more than all the rest; it changes only when something was applied.
+    let hash = match before {
+        Some(before) if before.applied == applied => before.hash,
+        _ => state.hash(),
+    };
+    Some(ShardView {
+        node: machine.node,
+        generation: machine.generation,
+        shard,
+        term: standing.term,
+        vote: standing.vote.unwrap_or(0),
+        role: standing.role,
+        leader: standing.leader,
+        commit: standing.commit,
+        last_index: standing.last_index,
+        start_index,
+        applied,
+        hash,
+        repairing: standing.is_repairing,
+    })
 }
