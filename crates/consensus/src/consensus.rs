@@ -275,7 +275,7 @@ impl Consensus {
 
     /// Where this node stands in the shard, all at once; absent for an unknown shard.
     pub fn standing(&self, shard: ShardId) -> Option<Standing> {
-        self.shards.get(&shard).map(Shard::standing)
+        self.shards.get(&shard).map(Engine::standing)
     }
 
     /// The first index that is still in memory.

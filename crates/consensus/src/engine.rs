@@ -9,7 +9,7 @@ use crate::errors::{ChangeError, NotLeader, OpenError, TransferError};
 use crate::lease::LeaseShard;
 use crate::message::Message;
 use crate::outbox::{Io, Outbox, Role};
-use crate::shard::{PeerProgress, Shard};
+use crate::shard::{PeerProgress, Shard, Standing};
 
 /// One shard of this node, however its log is kept.
 pub(crate) enum Engine {
@@ -139,6 +139,18 @@ impl Engine {
 
     pub(crate) fn commit(&self) -> u64 {
         either!(self, shard => shard.commit())
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            role: self.role(),
+            term: self.term(),
+            vote: self.vote(),
+            leader: self.leader(),
+            commit: self.commit(),
+            last_index: self.last_index(),
+            is_repairing: self.is_repairing(),
+        }
     }
 
     pub(crate) fn last_index(&self) -> u64 {

@@ -57,18 +57,6 @@ pub struct Standing {
 }
 
 impl Shard {
-    pub(crate) fn standing(&self) -> Standing {
-        Standing {
-            role: self.role(),
-            term: self.term(),
-            vote: self.vote(),
-            leader: self.leader(),
-            commit: self.commit(),
-            last_index: self.last_index(),
-            is_repairing: self.is_repairing(),
-        }
-    }
-
     pub(crate) fn term(&self) -> u64 {
         self.raw.raft.term
     }
