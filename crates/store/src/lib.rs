@@ -18,6 +18,7 @@ pub mod disk;
 pub mod identity;
 pub mod log;
 pub mod planted;
+pub mod postgres;
 pub mod snapshot;
 
 mod codec;

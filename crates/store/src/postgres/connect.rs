@@ -1,0 +1,173 @@
+//! Opening a connection, and what can be wrong with it.
+
+use std::time::Duration;
+
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, NoTls};
+
+/// How long a connection may take to open.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time of one statement; whoever asked has given up by then.
+const STATEMENT_MS: u64 = 10_000;
+
+/// Where the database is. Shows itself without the password.
+#[derive(Clone)]
+pub struct Target {
+    config: Config,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, out)
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hosts: Vec<String> = self.config.get_hosts().iter().map(host_name).collect();
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        let name = self.config.get_dbname().unwrap_or("");
+        write!(out, "postgres://{}:{port}/{name}", hosts.join(","))
+    }
+}
+
+fn host_name(host: &tokio_postgres::config::Host) -> String {
+    match host {
+        tokio_postgres::config::Host::Tcp(name) => name.clone(),
+        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+/// What went wrong with the database.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    /// The URL cannot be read.
+    #[error("--log: not a Postgres URL: {0}; write postgres://user@host:5432/database")]
+    BadUrl(String),
+    /// The URL asks for something that is not there.
+    #[error(
+        "--log: sslmode=require is not supported; connect over loopback, a Unix socket or a TLS tunnel"
+    )]
+    NoTls,
+    /// No connection.
+    #[error("cannot connect to {target}: {why}")]
+    Connect {
+        /// Where.
+        target: String,
+        /// What was said.
+        why: String,
+    },
+    /// The tables belong to another version of Ikada.
+    #[error(
+        "the tables in {target} have schema version {found}, this build reads {wanted}: run the version that made them, or use another schema"
+    )]
+    Version {
+        /// Where.
+        target: String,
+        /// What is there.
+        found: i32,
+        /// What is wanted.
+        wanted: i32,
+    },
+    /// A right is missing.
+    #[error("{target}: {why}; grant the rights listed in docs/guides/postgres.md")]
+    Rights {
+        /// Where.
+        target: String,
+        /// What was said.
+        why: String,
+    },
+    /// A statement failed; nobody knows whether it happened.
+    #[error("{0}")]
+    Statement(String),
+}
+
+impl Target {
+    /// Reads a URL such as `postgres://user@host:5432/database`. A password may come from the variable `PGPASSWORD`.
+    pub fn parse(url: &str) -> Result<Target, PostgresError> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(PostgresError::BadUrl("it must begin with postgres://".to_owned()));
+        }
+        let mut config: Config =
+            url.parse().map_err(|error| PostgresError::BadUrl(words(&error)))?;
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(PostgresError::NoTls);
+        }
+        if config.get_password().is_none()
+            && let Ok(password) = std::env::var("PGPASSWORD")
+        {
+            config.password(password);
+        }
+        config.connect_timeout(CONNECT_PATIENCE);
+        config.application_name("ikada");
+        Ok(Target { config })
+    }
+
+    /// Opens a connection.
+    pub async fn connect(&self) -> Result<Connection, PostgresError> {
+        let refused = |why: String| PostgresError::Connect { target: self.to_string(), why };
+        let opening = tokio::time::timeout(CONNECT_PATIENCE, self.config.connect(NoTls));
+        let opened = opening.await.map_err(|_| refused("it does not answer".to_owned()))?;
+        let (client, connection) = opened.map_err(|error| refused(words(&error)))?;
+        let driver = tokio::spawn(async move {
+            // Whoever waits for an answer is told by the client's own error.
+            let _ = connection.await;
+        });
+        let connection = Connection { client, driver, target: self.to_string() };
+        let limits =
+            format!("SET statement_timeout = {STATEMENT_MS}; SET lock_timeout = {STATEMENT_MS}");
+        connection.client.batch_execute(&limits).await.map_err(|error| refused(words(&error)))?;
+        Ok(connection)
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+/// An open connection.
+pub struct Connection {
+    pub(super) client: Client,
+    driver: tokio::task::JoinHandle<()>,
+    pub(super) target: String,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl Connection {
+    /// Whether the connection is gone.
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// An error with what the operator can do about it.
+    pub(super) fn explain(&self, error: &tokio_postgres::Error) -> PostgresError {
+        let (target, why) = (self.target.clone(), words(error));
+        match error.code() {
+            Some(code)
+                if *code == SqlState::INSUFFICIENT_PRIVILEGE
+                    || *code == SqlState::READ_ONLY_SQL_TRANSACTION =>
+            {
+                PostgresError::Rights { target, why }
+            }
+            _ => PostgresError::Statement(format!("{target}: {why}")),
+        }
+    }
+}
+
+/// The database's own words, or the first cause below.
+pub(super) fn words(error: &tokio_postgres::Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        return said.message().to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(below) = cause.source() {
+        cause = below;
+    }
+    cause.to_string()
+}

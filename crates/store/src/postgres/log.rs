@@ -1,0 +1,189 @@
+//! The log's rows: appended under the lease, read from an index on, purged below a snapshot.
+
+use bytes::Bytes;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+
+use super::connect::{Connection, PostgresError};
+use super::lease::{Holder, LeaseRow, Parameter, SHOWN, read_lease};
+
+/// Most rows of one answer.
+const ROWS_MAX: i64 = 1_024;
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRow {
+    /// Its place.
+    pub index: u64,
+    /// Epoch of the holder that wrote it.
+    pub epoch: u64,
+    /// Its content.
+    pub payload: Bytes,
+}
+
+/// What became of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendOutcome {
+    /// All of it is in the log.
+    Appended,
+    /// The lease is not ours any more: nothing was written.
+    Deposed,
+    /// The log does not end where the entries begin: nothing was written.
+    Conflict,
+}
+
+/// A part of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// The lease at the same moment.
+    pub lease: LeaseRow,
+    /// Everything up to here is gone.
+    pub purged_index: u64,
+    /// The end of the log.
+    pub last_index: u64,
+    /// The entries, without gaps.
+    pub entries: Vec<LogRow>,
+}
+
+impl Connection {
+    /// Appends entries from an index on, if the lease is still ours.
+    ///
+    /// The row of the lease is locked for sharing: a takeover waits until this statement is over, and one that came first
+    /// is seen here. The end of the log is looked at too, since a log that was set back must not get a gap.
+    pub async fn append_entries(
+        &self,
+        shard: u16,
+        holder: Holder,
+        epoch: u64,
+        first_index: u64,
+        payloads: &[Bytes],
+    ) -> Result<AppendOutcome, PostgresError> {
+        const SQL: &str = "
+            WITH held AS (
+                SELECT 1 AS one FROM ikada_lease
+                WHERE shard = $1 AND holder = $2 AND life = $3 AND epoch = $4 FOR SHARE
+            ), fits AS (
+                SELECT 1 AS one WHERE $5 - 1 = coalesce(
+                    (SELECT max(index) FROM ikada_log WHERE shard = $1),
+                    (SELECT purged_index FROM ikada_shard WHERE shard = $1))
+            ), put AS (
+                INSERT INTO ikada_log (shard, index, epoch, payload)
+                SELECT $1, $5 + entry.place - 1, $4, entry.payload
+                FROM held, fits, unnest($6::bytea[]) WITH ORDINALITY AS entry (payload, place)
+                RETURNING 1
+            ), told AS (
+                SELECT pg_notify('ikada', $1::integer::text) FROM held, fits
+            )
+            SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM put), (SELECT count(*) FROM told)";
+        let payloads: Vec<&[u8]> = payloads.iter().map(Bytes::as_ref).collect();
+        let (shard, node, life) = (i32::from(shard), holder.node as i64, holder.life as i64);
+        let (epoch, first_index) = (epoch as i64, first_index as i64);
+        let parameters: [Parameter<'_>; 6] = [
+            (&shard, Type::INT4),
+            (&node, Type::INT8),
+            (&life, Type::INT8),
+            (&epoch, Type::INT8),
+            (&first_index, Type::INT8),
+            (&payloads, Type::BYTEA_ARRAY),
+        ];
+        match self.client.query_typed(SQL, &parameters).await {
+            Ok(rows) => {
+                let count = |column: usize| rows.first().map_or(0, |row| row.get::<_, i64>(column));
+                Ok(match (count(0), count(1) as usize == payloads.len()) {
+                    (0, _) => AppendOutcome::Deposed,
+                    (_, true) => AppendOutcome::Appended,
+                    (_, false) => AppendOutcome::Conflict,
+                })
+            }
+            Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                Ok(AppendOutcome::Conflict)
+            }
+            Err(error) => Err(self.explain(&error)),
+        }
+    }
+
+    /// Reads entries from an index on, with the lease and the log's bounds of the same moment.
+    pub async fn read_entries(
+        &self,
+        shard: u16,
+        holder: Holder,
+        from_index: u64,
+        bytes_max: u64,
+    ) -> Result<Tail, PostgresError> {
+        let sql = format!(
+            "WITH entries AS (
+                SELECT index, epoch, payload, sum(octet_length(payload)) OVER (ORDER BY index) - octet_length(payload) AS before
+                FROM (SELECT * FROM ikada_log WHERE shard = $1 AND index >= $4 ORDER BY index LIMIT {ROWS_MAX}) AS part
+            )
+            SELECT s.purged_index,
+                coalesce((SELECT max(index) FROM ikada_log WHERE shard = $1), s.purged_index) AS last_index,
+                {SHOWN}, e.index, e.epoch, e.payload
+            FROM ikada_shard AS s
+            LEFT JOIN ikada_lease AS l ON l.shard = s.shard
+            LEFT JOIN entries AS e ON e.before < $5
+            WHERE s.shard = $1 ORDER BY e.index"
+        );
+        let (number, node, life) = (i32::from(shard), holder.node as i64, holder.life as i64);
+        let (from_index, bytes_max) = (from_index as i64, bytes_max as i64);
+        let parameters: [Parameter<'_>; 5] = [
+            (&number, Type::INT4),
+            (&node, Type::INT8),
+            (&life, Type::INT8),
+            (&from_index, Type::INT8),
+            (&bytes_max, Type::INT8),
+        ];
+        let rows = self.client.query_typed(&sql, &parameters).await;
+        let rows = rows.map_err(|error| self.explain(&error))?;
+        let Some(first) = rows.first() else {
+            let why = format!("{}: the row of shard {shard} is gone from ikada_shard", self.target);
+            return Err(PostgresError::Statement(why));
+        };
+        let entries = rows.iter().filter_map(|row| {
+            let index: Option<i64> = row.get(7);
+            let payload = || Bytes::copy_from_slice(row.get::<_, &[u8]>(9));
+            index.map(|index| LogRow {
+                index: index as u64,
+                epoch: row.get::<_, i64>(8) as u64,
+                payload: payload(),
+            })
+        });
+        Ok(Tail {
+            lease: read_lease(first, 2),
+            purged_index: first.get::<_, i64>(0) as u64,
+            last_index: first.get::<_, i64>(1) as u64,
+            entries: entries.collect(),
+        })
+    }
+
+    /// Drops the entries up to an index, if the lease is still ours. A stored snapshot must cover them.
+    pub async fn purge_entries(
+        &self,
+        shard: u16,
+        holder: Holder,
+        epoch: u64,
+        to_index: u64,
+    ) -> Result<(), PostgresError> {
+        const SQL: &str = "
+            WITH held AS (
+                SELECT 1 AS one FROM ikada_lease
+                WHERE shard = $1 AND holder = $2 AND life = $3 AND epoch = $4 FOR SHARE
+            ), moved AS (
+                UPDATE ikada_shard SET purged_index = $5 FROM held
+                WHERE shard = $1 AND purged_index < $5 RETURNING 1 AS one
+            ), older AS (
+                DELETE FROM ikada_snapshot USING moved WHERE shard = $1 AND index < $5
+            )
+            DELETE FROM ikada_log USING moved WHERE shard = $1 AND index <= $5";
+        let (shard, node, life) = (i32::from(shard), holder.node as i64, holder.life as i64);
+        let (epoch, to_index) = (epoch as i64, to_index as i64);
+        let parameters: [Parameter<'_>; 5] = [
+            (&shard, Type::INT4),
+            (&node, Type::INT8),
+            (&life, Type::INT8),
+            (&epoch, Type::INT8),
+            (&to_index, Type::INT8),
+        ];
+        let done = self.client.query_typed(SQL, &parameters).await;
+        done.map(drop).map_err(|error| self.explain(&error))
+    }
+}

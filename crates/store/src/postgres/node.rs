@@ -1,0 +1,66 @@
+//! The nodes that take part, and the plan that they agreed on.
+
+use tokio_postgres::types::Type;
+
+use super::connect::{Connection, PostgresError};
+use super::lease::Parameter;
+
+/// A node that takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its id.
+    pub node: u64,
+    /// Drawn once per data folder.
+    pub incarnation: u64,
+    /// Where peers reach it.
+    pub peer_addr: String,
+    /// Where clients reach it.
+    pub client_addr: String,
+}
+
+impl Connection {
+    /// Enters this node. False if the id belongs to another data folder.
+    pub async fn enter_node(&self, row: &NodeRow) -> Result<bool, PostgresError> {
+        let sql = "INSERT INTO ikada_node AS n (node, incarnation, peer_addr, client_addr) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (node) DO UPDATE SET peer_addr = excluded.peer_addr, client_addr = excluded.client_addr,
+                seen_at = clock_timestamp()
+            WHERE n.incarnation = excluded.incarnation RETURNING 1";
+        let (node, incarnation) = (row.node as i64, row.incarnation as i64);
+        let parameters: [Parameter<'_>; 4] = [
+            (&node, Type::INT8),
+            (&incarnation, Type::INT8),
+            (&row.peer_addr, Type::TEXT),
+            (&row.client_addr, Type::TEXT),
+        ];
+        let rows = self.client.query_typed(sql, &parameters).await;
+        rows.map(|rows| !rows.is_empty()).map_err(|error| self.explain(&error))
+    }
+
+    /// All nodes that ever entered, by id.
+    pub async fn nodes(&self) -> Result<Vec<NodeRow>, PostgresError> {
+        let sql = "SELECT node, incarnation, peer_addr, client_addr FROM ikada_node ORDER BY node";
+        let rows = self.client.query_typed(sql, &[]).await.map_err(|error| self.explain(&error))?;
+        let node = |row: &tokio_postgres::Row| NodeRow {
+            node: row.get::<_, i64>(0) as u64,
+            incarnation: row.get::<_, i64>(1) as u64,
+            peer_addr: row.get(2),
+            client_addr: row.get(3),
+        };
+        Ok(rows.iter().map(node).collect())
+    }
+
+    /// The plan that stands; `proposed` becomes it if there is none.
+    pub async fn agree_on_plan(
+        &self,
+        proposed: Option<&[u8]>,
+    ) -> Result<Option<Vec<u8>>, PostgresError> {
+        if let Some(plan) = proposed {
+            let sql = "UPDATE ikada_cluster SET plan = $1 WHERE plan IS NULL";
+            let done = self.client.query_typed(sql, &[(&plan, Type::BYTEA)]).await;
+            done.map_err(|error| self.explain(&error))?;
+        }
+        let rows = self.client.query_typed("SELECT plan FROM ikada_cluster", &[]).await;
+        let rows = rows.map_err(|error| self.explain(&error))?;
+        Ok(rows.first().and_then(|row| row.get(0)))
+    }
+}

@@ -1,0 +1,102 @@
+//! The tables: made on the first start, checked on every other.
+
+use tokio_postgres::types::Type;
+
+use super::connect::{Connection, PostgresError};
+
+/// Version of the tables; raised when they change.
+pub const SCHEMA_VERSION: i32 = 1;
+
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS ikada_cluster (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    version integer NOT NULL,
+    plan bytea
+);
+CREATE TABLE IF NOT EXISTS ikada_node (
+    node bigint PRIMARY KEY,
+    incarnation bigint NOT NULL,
+    peer_addr text NOT NULL,
+    client_addr text NOT NULL,
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE TABLE IF NOT EXISTS ikada_lease (
+    shard integer PRIMARY KEY,
+    holder bigint NOT NULL,
+    life bigint NOT NULL,
+    epoch bigint NOT NULL,
+    expires_at timestamptz NOT NULL,
+    favoured bigint
+);
+CREATE TABLE IF NOT EXISTS ikada_shard (
+    shard integer PRIMARY KEY,
+    purged_index bigint NOT NULL
+);
+CREATE TABLE IF NOT EXISTS ikada_log (
+    shard integer NOT NULL,
+    index bigint NOT NULL,
+    epoch bigint NOT NULL,
+    payload bytea NOT NULL,
+    PRIMARY KEY (shard, index)
+);
+CREATE TABLE IF NOT EXISTS ikada_snapshot (
+    shard integer NOT NULL,
+    index bigint NOT NULL,
+    part integer NOT NULL,
+    bytes bytea NOT NULL,
+    PRIMARY KEY (shard, index, part)
+);
+INSERT INTO ikada_cluster (version) VALUES (1) ON CONFLICT DO NOTHING;
+";
+
+/// One node makes the tables at a time; the number is arbitrary and only ours.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(4921706823)";
+
+impl Connection {
+    /// Makes the tables if they are not there, and checks their version.
+    pub async fn prepare_schema(&self) -> Result<(), PostgresError> {
+        if self.version().await?.is_none() {
+            let batch = format!("BEGIN; {LOCK}; {TABLES} COMMIT;");
+            if let Err(error) = self.client.batch_execute(&batch).await {
+                let _ = self.client.batch_execute("ROLLBACK").await;
+                return Err(self.explain(&error));
+            }
+        }
+        match self.version().await? {
+            Some(SCHEMA_VERSION) => Ok(()),
+            found => Err(PostgresError::Version {
+                target: self.target.clone(),
+                found: found.unwrap_or(0),
+                wanted: SCHEMA_VERSION,
+            }),
+        }
+    }
+
+    /// The version of the tables; nothing if there are none.
+    async fn version(&self) -> Result<Option<i32>, PostgresError> {
+        let there = "SELECT to_regclass('ikada_cluster') IS NOT NULL";
+        let there =
+            self.client.query_typed(there, &[]).await.map_err(|error| self.explain(&error))?;
+        if !there.first().is_some_and(|row| row.get::<_, bool>(0)) {
+            return Ok(None);
+        }
+        let rows = self.client.query_typed("SELECT version FROM ikada_cluster", &[]).await;
+        let rows = rows.map_err(|error| self.explain(&error))?;
+        Ok(rows.first().map(|row| row.get(0)))
+    }
+
+    /// Makes the row of each shard: its log begins after this index.
+    pub async fn prepare_shards(
+        &self,
+        shards: u16,
+        purged_index: u64,
+    ) -> Result<(), PostgresError> {
+        let sql = "INSERT INTO ikada_shard (shard, purged_index)
+            SELECT shard, $2 FROM generate_series(0, $1 - 1) AS shard ON CONFLICT DO NOTHING";
+        let (shards, purged_index) = (i32::from(shards), purged_index as i64);
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+            [(&shards, Type::INT4), (&purged_index, Type::INT8)];
+        let done = self.client.query_typed(sql, &parameters).await;
+        done.map(drop).map_err(|error| self.explain(&error))
+    }
+}

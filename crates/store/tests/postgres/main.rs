@@ -1,0 +1,245 @@
+//! The log in Postgres, against a real one: one holder at a time, an epoch that fences, nothing half written (LS).
+
+mod server;
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use ikada_store::postgres::{
+    AppendOutcome, Connection, Holder, NodeRow, PostgresError, Target, watch,
+};
+use server::Server;
+
+const ANN: Holder = Holder { node: 1, life: 11 };
+const BOB: Holder = Holder { node: 2, life: 22 };
+const TTL_MS: u64 = 60_000;
+
+/// Runs a test against a fresh database, or not at all where there is no Postgres.
+fn with_database<F: Future<Output = ()>>(test: impl FnOnce(Rc<Server>, Connection) -> F) {
+    let Some(server) = Server::start().map(Rc::new) else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let connection = Target::parse(&server.url()).unwrap().connect().await.unwrap();
+        connection.prepare_schema().await.unwrap();
+        connection.prepare_shards(2, 1).await.unwrap();
+        test(server.clone(), connection).await;
+    });
+}
+
+fn payloads(texts: &[&str]) -> Vec<Bytes> {
+    texts.iter().map(|text| Bytes::copy_from_slice(text.as_bytes())).collect()
+}
+
+#[test]
+fn ls_3_a_lease_is_made_extended_or_taken_in_one_step() {
+    with_database(|server, db| async move {
+        let none = db.look_at_lease(0, ANN).await.unwrap();
+        assert_eq!((none.holder, none.epoch, none.is_ours), (0, 1, false));
+        let taken = db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        assert_eq!((taken.holder, taken.epoch, taken.is_ours), (1, 2, true));
+        assert!(taken.remaining_ms > TTL_MS / 2);
+        let held = db.take_lease(0, BOB, TTL_MS).await.unwrap();
+        assert_eq!(
+            (held.holder, held.epoch, held.is_ours),
+            (1, 2, false),
+            "LS-11: an answer that names the holder"
+        );
+        let renewed = db.renew_lease(0, ANN, 2, 2 * TTL_MS).await.unwrap();
+        assert!(renewed.is_ours && renewed.remaining_ms > TTL_MS);
+        server.sql("UPDATE ikada_lease SET expires_at = clock_timestamp() - interval '1 second'");
+        let taken = db.take_lease(0, BOB, TTL_MS).await.unwrap();
+        assert_eq!(
+            (taken.holder, taken.epoch, taken.is_ours),
+            (2, 3, true),
+            "LS-9: the epoch grows"
+        );
+        let lost = db.renew_lease(0, ANN, 2, TTL_MS).await.unwrap();
+        assert_eq!((lost.holder, lost.is_ours), (2, false));
+        assert_eq!(
+            db.look_at_lease(1, ANN).await.unwrap().holder,
+            0,
+            "LS-2: each shard has its own"
+        );
+    });
+}
+
+#[test]
+fn a_node_takes_its_own_lease_again_in_its_next_life() {
+    with_database(|_, db| async move {
+        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        let again = Holder { life: 12, ..ANN };
+        let seen = db.look_at_lease(0, again).await.unwrap();
+        assert_eq!((seen.holder, seen.is_ours), (1, false));
+        let taken = db.take_lease(0, again, TTL_MS).await.unwrap();
+        assert_eq!((taken.epoch, taken.is_ours), (3, true));
+    });
+}
+
+#[test]
+fn ls_10_a_release_frees_the_lease_and_names_who_is_next() {
+    with_database(|_, db| async move {
+        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        let stale = db.release_lease(0, BOB, 2, None).await.unwrap();
+        assert_eq!((stale.holder, stale.remaining_ms > 0), (1, true), "not his to release");
+        let freed = db.release_lease(0, ANN, 2, Some(2)).await.unwrap();
+        assert_eq!((freed.remaining_ms, freed.favoured), (0, Some(2)));
+        let taken = db.take_lease(0, BOB, TTL_MS).await.unwrap();
+        assert_eq!((taken.epoch, taken.favoured), (3, None));
+    });
+}
+
+#[test]
+fn ls_9_an_append_under_an_old_epoch_writes_nothing() {
+    with_database(|server, db| async move {
+        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        let first = db.append_entries(0, ANN, 2, 2, &payloads(&["a", "b"])).await.unwrap();
+        assert_eq!(first, AppendOutcome::Appended);
+        let again = db.append_entries(0, ANN, 2, 2, &payloads(&["a", "b"])).await.unwrap();
+        assert_eq!(again, AppendOutcome::Conflict, "an index is written once");
+        let gap = db.append_entries(0, ANN, 2, 5, &payloads(&["e"])).await.unwrap();
+        assert_eq!(gap, AppendOutcome::Conflict, "a log has no gaps");
+        server.sql("UPDATE ikada_lease SET expires_at = clock_timestamp()");
+        db.take_lease(0, BOB, TTL_MS).await.unwrap();
+        let stale = db.append_entries(0, ANN, 2, 4, &payloads(&["stale"])).await.unwrap();
+        assert_eq!(stale, AppendOutcome::Deposed);
+        let other_life = Holder { life: 99, ..BOB };
+        let stale = db.append_entries(0, other_life, 3, 4, &payloads(&["stale"])).await.unwrap();
+        assert_eq!(stale, AppendOutcome::Deposed, "an epoch belongs to one life");
+        let next = db.append_entries(0, BOB, 3, 4, &payloads(&["c"])).await.unwrap();
+        assert_eq!(next, AppendOutcome::Appended);
+        let tail = db.read_entries(0, BOB, 2, 1 << 20).await.unwrap();
+        let seen: Vec<_> =
+            tail.entries.iter().map(|e| (e.index, e.epoch, e.payload.as_ref())).collect();
+        assert_eq!(seen, [(2, 2, &b"a"[..]), (3, 2, b"b"), (4, 3, b"c")]);
+        assert_eq!((tail.purged_index, tail.last_index, tail.lease.epoch), (1, 4, 3));
+    });
+}
+
+/// The takeover waits for an append that is under way, and an append waits for a takeover: they cannot cross.
+#[test]
+fn a_takeover_and_an_append_cannot_cross() {
+    with_database(|server, db| async move {
+        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        server.sql("UPDATE ikada_lease SET expires_at = clock_timestamp()");
+        let target = Target::parse(&server.url()).unwrap();
+        let (ann, bob) = (target.connect().await.unwrap(), target.connect().await.unwrap());
+        for round in 0..50 {
+            server.sql("UPDATE ikada_lease SET holder = 1, life = 11, epoch = 2, expires_at = clock_timestamp()");
+            let last = db.read_entries(0, ANN, 1, 1).await.unwrap().last_index;
+            let entry = payloads(&["x"]);
+            let append = ann.append_entries(0, ANN, 2, last + 1, &entry);
+            let take = async {
+                let taken = bob.take_lease(0, BOB, TTL_MS).await.unwrap();
+                (taken, bob.read_entries(0, BOB, last + 1, 1 << 20).await.unwrap())
+            };
+            let (appended, (taken, tail)) = tokio::join!(append, take);
+            assert!(taken.is_ours);
+            let came_first = appended.unwrap() == AppendOutcome::Appended;
+            assert_eq!(tail.entries.len(), usize::from(came_first), "round {round}");
+            let after = db.read_entries(0, BOB, last + 1, 1 << 20).await.unwrap();
+            assert_eq!(
+                after.entries.len(),
+                tail.entries.len(),
+                "nothing after the takeover's reading"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_long_log_is_read_in_parts_and_purged_below_a_snapshot() {
+    with_database(|_, db| async move {
+        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        let many: Vec<Bytes> = (0..100).map(|n| Bytes::from(vec![n; 1_000])).collect();
+        db.append_entries(0, ANN, 2, 2, &many).await.unwrap();
+        let part = db.read_entries(0, ANN, 2, 10_000).await.unwrap();
+        assert_eq!((part.entries.len(), part.last_index), (10, 101));
+        let rest = db.read_entries(0, ANN, 95, 1 << 20).await.unwrap();
+        assert_eq!(rest.entries.len(), 7);
+        assert!(db.newest_snapshot(0).await.unwrap().is_none());
+        db.put_snapshot_chunk(0, 50, 0, b"state").await.unwrap();
+        assert!(db.newest_snapshot(0).await.unwrap().is_none(), "not before its manifest");
+        db.put_snapshot_manifest(0, 50, b"manifest").await.unwrap();
+        let stored = db.newest_snapshot(0).await.unwrap().unwrap();
+        assert_eq!((stored.index, stored.manifest.as_ref()), (50, &b"manifest"[..]));
+        assert_eq!(db.snapshot_chunk(0, 50, 0).await.unwrap().unwrap(), "state");
+        db.purge_entries(0, BOB, 2, 50).await.unwrap();
+        assert_eq!(
+            db.read_entries(0, ANN, 2, 1).await.unwrap().purged_index,
+            1,
+            "only the holder purges"
+        );
+        db.purge_entries(0, ANN, 2, 50).await.unwrap();
+        let tail = db.read_entries(0, ANN, 51, 1 << 20).await.unwrap();
+        assert_eq!((tail.purged_index, tail.entries.len()), (50, 51));
+        db.purge_entries(0, ANN, 2, 101).await.unwrap();
+        let tail = db.read_entries(0, ANN, 102, 1 << 20).await.unwrap();
+        assert_eq!(
+            (tail.purged_index, tail.last_index),
+            (101, 101),
+            "an empty log still knows its end"
+        );
+        let next = db.append_entries(0, ANN, 2, 102, &payloads(&["z"])).await.unwrap();
+        assert_eq!(next, AppendOutcome::Appended);
+    });
+}
+
+#[test]
+fn ls_10_whoever_watches_hears_of_appends_and_releases() {
+    with_database(|server, db| async move {
+        let mut watch = watch(&Target::parse(&server.url()).unwrap()).await.unwrap();
+        db.take_lease(1, ANN, TTL_MS).await.unwrap();
+        db.append_entries(1, ANN, 2, 2, &payloads(&["a"])).await.unwrap();
+        assert_eq!(watch.next().await, Some(1));
+        db.release_lease(1, ANN, 2, None).await.unwrap();
+        assert_eq!(watch.next().await, Some(1));
+        server.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN ikada'",
+        );
+        assert_eq!(watch.next().await, None, "the end of the connection is told");
+    });
+}
+
+#[test]
+fn nodes_agree_on_one_plan() {
+    with_database(|_, db| async move {
+        let row = |node, incarnation| NodeRow {
+            node,
+            incarnation,
+            peer_addr: format!("127.0.0.1:{node}"),
+            client_addr: String::new(),
+        };
+        assert!(db.enter_node(&row(1, 10)).await.unwrap());
+        assert!(db.enter_node(&row(2, 20)).await.unwrap());
+        assert!(!db.enter_node(&row(1, 11)).await.unwrap(), "another folder's id");
+        assert_eq!(db.nodes().await.unwrap(), [row(1, 10), row(2, 20)]);
+        assert_eq!(db.agree_on_plan(None).await.unwrap(), None);
+        assert_eq!(db.agree_on_plan(Some(b"one")).await.unwrap().unwrap(), b"one");
+        assert_eq!(db.agree_on_plan(Some(b"two")).await.unwrap().unwrap(), b"one");
+    });
+}
+
+#[test]
+fn what_is_wrong_with_the_database_is_told() {
+    let words = |url: &str| Target::parse(url).unwrap_err().to_string();
+    assert!(words("mysql://x").contains("postgres://"));
+    assert!(words("postgres://h/db?sslmode=require").contains("sslmode"));
+    let shown = Target::parse("postgres://ann:secret@db.example:5433/jobs").unwrap().to_string();
+    assert_eq!(shown, "postgres://db.example:5433/jobs", "no password in words");
+    with_database(|server, db| async move {
+        server.sql("UPDATE ikada_cluster SET version = 7");
+        let error = db.prepare_schema().await.unwrap_err();
+        assert!(matches!(error, PostgresError::Version { found: 7, .. }), "{error}");
+        server.sql("UPDATE ikada_cluster SET version = 1");
+        server.sql("CREATE ROLE weak LOGIN");
+        let url = server.url().replace("ikada@", "weak@");
+        let weak = Target::parse(&url).unwrap().connect().await.unwrap();
+        let error = weak.prepare_schema().await.unwrap_err();
+        assert!(matches!(error, PostgresError::Rights { .. }), "{error}");
+        let url = server.url().replace("/postgres", "/nowhere");
+        let Err(error) = Target::parse(&url).unwrap().connect().await else {
+            panic!("connected to a database that does not exist");
+        };
+        assert!(error.to_string().contains("nowhere"), "{error}");
+    });
+}
