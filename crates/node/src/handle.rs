@@ -1,6 +1,5 @@
 //! The way into a running node for everything that is not the driver itself.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -15,10 +14,12 @@ use crate::counters::SharedCounters;
 use crate::driver::{AnswerSender, DriverMessage, DriverSender};
 use crate::http::{Door, NodeInfo};
 use crate::metrics::Counters;
+use crate::peers::{Directory, meet};
+use ikada_replica::founding::{Candidate, FoundingMessage};
 
 struct Shared {
     info: NodeInfo,
-    addresses: BTreeMap<u64, String>,
+    directory: Directory,
     driver: DriverSender,
     counters: SharedCounters,
     calls: AtomicU64,
@@ -47,14 +48,14 @@ impl Drop for Waiting<'_> {
 impl Handle {
     pub(crate) fn new(
         info: NodeInfo,
-        addresses: BTreeMap<u64, String>,
+        directory: Directory,
         driver: DriverSender,
         counters: SharedCounters,
     ) -> Self {
         // Request ids of two runs of one node never meet: the run's random start is part of them.
         let requests = AtomicU64::new(fastrand::u64(..1 << 48));
         let calls = AtomicU64::new(1);
-        Handle(Arc::new(Shared { info, addresses, driver, counters, calls, requests }))
+        Handle(Arc::new(Shared { info, directory, driver, counters, calls, requests }))
     }
 
     /// Begins a graceful stop.
@@ -111,6 +112,7 @@ impl Door for Handle {
             shards: Vec::new(),
             peers: Vec::new(),
             members: Vec::new(),
+            roster: None,
             clock_offset_ms: 0,
             calls_waiting: 0,
             claims_parked: 0,
@@ -129,7 +131,15 @@ impl Door for Handle {
     }
 
     fn address_of(&self, node: u64) -> Option<String> {
-        self.0.addresses.get(&node).cloned()
+        self.0.directory.client_addr(node)
+    }
+
+    async fn meet(&self, peer_addr: &str) -> Option<FoundingMessage> {
+        let info = &self.0.info;
+        let (peer, client) = (info.peer_addr.clone(), info.client_addr.clone());
+        let me =
+            Candidate { node: info.node, incarnation: 0, peer_addr: peer, client_addr: client };
+        meet(peer_addr, FoundingMessage::Join(me)).await
     }
 
     fn counters(&self) -> Counters {

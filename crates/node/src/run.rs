@@ -3,7 +3,6 @@
 //! Order: check the settings, bind both ports, lock the data folder; only then is anything written. A start that is
 //! refused leaves the disk as it was.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::future::Future;
 use std::path::PathBuf;
@@ -24,7 +23,7 @@ use crate::counters::SharedCounters;
 use crate::driver::{self, Driver, Ended};
 use crate::handle::Handle;
 use crate::http::{self, Door, HttpLimits, NodeInfo, Security};
-use crate::peers::{self, FoundingDoor, Links, Outgoing};
+use crate::peers::{self, Dialling, Directory, FoundingDoor, Links, Outgoing};
 
 /// Why a server did not start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +134,8 @@ pub async fn run(
         () = &mut stop => return Ok(()),
         () = http::answer_waiting(&client_listener) => return Ok(()),
     };
-    door.founded(plan.clone());
+    let directory = Directory::new(boot::members(&plan));
+    door.founded(&plan, directory.clone());
     if papers.worked && !boot::log_exists(&disk)? {
         return Err(RunError::LogGone { node: papers.node });
     }
@@ -144,7 +144,8 @@ pub async fn run(
         papers.worked = true;
         papers.store(&disk)?;
     }
-    let (handle, mut ended, threads) = start(&config, boot, &plan, &me, &links, counters)?;
+    let start = Start { config: &config, me: &me, links: &links, directory, counters };
+    let (handle, mut ended, threads) = start.go(boot, papers, disk)?;
     started(Started { handle: handle.clone() });
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     let security = secure(&config, &handle, &plan);
@@ -155,7 +156,11 @@ pub async fn run(
         }));
     let result = tokio::select! {
         () = &mut stop => { stop_gracefully(&handle, &mut ended).await }
-        error = halted(ended.clone()) => Err(error),
+        error = halted(ended.clone()) => match error {
+            // An operator wanted this: it is no failure.
+            RunError::Halted(halt @ Halt::Removed { .. }) => { warn!("{halt}"); Ok(()) }
+            error => Err(error),
+        },
     };
     let _ = close.send(());
     let _ = server.await;
@@ -210,11 +215,18 @@ async fn belong(
     door: &FoundingDoor,
 ) -> Result<(Identity, Plan), RunError> {
     if let Some(identity) = Identity::load(disk).map_err(BootError::from)? {
-        let plan = papers.promise.clone().ok_or(PapersError::Damaged)?;
+        let plan = papers.plan_today().ok_or(PapersError::Damaged)?;
         if plan.cluster != identity.cluster {
             let (identity, promised) = (identity.cluster, plan.cluster);
             return Err(RunError::OtherCluster { node: papers.node, identity, promised });
         }
+        return Ok((identity, plan));
+    }
+    if !config.join.is_empty() {
+        let plan = boot::join(config, disk, papers, me, door).await?;
+        info!(cluster = format!("{:016x}", plan.cluster), "joining");
+        let (node, incarnation) = (papers.node, papers.incarnation);
+        let identity = boot::write_identity(disk, &plan, node, incarnation, &config.name)?;
         return Ok((identity, plan));
     }
     let plan = boot::found(config, disk, papers, me, door).await?;
@@ -227,52 +239,53 @@ async fn belong(
     Ok((identity, plan))
 }
 
-/// Starts the driver and the links.
-fn start(
-    config: &Config,
-    boot: Boot,
-    plan: &Plan,
-    me: &Candidate,
-    links: &Arc<OnceLock<Links>>,
+/// What a start needs beside the disk.
+struct Start<'a> {
+    config: &'a Config,
+    me: &'a Candidate,
+    links: &'a Arc<OnceLock<Links>>,
+    directory: Directory,
     counters: SharedCounters,
-) -> Result<(Handle, tokio::sync::watch::Receiver<Ended>, Threads), RunError> {
-    let Boot { identity, shards, log, snapshots, notes } = boot;
-    for note in notes {
-        warn!("{note}");
+}
+
+impl Start<'_> {
+    /// Starts the driver and the links.
+    fn go(
+        self,
+        boot: Boot,
+        papers: Papers,
+        disk: RealDisk,
+    ) -> Result<(Handle, tokio::sync::watch::Receiver<Ended>, Threads), RunError> {
+        let Start { config, me, links, directory, counters } = self;
+        let Boot { identity, shards, log, snapshots, notes } = boot;
+        for note in notes {
+            warn!("{note}");
+        }
+        let Identity { cluster, node, incarnation, .. } = identity;
+        let mut settings = ReplicaConfig::new(node, incarnation, cluster, fastrand::u64(..));
+        settings.consensus.priority = config.priority;
+        let outgoing = Outgoing::new(counters.clone());
+        let (rolls, changes) = tokio::sync::mpsc::unbounded_channel();
+        let Driver { sender, ended, threads } = driver::start(
+            move |now| Replica::new(settings, shards, now),
+            log,
+            snapshots,
+            (outgoing.clone(), rolls),
+            &counters,
+            std::sync::mpsc::channel(),
+        )?;
+        let driver = sender.clone();
+        let _ = links.set(Links { cluster, node, directory: directory.clone(), driver });
+        let hello = peers::link_hello(cluster, node, incarnation);
+        let dialling = Dialling { hello, driver: sender.clone(), counters: counters.clone() };
+        for peer in directory.candidates().into_iter().filter(|peer| peer.node != node) {
+            dialling.dial(peer.node, peer.peer_addr, outgoing.open(peer.node));
+        }
+        let follow = peers::follow(changes, directory.clone(), dialling, outgoing, papers, disk);
+        tokio::spawn(follow);
+        let info = node_info(&identity, me);
+        Ok((Handle::new(info, directory, sender, counters), ended, threads))
     }
-    let others = plan.members.iter().filter(|member| member.node != identity.node);
-    let peer_addresses: BTreeMap<u64, String> =
-        others.map(|member| (member.node, member.peer_addr.clone())).collect();
-    let (outgoing, ends) = Outgoing::new(peer_addresses.keys().copied(), counters.clone());
-    let mut settings = ReplicaConfig::new(
-        identity.node,
-        identity.incarnation,
-        identity.cluster,
-        fastrand::u64(..),
-    );
-    settings.consensus.priority = config.priority;
-    let inbox = std::sync::mpsc::channel();
-    let Driver { sender, ended, threads } = driver::start(
-        move |now| Replica::new(settings, shards, now),
-        log,
-        snapshots,
-        outgoing,
-        &counters,
-        inbox,
-    )?;
-    let members = plan.members.iter().map(|member| (member.node, member.incarnation)).collect();
-    let _ = links.set(Links {
-        cluster: identity.cluster,
-        node: identity.node,
-        members,
-        driver: sender.clone(),
-    });
-    let hello = peers::link_hello(identity.cluster, identity.node, identity.incarnation);
-    peers::dial_all(ends, &peer_addresses, hello, &sender, &counters);
-    let addresses =
-        plan.members.iter().map(|member| (member.node, member.client_addr.clone())).collect();
-    let info = node_info(&identity, me);
-    Ok((Handle::new(info, addresses, sender, counters), ended, threads))
 }
 
 fn node_info(identity: &Identity, me: &Candidate) -> NodeInfo {

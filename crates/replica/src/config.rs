@@ -36,6 +36,8 @@ pub struct ReplicaConfig {
     pub claim_again_ms: u64,
     /// Expiries proposed per shard and tick.
     pub expire_per_tick_max: usize,
+    /// Leaders are spread over the nodes once nothing has changed for this long, one move at a time; 0: never.
+    pub balance_quiet_ms: u64,
     /// A graceful stop waits at most this long for its shards to find other leaders.
     pub stop_wait_ms: u64,
 }
@@ -59,6 +61,7 @@ impl ReplicaConfig {
             ask_again_ms: 1_000,
             claim_again_ms: 1_000,
             expire_per_tick_max: 4_096,
+            balance_quiet_ms: 30_000,
             stop_wait_ms: 2_000,
         }
     }

@@ -14,6 +14,7 @@ use ikada_consensus::{Conf, Io, NodeId, RoleChange, Start};
 use ikada_state::{Frozen, Shard, ShardId};
 
 use crate::call::{Answer, Call, CallId};
+use crate::members::Roll;
 
 /// Both clocks of the machine, read by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub enum Input {
     Tick,
     /// A piece of snapshot work is done.
     Snapshot(SnapshotDone),
+    /// A peer says that this node was removed from the cluster.
+    Removed,
     /// Hand leadership over and refuse new work.
     Stop,
 }
@@ -67,6 +70,8 @@ pub struct Outputs {
     pub snapshots: Vec<SnapshotWork>,
     /// Log prefixes that a durable snapshot covers.
     pub purges: Vec<(ShardId, Start)>,
+    /// The members have changed: links and addresses follow.
+    pub roll: Option<Roll>,
     /// Our wall clock is this far from the voters' median: the operator should know.
     pub clock_alarm: Option<i64>,
     /// This process must stop now and say why.
@@ -230,6 +235,14 @@ pub enum Halt {
         "node {node} was wiped or replaced: the cluster knows it with another disk, and its votes went with that one"
     )]
     Wiped {
+        /// Our id.
+        node: NodeId,
+    },
+    /// This node was removed from the cluster.
+    #[error(
+        "node {node} was removed from the cluster and stops; its data folder can be deleted, its id is not used again"
+    )]
+    Removed {
         /// Our id.
         node: NodeId,
     },

@@ -18,8 +18,9 @@ use crate::config::ReplicaConfig;
 use crate::events::Events;
 use crate::hashes::Hashes;
 use crate::leg::Legs;
+use crate::members::Tending;
 use crate::origin::OpenCall;
-use crate::output::{Input, Now, Outputs};
+use crate::output::{Halt, Input, Now, Outputs};
 use crate::peer::{Framer, Header, PeerMessage};
 use crate::schedule::Planner;
 use crate::seat::Seat;
@@ -51,6 +52,7 @@ pub struct Replica {
     pub(crate) hashes: Hashes,
     pub(crate) transfers: Transfers,
     pub(crate) events: Events,
+    pub(crate) tending: Tending,
     /// Instants to come; empty unless this node leads shard 0.
     pub(crate) planner: Planner,
     pub(crate) framers: BTreeMap<NodeId, Framer>,
@@ -95,6 +97,7 @@ impl Replica {
             hashes: Hashes::default(),
             transfers: Transfers::default(),
             events: Events::default(),
+            tending: Tending::default(),
             planner: Planner::default(),
             framers: BTreeMap::new(),
             outbox: Outbox::default(),
@@ -119,6 +122,9 @@ impl Replica {
             Input::Persisted(sequence) => self.consensus.persisted(sequence),
             Input::Tick => self.tick(now),
             Input::Snapshot(done) => self.snapshot_done(done, now),
+            Input::Removed => {
+                self.outputs.halt = Some(Halt::Removed { node: self.config.node });
+            }
             Input::Stop => {
                 self.stopping_since_ms.get_or_insert(now.mono_ms);
                 self.hand_over();
@@ -171,6 +177,9 @@ impl Replica {
             | Command::Acked(_)
             | Command::SetMembers(_)
             | Command::RaiseEpoch(_)
+            | Command::ChangeMembers(_)
+            | Command::SettleChange(_)
+            | Command::SteerMember(_)
             | Command::SetSchedule(_)
             | Command::DeleteSchedule(_)
             | Command::Fire(_)

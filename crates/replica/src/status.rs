@@ -3,7 +3,7 @@
 //! Plain values copied out of the replica; nothing here decides anything.
 
 use ikada_consensus::{NodeId, Role};
-use ikada_state::{Lsn, Member, ShardId};
+use ikada_state::{Lsn, Member, Roster, ShardId};
 
 use crate::origin::OpenKind;
 use crate::output::Now;
@@ -23,6 +23,8 @@ pub struct NodeStatus {
     pub peers: Vec<PeerStatus>,
     /// All members as shard 0 records them.
     pub members: Vec<Member>,
+    /// The change under way and how leadership is steered; none if nothing was ever asked for.
+    pub roster: Option<Roster>,
     /// Our wall clock minus the voters' median, in ms.
     pub clock_offset_ms: i64,
     /// Calls waiting for an answer.
@@ -126,6 +128,7 @@ impl Replica {
             shards: self.seats.iter().map(|seat| self.shard_status(seat)).collect(),
             peers: others.map(|peer| self.peer_status(peer, now)).collect(),
             members: self.members().to_vec(),
+            roster: self.roster().cloned(),
             clock_offset_ms: now.wall_ms as i64 - median,
             calls_waiting: self.calls.len(),
             claims_parked: parked.count(),

@@ -4,9 +4,10 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Acked, AddToken, Cancel, Claim, Collect, Complete, DeleteObject, DeleteSchedule, Deliver,
-    DropTask, Enqueue, Expire, Fail, Fire, Namespace, PutObject, RaiseEpoch, RequestKey, Retry,
-    RevokeToken, SetMembers, SetQueue, SetSchedule, Sweep, Unclaim, Void,
+    Acked, AddToken, Cancel, ChangeMembers, Claim, Collect, Complete, DeleteObject, DeleteSchedule,
+    Deliver, DropTask, Enqueue, Expire, Fail, Fire, Namespace, PutObject, RaiseEpoch, RequestKey,
+    Retry, RevokeToken, SetMembers, SetQueue, SetSchedule, SettleChange, SteerMember, Sweep,
+    Unclaim, Void,
 };
 
 /// One thing to do.
@@ -84,6 +85,15 @@ pub enum Command {
     /// End a token (shard 0).
     #[n(71)]
     RevokeToken(#[n(0)] RevokeToken),
+    /// Begin a change of membership (shard 0).
+    #[n(80)]
+    ChangeMembers(#[n(0)] ChangeMembers),
+    /// End a change that every shard has followed (shard 0).
+    #[n(81)]
+    SettleChange(#[n(0)] SettleChange),
+    /// Steer leadership towards or away from a member (shard 0).
+    #[n(82)]
+    SteerMember(#[n(0)] SteerMember),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

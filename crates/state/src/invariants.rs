@@ -31,12 +31,13 @@ fn expect(
 pub type Rule = fn(&Shard) -> Result<(), Violation>;
 
 /// All rules by name.
-pub const ALL: [(&str, Rule); 7] = [
+pub const ALL: [(&str, Rule); 8] = [
     ("accounting", accounting),
     ("one_live_claim", one_live_claim),
     ("fence_bounds", fence_bounds),
     ("attempts_bounded", attempts_bounded),
     ("bounded", bounded),
+    ("members_fit", members_fit),
     ("indexes_match", indexes_match),
     ("hash_matches", hash_matches),
 ];
@@ -63,6 +64,18 @@ pub fn accounting(shard: &Shard) -> Result<(), Violation> {
         expect(ended == kept + total.removed + total.retried, "accounting", found)?;
     }
     Ok(())
+}
+
+/// R9: a change of membership names members, and nobody who left is one.
+pub fn members_fit(shard: &Shard) -> Result<(), Violation> {
+    let Some(roster) = &shard.core.roster else { return Ok(()) };
+    let is_member = |node: u64| shard.core.members.iter().any(|member| member.node == node);
+    let found = || format!("{roster:?} with members {:?}", shard.core.members);
+    let named = roster.change.iter().flat_map(|change| [change.add, change.remove]);
+    let steered = roster.priorities.iter().map(|(node, _)| *node).chain(roster.cordoned.clone());
+    expect(roster.is_valid(), "members_fit", found)?;
+    expect(named.flatten().chain(steered).all(is_member), "members_fit", found)?;
+    expect(!roster.removed.iter().any(|node| is_member(*node)), "members_fit", found)
 }
 
 /// Q5: a task has at most one live claim, and it is the newest one.
@@ -226,6 +239,9 @@ fn recompute(core: &Core) -> StateHash {
     }
     for member in &core.members {
         hash.add(digest_record(RecordKind::Member, member));
+    }
+    if let Some(roster) = &core.roster {
+        hash.add(digest_record(RecordKind::Roster, &**roster));
     }
     for schedule in core.schedules.values() {
         hash.add(digest_record(RecordKind::Schedule, &**schedule));

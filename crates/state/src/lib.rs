@@ -44,7 +44,10 @@ pub use ids::{
     TaskId, TokenId, WorkerId, derive_fire_id, derive_follow_id, derive_task_id,
 };
 pub use limits::Limits;
-pub use members::{Member, RaiseEpoch, SetMembers};
+pub use members::{
+    ChangeMembers, Member, MemberChange, PRIORITY_MAX, RaiseEpoch, Roster, SetMembers,
+    SettleChange, SteerMember, VOTERS_MAX,
+};
 pub use object::{
     Collect, DeleteObject, Digest, Digests, Object, ObjectKey, ObjectPage, ObjectVersion,
     PutCondition, PutObject, References,

@@ -96,6 +96,18 @@ refusal_codes! {
     TokensExist = 72, "tokens_exist";
     /// It is the last admin token of the whole cluster; make another first.
     LastAdmin = 73, "last_admin";
+    /// Another change of membership is not finished.
+    ChangePending = 80, "change_pending";
+    /// No member has this id.
+    NodeNotFound = 81, "node_not_found";
+    /// A member has this id with another disk, or this address.
+    NodeExists = 82, "node_exists";
+    /// The id belonged to a node that left; ids are never used again.
+    NodeRemoved = 83, "node_removed";
+    /// Nobody would be left.
+    LastVoter = 84, "last_voter";
+    /// The cluster has as many members, or has removed as many, as it may.
+    TooManyMembers = 85, "too_many_members";
 }
 
 impl RefusalCode {

@@ -191,6 +191,19 @@ pub enum Reply {
     /// The token is no more.
     #[n(71)]
     TokenRevoked,
+    /// The change of membership is under way, or done already.
+    #[n(80)]
+    ChangeBegun {
+        /// Its number; 0 if there is nothing left to do.
+        #[n(0)]
+        number: u64,
+    },
+    /// The change of membership is over.
+    #[n(81)]
+    ChangeSettled,
+    /// The wish about a member is recorded.
+    #[n(82)]
+    MemberSteered,
 }
 
 impl Reply {

@@ -68,7 +68,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     let current = view.map_or(0, |view| view.fence.0);
     let fence = Fence(if b.is_multiple_of(6) { u64::from(c % 40) } else { current });
     let name = if b.is_multiple_of(11) { "v" } else { "w" };
-    let command = match kind % 26 {
+    let command = match kind % 27 {
         0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
         5..=7 => {
             let labels = match a % 3 {
@@ -116,6 +116,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
         19 => object_command(shard, (kind, a, b, c)),
         20..=22 => schedule_command(shard, (kind, a, b, c)),
         24 | 25 => token_command((kind, a, b, c)),
+        26 => member_command(shard, a, b, c),
         _ => {
             let change = QueueChange {
                 paused: c.is_multiple_of(3).then_some(b.is_multiple_of(2)),
@@ -138,7 +139,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
 /// A few tokens come and go; some orders are refused.
 fn token_command((kind, a, b, c): Step) -> Command {
     let id = TokenId::parse(&format!("t{}", a % 6)).unwrap();
-    if kind % 26 == 25 {
+    if kind % 27 == 25 {
         return Command::RevokeToken(RevokeToken { id });
     }
     Command::AddToken(AddToken {
@@ -152,11 +153,38 @@ fn token_command((kind, a, b, c): Step) -> Command {
     })
 }
 
+/// Changes of a small membership; most of them are refused.
+fn member_command(shard: &Shard, a: u8, b: u8, c: u16) -> Command {
+    let node = u64::from(a % 12);
+    match b % 4 {
+        0 => {
+            let cordoned = c.is_multiple_of(2).then_some(c.is_multiple_of(4));
+            let priority = c.is_multiple_of(3).then_some(i64::from(c % 1_200));
+            Command::SteerMember(SteerMember { node, cordoned, priority })
+        }
+        1 => {
+            let number = shard.roster().and_then(|roster| roster.change).map_or(7, |it| it.number);
+            Command::SettleChange(SettleChange { number: number + u64::from(a.is_multiple_of(9)) })
+        }
+        _ => {
+            let add = Member {
+                node,
+                incarnation: 1 + u64::from(c % 3),
+                peer_addr: format!("p{}", c % 20),
+                client_addr: "c".into(),
+            };
+            let add = (!b.is_multiple_of(3)).then_some(add);
+            let remove = b.is_multiple_of(2).then_some(u64::from(c % 12));
+            Command::ChangeMembers(ChangeMembers { add, remove })
+        }
+    }
+}
+
 /// Settings, removals and instants of two schedules; some of them are refused.
 fn schedule_command(shard: &Shard, (kind, a, b, c): Step) -> Command {
     let name = ScheduleName::parse(["s", "k"][usize::from(a % 2)]).unwrap();
     let known = shard.schedule(&(Namespace::default(), name.clone()));
-    match kind % 26 {
+    match kind % 27 {
         20 if b.is_multiple_of(8) => Command::DeleteSchedule(DeleteSchedule { name }),
         20 => {
             let template =

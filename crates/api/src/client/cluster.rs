@@ -5,7 +5,10 @@ use hyper::Method;
 use super::send::Ask;
 use super::url::with_query;
 use super::{Client, Error};
-use crate::v1::{ClusterView, EventPage, NodeSelf, TransferRequest, TransferResult};
+use crate::v1::{
+    AddNode, ChangeView, ClusterView, EventPage, NodeSelf, SteerNode, TransferRequest,
+    TransferResult,
+};
 
 impl Client {
     /// The cluster as the answering node sees it.
@@ -28,5 +31,22 @@ impl Client {
     pub async fn transfer(&self, request: &TransferRequest) -> Result<TransferResult, Error> {
         let path = "/v1/cluster/transfer".to_owned();
         self.ask(&Ask::json(Method::POST, path, request, None)?).await
+    }
+
+    /// Adds a node that waits to join. Safe to repeat: a change that is under way or done is answered as such.
+    pub async fn add_node(&self, request: &AddNode) -> Result<ChangeView, Error> {
+        let path = "/v1/cluster/nodes".to_owned();
+        self.ask(&Ask::json(Method::POST, path, request, None)?).await
+    }
+
+    /// Removes a member for good. Safe to repeat.
+    pub async fn remove_node(&self, node: u64) -> Result<ChangeView, Error> {
+        self.ask(&Ask::act(Method::DELETE, format!("/v1/cluster/nodes/{node}"), None)).await
+    }
+
+    /// Steers leadership towards or away from a member; gives the cluster as it is then.
+    pub async fn steer_node(&self, node: u64, request: &SteerNode) -> Result<ClusterView, Error> {
+        let path = format!("/v1/cluster/nodes/{node}");
+        self.ask(&Ask::json(Method::PUT, path, request, None)?).await
     }
 }

@@ -390,6 +390,43 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         query: NONE,
+        body: Some(of::<v1::AddNode>),
+        answer: Some(of::<v1::ChangeView>),
+        keyed: false,
+        ..act(
+            "/v1/cluster/nodes",
+            Operation::AddNode,
+            ADMINISTER.of_cluster(),
+            "Add a node that waits with --join, perhaps in the place of a member.",
+        )
+    },
+    Route {
+        verb: Verb::Delete,
+        query: NONE,
+        answer: Some(of::<v1::ChangeView>),
+        keyed: false,
+        ..act(
+            "/v1/cluster/nodes/{id}",
+            Operation::RemoveNode,
+            ADMINISTER.of_cluster(),
+            "Remove a member for good.",
+        )
+    },
+    Route {
+        verb: Verb::Put,
+        query: NONE,
+        body: Some(of::<v1::SteerNode>),
+        answer: Some(of::<v1::ClusterView>),
+        keyed: false,
+        ..act(
+            "/v1/cluster/nodes/{id}",
+            Operation::SteerNode,
+            OPERATE.of_cluster(),
+            "Steer leadership towards or away from a member: cordon, priority.",
+        )
+    },
+    Route {
+        query: NONE,
         answer: Some(of::<v1::NodeSelf>),
         ..look(
             "/v1/nodes/self",

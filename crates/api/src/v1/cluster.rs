@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
-use crate::v1::Number;
+use crate::v1::{ChangeView, Number};
 
 /// The cluster as the answering node sees it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,9 @@ pub struct ClusterView {
     /// `healthy` when every shard has a leader and every member is connected, `degraded` when a member is missing,
     /// `unavailable` when some shard has no leader.
     pub status: String,
+    /// The change of membership under way; absent if none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeView>,
     /// All members.
     pub members: Vec<MemberView>,
     /// All shards.
@@ -38,6 +41,15 @@ pub struct MemberView {
     pub heard_ms_ago: Option<u64>,
     /// How many shards it leads.
     pub leads: u32,
+    /// `voter`, `joining` or `leaving`.
+    #[serde(default)]
+    pub part: String,
+    /// Whether it shall not lead while another voter can.
+    #[serde(default)]
+    pub cordoned: bool,
+    /// Preferred as leader over members with a lower number.
+    #[serde(default)]
+    pub priority: i64,
 }
 
 /// One shard.
@@ -191,6 +203,9 @@ pub struct TransferRequest {
     /// The chosen node; the most caught-up other voter when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Number>,
+    /// Only shards that this node leads; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Number>,
 }
 
 /// What became of each shard.

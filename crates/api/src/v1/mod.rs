@@ -2,6 +2,7 @@
 
 mod cluster;
 mod explain;
+mod members;
 mod number;
 mod payload;
 mod position;
@@ -17,6 +18,7 @@ pub use cluster::{
     TransferOutcome, TransferRequest, TransferResult,
 };
 pub use explain::{ReasonInfo, TaskExplanation};
+pub use members::{AddNode, ChangeView, SteerNode};
 pub use number::Number;
 pub use payload::{Body, BodyError, JSON_DEPTH_MAX, RawBytes, json_depth};
 pub use position::{Position, PositionError, parse_positions, print_positions};

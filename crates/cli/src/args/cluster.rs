@@ -12,8 +12,20 @@ pub(crate) enum ClusterCommand {
     Status,
     /// Show the role changes of one node, with reasons.
     Events(EventsArgs),
-    /// Move leadership to another node.
+    /// Move leadership to another node, or away from one.
     Transfer(TransferArgs),
+    /// Add a node that was started with `ikada server --join`.
+    Add(AddArgs),
+    /// Remove a node for good.
+    Remove(RemoveArgs),
+    /// Put a new node in the place of a member, in one step.
+    Replace(ReplaceArgs),
+    /// Keep a node from leading: its leaderships move away, and it takes none while another node can lead.
+    Cordon(NodeArgs),
+    /// Let a cordoned node lead again.
+    Uncordon(NodeArgs),
+    /// Prefer a node as leader, or make others preferred over it.
+    Priority(PriorityArgs),
 }
 
 /// Flags of `events`.
@@ -42,4 +54,67 @@ pub(crate) struct TransferArgs {
     /// The new leader's node id; the most caught-up other voter when absent.
     #[arg(long, value_name = "NODE")]
     pub(crate) to: Option<u64>,
+    /// Only shards that this node leads.
+    #[arg(long, value_name = "NODE")]
+    pub(crate) from: Option<u64>,
+}
+
+/// Flags of `add`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada server --data d --join 127.0.0.1:7401 --listen 127.0.0.1:7430 --peer-listen 127.0.0.1:7431\n  ikada cluster add 127.0.0.1:7431"
+)]
+pub(crate) struct AddArgs {
+    /// The new node's --peer-listen (its --peer-advertise, if it has one).
+    #[arg(value_name = "HOST:PORT")]
+    pub(crate) peer_addr: String,
+    /// Come back at once instead of waiting until the node is a voter of every shard.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+/// Flags of `remove`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada cluster remove 3      the node says so and stops; its id is not used again"
+)]
+pub(crate) struct RemoveArgs {
+    /// The node's id.
+    pub(crate) node: u64,
+    /// Come back at once instead of waiting until every shard has followed.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+/// Flags of `replace`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada cluster replace 3 127.0.0.1:7431      also when node 3 is lost with its disk"
+)]
+pub(crate) struct ReplaceArgs {
+    /// The node that leaves.
+    pub(crate) node: u64,
+    /// The new node's --peer-listen.
+    #[arg(value_name = "HOST:PORT")]
+    pub(crate) peer_addr: String,
+    /// Come back at once instead of waiting until every shard has followed.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+/// One node.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// The node's id.
+    pub(crate) node: u64,
+}
+
+/// Flags of `priority`.
+#[derive(Debug, Args)]
+pub(crate) struct PriorityArgs {
+    /// The node's id.
+    pub(crate) node: u64,
+    /// -1000 to 1000; nodes have 0 unless set.
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) priority: i64,
 }

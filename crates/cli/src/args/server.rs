@@ -39,6 +39,9 @@ pub(crate) struct ServerArgs {
     /// Another node's --peer-listen; repeat it for each.
     #[arg(long, value_name = "HOST:PORT")]
     peer: Vec<String>,
+    /// A member's --peer-listen of a cluster to join; then run `ikada cluster add`. Instead of --peer and --expect.
+    #[arg(long, value_name = "HOST:PORT")]
+    join: Vec<String>,
     /// How many nodes found the cluster together [default: 1].
     #[arg(long, value_name = "N")]
     expect: Option<u16>,
@@ -79,6 +82,7 @@ impl ServerArgs {
             advertise: self.advertise.clone(),
             peer_advertise: self.peer_advertise.clone(),
             peer: (!self.peer.is_empty()).then(|| self.peer.clone()),
+            join: (!self.join.is_empty()).then(|| self.join.clone()),
             expect: self.expect,
             shards: self.shards,
             node_id: self.node_id,

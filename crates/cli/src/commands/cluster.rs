@@ -1,10 +1,11 @@
-//! `ikada cluster status|events|transfer`.
+//! `ikada cluster status|events|transfer` and where the other verbs are.
 
 use std::time::Duration;
 
 use ikada_api::Client;
 use ikada_api::v1::{Number, TransferRequest};
 
+use super::members;
 use crate::args::{ClusterCommand, EventsArgs, SharedArgs, TransferArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -25,6 +26,7 @@ pub(crate) async fn cluster(
         }
         ClusterCommand::Events(events) => show_events(&client, &events, screen).await,
         ClusterCommand::Transfer(transfer) => move_leaders(&client, &transfer, screen).await,
+        other => members::members(&client, other, screen).await,
     }
 }
 
@@ -61,7 +63,8 @@ async fn move_leaders(
     args: &TransferArgs,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    let wish = TransferRequest { shard: args.shard, to: args.to.map(Number) };
+    let wish =
+        TransferRequest { shard: args.shard, to: args.to.map(Number), from: args.from.map(Number) };
     let result = client.transfer(&wish).await?;
     screen.show(&result)?;
     match result.shards.iter().find_map(|shard| shard.problem.as_ref()) {

@@ -3,6 +3,7 @@
 mod auth;
 mod cluster;
 mod context;
+mod members;
 mod queue;
 mod request;
 mod schedule;

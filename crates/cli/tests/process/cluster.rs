@@ -11,6 +11,7 @@ use ikada_api::v1::NodeSelf;
 use tempfile::TempDir;
 
 use crate::fresh::{ikada, ports};
+use crate::network::Network;
 use crate::wait::until;
 
 /// One node.
@@ -19,7 +20,9 @@ pub struct Node {
     pub url: String,
     pub data: PathBuf,
     client: String,
-    peer: String,
+    pub peer: String,
+    /// Whether it listens beyond loopback.
+    everywhere: bool,
     child: Option<Child>,
 }
 
@@ -27,6 +30,8 @@ pub struct Node {
 pub struct Cluster {
     pub nodes: Vec<Node>,
     pub shards: u16,
+    /// So many found the cluster; the others wait to join it.
+    pub founders: u64,
     folder: TempDir,
 }
 
@@ -47,6 +52,35 @@ impl Cluster {
         cluster
     }
 
+    /// Starts the first nodes of so many; the others can join later.
+    pub async fn start_some(founders: u64, count: u64) -> Cluster {
+        let mut cluster = Cluster::prepare(count);
+        cluster.founders = founders;
+        for id in 1..=founders {
+            cluster.launch(id);
+        }
+        cluster.settle().await;
+        cluster
+    }
+
+    /// Starts nodes in a network of their own.
+    pub async fn start_in(network: &Network, count: u64, shards: u16) -> Cluster {
+        let mut cluster = Cluster::prepare(count);
+        cluster.shards = shards;
+        for node in &mut cluster.nodes {
+            let address = network.address(node.id);
+            node.client = format!("{address}:7400");
+            node.peer = format!("{address}:7401");
+            node.url = format!("http://{address}:7400");
+            node.everywhere = true;
+        }
+        for id in 1..=count {
+            cluster.launch_by(id, network.program(id));
+        }
+        cluster.settle().await;
+        cluster
+    }
+
     /// Chooses folders and ports; nothing runs yet.
     pub fn prepare(count: u64) -> Cluster {
         let folder = tempfile::tempdir().expect("a folder");
@@ -58,9 +92,10 @@ impl Cluster {
             data: folder.path().join(format!("node-{id}")),
             client: pair[0].clone(),
             peer: pair[1].clone(),
+            everywhere: false,
             child: None,
         });
-        Cluster { nodes: nodes.collect(), shards: 2, folder }
+        Cluster { nodes: nodes.collect(), shards: 2, founders: count, folder }
     }
 
     pub fn node(&self, id: u64) -> &Node {
@@ -77,14 +112,23 @@ impl Cluster {
         let node = self.node(id);
         let mut command = program;
         command
-            .args(["server", "--shards", &self.shards.to_string(), "--node-id", &id.to_string()])
-            .args(["--expect", &self.nodes.len().to_string()])
+            .args(["server", "--node-id", &id.to_string()])
             .args(["--listen", &node.client, "--peer-listen", &node.peer])
             .arg("--data")
             .arg(&node.data)
             .arg("--until-stdin-closes")
             .current_dir(self.folder.path());
-        for other in self.nodes.iter().filter(|other| other.id != id) {
+        if node.everywhere {
+            command.arg("--insecure-listen-anywhere");
+        }
+        if id > self.founders {
+            command.args(["--join", &self.node(1).peer]);
+            return command;
+        }
+        command
+            .args(["--shards", &self.shards.to_string()])
+            .args(["--expect", &self.founders.to_string()]);
+        for other in self.nodes.iter().filter(|other| other.id != id && other.id <= self.founders) {
             command.args(["--peer", &other.peer]);
         }
         command

@@ -47,3 +47,16 @@ pub fn write_genesis(
     identity.store(disk)?;
     Ok(identity)
 }
+
+/// Writes the identity of a node that joins: its first state comes from a leader.
+pub fn write_identity(
+    disk: &RealDisk,
+    plan: &Plan,
+    node: u64,
+    incarnation: u64,
+    name: &str,
+) -> Result<Identity, BootError> {
+    let identity = Identity { cluster: plan.cluster, node, incarnation, name: name.to_owned() };
+    identity.store(disk)?;
+    Ok(identity)
+}

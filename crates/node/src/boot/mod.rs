@@ -6,10 +6,12 @@
 
 mod found;
 mod genesis;
+mod join;
 mod papers;
 mod recover;
 
 pub use found::{FoundError, found};
-pub use genesis::write_genesis;
+pub use genesis::{members, write_genesis, write_identity};
+pub use join::join;
 pub use papers::{Papers, PapersError};
 pub use recover::{Boot, BootError, load_state, log_exists, recover};

@@ -1,7 +1,7 @@
-//! A node's own papers: its id, its disk's incarnation, and the founding plan it promised. File `founding`, written
-//! before the node speaks to anyone, replaced once when it promises.
+//! A node's own papers: its id, its disk's incarnation, the founding plan it promised, and the members it last knew.
+//! File `founding`, written before the node speaks to anyone, replaced when it promises and when members change.
 
-use ikada_replica::founding::Plan;
+use ikada_replica::founding::{Candidate, Plan};
 use ikada_store::{Disk, RealDisk};
 use minicbor::{Decode, Encode};
 
@@ -22,6 +22,9 @@ pub struct Papers {
     /// Whether its log was ever opened: from then on a missing log means a wiped node (F-17).
     #[n(3)]
     pub worked: bool,
+    /// The members as last heard; none before they first changed.
+    #[n(4)]
+    pub members: Option<Vec<Candidate>>,
 }
 
 /// Why the papers could not be used.
@@ -65,9 +68,22 @@ impl Papers {
         }
         // Short ids are easier to read and type; 2^40 is plenty against collisions of a handful of nodes.
         let node = node_id.unwrap_or_else(|| draw.u64(1..1 << 40));
-        let papers = Papers { node, incarnation: draw.u64(1..), promise: None, worked: false };
+        let papers = Papers {
+            node,
+            incarnation: draw.u64(1..),
+            promise: None,
+            worked: false,
+            members: None,
+        };
         papers.store(disk)?;
         Ok(papers)
+    }
+
+    /// The cluster's plan with the members of today.
+    pub fn plan_today(&self) -> Option<Plan> {
+        let plan = self.promise.clone()?;
+        let members = self.members.clone().unwrap_or_else(|| plan.members.clone());
+        Some(Plan { members, ..plan })
     }
 
     /// Writes the papers durably.

@@ -21,6 +21,8 @@ pub const REDIAL_MS_MAX: u64 = 1_000;
 pub const PEER_CONNECTIONS_MAX: usize = 256;
 /// How often a node without a cluster asks around.
 pub const FOUNDING_ASK_MS: u64 = 200;
+/// How often a node that waits to be added asks whether it is.
+pub const JOIN_ASK_MS: u64 = 500;
 /// Snapshots kept per shard: the newest, and one in case it turns out damaged.
 pub const SNAPSHOTS_KEPT: usize = 2;
 /// Most shards of one node.

@@ -21,6 +21,8 @@ pub struct RawConfig {
     pub peer_advertise: Option<String>,
     /// Peer addresses to ask when founding a cluster.
     pub peer: Option<Vec<String>>,
+    /// Peer addresses of a cluster to join.
+    pub join: Option<Vec<String>>,
     /// How many nodes found the cluster.
     pub expect: Option<u16>,
     /// How many shards the cluster is founded with.
@@ -90,6 +92,9 @@ impl RawConfig {
             "peer" => {
                 self.peer = Some(value.split(',').map(|addr| addr.trim().to_owned()).collect())
             }
+            "join" => {
+                self.join = Some(value.split(',').map(|addr| addr.trim().to_owned()).collect())
+            }
             "expect" => self.expect = number(value)?,
             "shards" => self.shards = number(value)?,
             "node-id" => self.node_id = number(value)?,
@@ -118,6 +123,7 @@ impl RawConfig {
             advertise: self.advertise.or(lower.advertise),
             peer_advertise: self.peer_advertise.or(lower.peer_advertise),
             peer: self.peer.or(lower.peer),
+            join: self.join.or(lower.join),
             expect: self.expect.or(lower.expect),
             shards: self.shards.or(lower.shards),
             node_id: self.node_id.or(lower.node_id),

@@ -22,6 +22,8 @@ pub struct Config {
     pub peer_advertise: Option<String>,
     /// Whom to ask when founding.
     pub peers: Vec<String>,
+    /// Nodes of a cluster to join instead of founding one.
+    pub join: Vec<String>,
     /// How many nodes found the cluster.
     pub expect: u16,
     /// How many shards it is founded with.
@@ -86,6 +88,8 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
             problems.push(format!("peer {peer} has no port; write host:port of its --peer-listen"));
         }
     }
+    let join = raw.join.unwrap_or_default();
+    check_join(&join, raw.expect, raw.shards, &peers, &mut problems);
     let expect = raw.expect.unwrap_or(1);
     let shards = raw.shards.unwrap_or(4);
     check_counts(expect, shards, &peers, &mut problems);
@@ -102,6 +106,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         advertise: raw.advertise,
         peer_advertise: raw.peer_advertise,
         peers,
+        join,
         expect,
         shards,
         node_id: raw.node_id,
@@ -111,6 +116,25 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         priority: raw.priority.unwrap_or(0),
         warnings: warnings(expect, insecure),
     })
+}
+
+fn check_join(
+    join: &[String],
+    expect: Option<u16>,
+    shards: Option<u16>,
+    peers: &[String],
+    problems: &mut Vec<String>,
+) {
+    for addr in join.iter().filter(|addr| !addr.contains(':')) {
+        problems
+            .push(format!("join {addr} has no port; write host:port of a member's --peer-listen"));
+    }
+    if !join.is_empty() && (expect.is_some() || shards.is_some() || !peers.is_empty()) {
+        problems.push(
+            "join does not go together with expect, shards or peer: those found a new cluster"
+                .to_owned(),
+        );
+    }
 }
 
 fn check_counts(expect: u16, shards: u16, peers: &[String], problems: &mut Vec<String>) {

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ikada_replica::call::{Answer, Call, CallId};
-use ikada_replica::{Halt, Input, Now, Outputs, Replica, SnapshotWork, reason_text};
+use ikada_replica::{Halt, Input, Now, Outputs, Replica, Roll, SnapshotWork, reason_text};
 use ikada_store::{Log, RealDisk, Snapshots};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 use tracing::{error, info, warn};
 
@@ -66,6 +67,7 @@ struct Loop {
     log: Sender<LogWork>,
     snapshots: Sender<SnapshotWork>,
     outgoing: Outgoing,
+    rolls: UnboundedSender<Roll>,
     counters: SharedCounters,
     ended: watch::Sender<Ended>,
     over: bool,
@@ -76,7 +78,7 @@ pub fn start<E: Send + 'static>(
     make: impl FnOnce(Now) -> Result<Replica, E>,
     log: Log<RealDisk>,
     snapshots: Snapshots<RealDisk>,
-    outgoing: Outgoing,
+    (outgoing, rolls): (Outgoing, UnboundedSender<Roll>),
     counters: &SharedCounters,
     (sender, inbox): (DriverSender, Receiver<DriverMessage>),
 ) -> Result<Driver, StartError<E>> {
@@ -100,6 +102,7 @@ pub fn start<E: Send + 'static>(
         log: log_sender,
         snapshots: snapshot_sender,
         outgoing,
+        rolls,
         counters: counters.clone(),
         ended: ended_sender,
         over: false,
@@ -226,6 +229,9 @@ impl Loop {
             && !log_thread::send(&self.log, LogWork::Append(io))
         {
             return false;
+        }
+        if let Some(roll) = outputs.roll {
+            let _ = self.rolls.send(roll);
         }
         for (shard, start) in outputs.purges {
             log_thread::send(&self.log, LogWork::Purge(shard, start));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ikada_api::state::RequestId;
 use ikada_replica::call::{Answer, Call, CallId, Request, Routing};
+use ikada_replica::founding::FoundingMessage;
 use ikada_replica::status::{NodeStatus, RoleEvent};
 
 use crate::driver::AnswerSender;
@@ -60,6 +61,9 @@ pub trait Door: Clone + Send + Sync + 'static {
 
     /// Where clients reach a member, `host:port`; none if it is not known.
     fn address_of(&self, node: u64) -> Option<String>;
+
+    /// Asks the node at a peer address who it is; none if nobody answers there.
+    fn meet(&self, peer_addr: &str) -> impl Future<Output = Option<FoundingMessage>> + Send;
 
     /// Numbers for the metrics.
     fn counters(&self) -> Counters;

@@ -57,6 +57,12 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::TooManyTokens => (429, "too many tokens"),
         Code::TokensExist => (409, "tokens exist"),
         Code::LastAdmin => (409, "last admin token"),
+        Code::ChangePending => (409, "change under way"),
+        Code::NodeNotFound => (404, "no such node"),
+        Code::NodeExists => (409, "node exists"),
+        Code::NodeRemoved => (409, "node was removed"),
+        Code::LastVoter => (409, "last voter"),
+        Code::TooManyMembers => (409, "too many members"),
     }
 }
 
@@ -104,6 +110,18 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::BucketReserved => "only the cluster itself writes to this bucket; use another",
         Code::TooManyObjects => "as many objects exist as may; remove some that are not needed",
         Code::BlobReferenced => "an object has this blob as a piece; it stays",
+        Code::ChangePending => {
+            "another change of membership is not finished; wait for it (`ikada cluster status` shows it), or remove the node that is being added"
+        }
+        Code::NodeNotFound => "no member has this id; see `ikada cluster status`",
+        Code::NodeExists => {
+            "a member has this id with another disk, or this address; a wiped node must be replaced under a new id"
+        }
+        Code::NodeRemoved => {
+            "this id left the cluster, and ids are not used again; join with a new --node-id"
+        }
+        Code::LastVoter => "the last member cannot be removed; stop the node instead",
+        Code::TooManyMembers => "the cluster has as many members as it may; replace one instead",
     }
 }
 

@@ -1,6 +1,5 @@
 //! Our side of a link: connect, introduce ourselves, send frames until it breaks, connect again.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -22,20 +21,22 @@ use crate::driver::{DriverMessage, DriverSender};
 /// Frames gathered into one write.
 const WRITE_BUFFER_BYTES: usize = 256 * 1024;
 
-/// Starts one task per peer.
-pub fn dial_all(
-    ends: BTreeMap<u64, LaneEnd>,
-    addresses: &BTreeMap<u64, String>,
-    hello: LinkHello,
-    driver: &DriverSender,
-    counters: &SharedCounters,
-) {
-    for (peer, end) in ends {
-        let Some(addr) = addresses.get(&peer).cloned() else {
-            continue;
-        };
-        let hello = LinkHello { to: peer, ..hello };
-        let (driver, counters) = (driver.clone(), counters.clone());
+/// What every link of this node needs.
+#[derive(Clone)]
+pub struct Dialling {
+    /// Who we are.
+    pub hello: LinkHello,
+    /// Where news of links goes.
+    pub driver: DriverSender,
+    /// Numbers for the metrics.
+    pub counters: SharedCounters,
+}
+
+impl Dialling {
+    /// Starts the task that keeps a link to one peer, until its lane is closed.
+    pub fn dial(&self, peer: u64, addr: String, end: LaneEnd) {
+        let hello = LinkHello { to: peer, ..self.hello };
+        let (driver, counters) = (self.driver.clone(), self.counters.clone());
         tokio::spawn(Dialler { peer, addr, hello, driver, counters, end }.run());
     }
 }
@@ -130,6 +131,10 @@ impl Dialler {
         match answer.as_deref().and_then(decode::<Welcome>) {
             Some(Welcome::Accepted) => Ok(stream.into_split()),
             Some(Welcome::Refused(why)) => Err(io::Error::other(why)),
+            Some(Welcome::Removed) => {
+                self.tell(Input::Removed);
+                Err(io::Error::other("this node was removed from the cluster"))
+            }
             _ => Err(io::Error::other("the peer does not speak this protocol")),
         }
     }

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::directory::{Directory, Standing};
 use super::hello::{HELLO_BYTES_MAX, Opening, Welcome, decode, encode};
 use super::wire;
 use crate::config::HANDSHAKE_MS;
@@ -20,7 +21,11 @@ enum State {
     #[default]
     Shut,
     Open(mpsc::Sender<Question>),
-    Founded(Plan),
+    Founded {
+        cluster: u64,
+        shards: u16,
+        directory: Directory,
+    },
 }
 
 /// Who answers founding questions on this node right now.
@@ -33,9 +38,9 @@ impl FoundingDoor {
         self.set(State::Open(questions));
     }
 
-    /// The cluster stands: every question is answered with its plan.
-    pub fn founded(&self, plan: Plan) {
-        self.set(State::Founded(plan));
+    /// The cluster stands: every question is answered with its members of today.
+    pub fn founded(&self, plan: &Plan, directory: Directory) {
+        self.set(State::Founded { cluster: plan.cluster, shards: plan.shards, directory });
     }
 
     fn set(&self, state: State) {
@@ -46,7 +51,9 @@ impl FoundingDoor {
     pub async fn answer(&self, message: FoundingMessage) -> Option<FoundingMessage> {
         let questions = match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Shut => return None,
-            State::Founded(plan) => return Some(FoundingMessage::Founded(plan.clone())),
+            State::Founded { cluster, shards, directory } => {
+                return Some(stands(&message, *cluster, *shards, directory));
+            }
             State::Open(questions) => questions.clone(),
         };
         let (reply, answer) = oneshot::channel();
@@ -79,12 +86,33 @@ impl FoundingAsker {
     }
 }
 
+/// What a member answers to any question.
+fn stands(
+    message: &FoundingMessage,
+    cluster: u64,
+    shards: u16,
+    directory: &Directory,
+) -> FoundingMessage {
+    if let FoundingMessage::Join(me) | FoundingMessage::Hello { me, .. } = message
+        && directory.standing(me.node, me.incarnation) == Standing::Removed
+    {
+        return FoundingMessage::Removed { node: me.node };
+    }
+    FoundingMessage::Founded(Plan { cluster, members: directory.candidates(), shards })
+}
+
+/// Asks one node and waits for its answer; none if nobody answers in time.
+pub async fn meet(addr: &str, message: FoundingMessage) -> Option<FoundingMessage> {
+    let limit = Duration::from_millis(HANDSHAKE_MS);
+    timeout(limit, ask(addr, message)).await.ok().flatten()
+}
+
 async fn ask(addr: &str, message: FoundingMessage) -> Option<FoundingMessage> {
     let mut stream = TcpStream::connect(addr).await.ok()?;
     wire::write(&mut stream, &encode(&Opening::Founding(message))).await.ok()?;
     let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await.ok()??;
     match decode::<Welcome>(&answer)? {
         Welcome::Founding(message) => Some(message),
-        Welcome::Accepted | Welcome::Refused(_) => None,
+        Welcome::Accepted | Welcome::Refused(_) | Welcome::Removed => None,
     }
 }

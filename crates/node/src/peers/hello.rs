@@ -51,6 +51,9 @@ pub enum Welcome {
     /// The answer to a founding question.
     #[n(2)]
     Founding(#[n(0)] FoundingMessage),
+    /// The dialler was removed from the cluster.
+    #[n(3)]
+    Removed,
 }
 
 /// The message as bytes.

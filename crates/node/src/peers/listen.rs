@@ -1,6 +1,5 @@
 //! The peer port: links in, founding questions in.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use super::directory::{Directory, Standing};
 use super::founding::FoundingDoor;
 use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, PROTOCOL, Welcome, decode, encode};
 use super::wire;
@@ -25,9 +25,15 @@ pub struct Links {
     /// Our id.
     pub node: u64,
     /// Members and their disks.
-    pub members: BTreeMap<u64, u64>,
+    pub directory: Directory,
     /// Where frames go.
     pub driver: DriverSender,
+}
+
+impl Links {
+    fn standing(&self, hello: &LinkHello) -> Standing {
+        self.directory.standing(hello.node, hello.incarnation)
+    }
 }
 
 struct Port {
@@ -92,6 +98,10 @@ impl Port {
         let links = match self.admit(&hello) {
             Ok(links) => links,
             Err(why) => {
+                let standing = self.links.get().map(|links| links.standing(&hello));
+                if standing == Some(Standing::Removed) {
+                    return wire::write(&mut stream, &encode(&Welcome::Removed)).await;
+                }
                 warn!(peer = hello.node, %why, "link refused");
                 return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
             }
@@ -99,6 +109,10 @@ impl Port {
         wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
         let mut reader = tokio::io::BufReader::with_capacity(256 * 1024, stream);
         while let Some(frame) = wire::read(&mut reader, FRAME_BYTES_MAX).await? {
+            // Closed on whoever was removed meanwhile: it dials again, and is told.
+            if links.standing(&hello) != Standing::Member {
+                return Ok(());
+            }
             self.counters.frame_received(frame.len());
             let units = frame.len().clamp(1, INBOUND_BYTES_MAX) as u32;
             let permit = self.inbound.clone().acquire_many_owned(units).await;
@@ -128,13 +142,14 @@ impl Port {
         if hello.to != links.node {
             return Err(format!("this is node {}, not {}", links.node, hello.to));
         }
-        match links.members.get(&hello.node) {
-            None => Err(format!("node {} is not a member", hello.node)),
-            Some(incarnation) if *incarnation != hello.incarnation => Err(format!(
+        match links.standing(hello) {
+            Standing::Member => Ok(links),
+            Standing::OtherDisk => Err(format!(
                 "node {} is known with another disk: it was wiped or replaced",
                 hello.node
             )),
-            Some(_) => Ok(links),
+            Standing::Removed => Err(format!("node {} was removed from the cluster", hello.node)),
+            Standing::Stranger => Err(format!("node {} is not a member", hello.node)),
         }
     }
 }

@@ -8,13 +8,18 @@
 //! Leaves out: TLS, and what frames mean (`replica::peer`).
 
 mod dial;
+mod directory;
+mod follow;
 mod founding;
 mod hello;
 mod listen;
 mod outgoing;
 mod wire;
 
-pub use dial::{dial_all, link_hello};
-pub use founding::{FoundingAsker, FoundingDoor};
+pub use dial::{Dialling, link_hello};
+pub use directory::Directory;
+pub use follow::follow;
+pub use founding::{FoundingAsker, FoundingDoor, meet};
+pub use hello::PROTOCOL;
 pub use listen::{Links, listen};
 pub use outgoing::Outgoing;

@@ -1,8 +1,8 @@
 //! Queues of frames, one per peer, bounded in frames and bytes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -15,9 +15,10 @@ struct Lane {
     bytes: Arc<AtomicUsize>,
 }
 
-/// Where the driver puts frames.
+/// Where the driver puts frames. Lanes come and go with the members.
+#[derive(Clone)]
 pub struct Outgoing {
-    lanes: BTreeMap<u64, Lane>,
+    lanes: Arc<RwLock<BTreeMap<u64, Lane>>>,
     counters: SharedCounters,
 }
 
@@ -42,25 +43,29 @@ impl LaneEnd {
 }
 
 impl Outgoing {
-    /// Lanes to these peers, and their ends.
-    pub fn new(
-        peers: impl IntoIterator<Item = u64>,
-        counters: SharedCounters,
-    ) -> (Self, BTreeMap<u64, LaneEnd>) {
-        let mut lanes = BTreeMap::new();
-        let mut ends = BTreeMap::new();
-        for peer in peers {
-            let (sender, receiver) = mpsc::channel(PEER_QUEUE_FRAMES_MAX);
-            let bytes = Arc::new(AtomicUsize::new(0));
-            lanes.insert(peer, Lane { frames: sender, bytes: bytes.clone() });
-            ends.insert(peer, LaneEnd { frames: receiver, bytes });
-        }
-        (Outgoing { lanes, counters }, ends)
+    /// Without any lane.
+    pub fn new(counters: SharedCounters) -> Self {
+        Outgoing { lanes: Arc::default(), counters }
+    }
+
+    /// Opens a lane to a peer; an earlier one to it ends.
+    pub fn open(&self, peer: u64) -> LaneEnd {
+        let (sender, receiver) = mpsc::channel(PEER_QUEUE_FRAMES_MAX);
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let lane = Lane { frames: sender, bytes: bytes.clone() };
+        self.lanes.write().unwrap_or_else(PoisonError::into_inner).insert(peer, lane);
+        LaneEnd { frames: receiver, bytes }
+    }
+
+    /// Ends the lane to a peer; whoever dials for it stops.
+    pub fn close(&self, peer: u64) {
+        self.lanes.write().unwrap_or_else(PoisonError::into_inner).remove(&peer);
     }
 
     /// Queues a frame; a full queue or an unknown peer drops it.
     pub fn send(&self, to: u64, frame: Bytes) {
-        let Some(lane) = self.lanes.get(&to) else {
+        let lanes = self.lanes.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(lane) = lanes.get(&to) else {
             return self.counters.frame_dropped();
         };
         let length = frame.len();

@@ -79,9 +79,29 @@ pub enum FoundingMessage {
         #[n(1)]
         why: String,
     },
-    /// "The cluster stands": said by every founded node to whoever asks.
+    /// "The cluster stands": said by every founded node to whoever asks, with its members and shards of today.
     #[n(4)]
     Founded(#[n(0)] Plan),
+    /// "I wait to be added: am I a member?" Also "who are you?" to a node that may be waiting itself.
+    #[n(5)]
+    Join(#[n(0)] Candidate),
+    /// "I wait to be added to a cluster."
+    #[n(6)]
+    Waiting {
+        /// The speaker.
+        #[n(0)]
+        me: Candidate,
+        /// The protocol that it speaks.
+        #[n(1)]
+        protocol: u16,
+    },
+    /// "This id left the cluster for good."
+    #[n(7)]
+    Removed {
+        /// The id.
+        #[n(0)]
+        node: NodeId,
+    },
 }
 
 impl FoundingMessage {

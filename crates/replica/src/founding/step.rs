@@ -26,7 +26,8 @@ pub enum FoundingError {
     /// The cluster knows our id with another disk (F-17).
     #[error(
         "node {node} was wiped: cluster {cluster:016x} knows this id with another disk; \
-         its votes are gone with it, so it may not come back: restore its data folder, or found a new cluster"
+         its votes are gone with it, so it may not come back: restore its data folder, or remove the node from the \
+         cluster (`ikada cluster remove {node}`) and join with a new --node-id"
     )]
     Wiped {
         /// Our id.
@@ -37,11 +38,33 @@ pub enum FoundingError {
     /// A cluster exists and we are not in it.
     #[error(
         "cluster {cluster:016x} already stands and node {node} is not a member; \
-         point --peer at the nodes of a new cluster, or remove --peer to found one of its own"
+         to become one, start it with --join instead of --peer and --expect, then run `ikada cluster add`"
     )]
     NotAMember {
         /// Our id.
         node: NodeId,
+        /// The cluster found.
+        cluster: u64,
+    },
+    /// The cluster has removed our id.
+    #[error(
+        "node {node} was removed from the cluster, and ids are not used again: \
+         join with an empty data folder and a new --node-id"
+    )]
+    WasRemoved {
+        /// Our id.
+        node: NodeId,
+    },
+    /// Our disk belongs elsewhere.
+    #[error(
+        "node {node} promised itself to cluster {promised:016x} and cannot join cluster {cluster:016x}; \
+         use an empty data folder"
+    )]
+    Promised {
+        /// Our id.
+        node: NodeId,
+        /// The cluster promised.
+        promised: u64,
         /// The cluster found.
         cluster: u64,
     },
@@ -151,9 +174,11 @@ impl Founding {
             }
             FoundingMessage::Propose(plan) => Ok(self.consider(plan)),
             FoundingMessage::Founded(plan) => Ok((self.founded(plan)?, self.hello())),
-            FoundingMessage::Promised { .. } | FoundingMessage::Refused { .. } => {
-                Ok((Vec::new(), self.hello()))
-            }
+            FoundingMessage::Promised { .. }
+            | FoundingMessage::Refused { .. }
+            | FoundingMessage::Join(_)
+            | FoundingMessage::Waiting { .. }
+            | FoundingMessage::Removed { .. } => Ok((Vec::new(), self.hello())),
         }
     }
 
@@ -176,7 +201,10 @@ impl Founding {
                 self.refusals.insert(node, why);
             }
             FoundingMessage::Founded(plan) => return self.founded(plan),
-            FoundingMessage::Propose(_) => {}
+            FoundingMessage::Removed { node } => return Err(FoundingError::WasRemoved { node }),
+            FoundingMessage::Propose(_)
+            | FoundingMessage::Join(_)
+            | FoundingMessage::Waiting { .. } => {}
         }
         Ok(self.advance())
     }

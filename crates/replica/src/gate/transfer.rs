@@ -1,11 +1,14 @@
 //! Handing leadership to a chosen node, or to the most caught-up one (MQ-29).
 
-use ikada_consensus::{NodeId, TransferError};
+use ikada_consensus::{NodeId, PeerState, TransferError};
 use ikada_state::ShardId;
 
 use crate::gate::Decision;
 use crate::peer::Told;
 use crate::replica::Replica;
+
+/// A node this many entries behind catches up within an election timeout.
+const TRANSFER_LAG_MAX: u64 = 10_000;
 
 impl Replica {
     pub(crate) fn decide_transfer(
@@ -19,6 +22,9 @@ impl Replica {
                 detail: format!("shard {shard} has no other voter that could lead"),
             });
         };
+        if let Some(why) = self.lags_too_far(shard, to) {
+            return Decision::Reply(Told::Refused { code: "node_lagging".into(), detail: why });
+        }
         let told = match self.consensus.transfer(shard, to) {
             Ok(()) => Told::Accepted,
             Err(TransferError::NotLeader(not)) => Told::NotLeader { leader: not.leader },
@@ -35,7 +41,22 @@ impl Replica {
         Decision::Reply(told)
     }
 
-    /// The connected voter whose log is furthest, lowest id first among equals.
+    /// Why a voter cannot take over now: writes would stand still until it has caught up.
+    fn lags_too_far(&self, shard: ShardId, to: NodeId) -> Option<String> {
+        let peer = self.consensus.progress(shard).into_iter().find(|peer| peer.node == to)?;
+        if !self.is_up(to) {
+            return Some(format!("node {to} is not connected to the leader of shard {shard}"));
+        }
+        let behind = self.consensus.last_index(shard).saturating_sub(peer.matched);
+        let lags = behind > TRANSFER_LAG_MAX || peer.state == PeerState::Snapshot;
+        lags.then(|| {
+            format!(
+                "node {to} is {behind} entries behind in shard {shard}; wait until it has caught up"
+            )
+        })
+    }
+
+    /// The connected voter that may lead and whose log is furthest, lowest id first among equals.
     pub(crate) fn best_successor(&self, shard: ShardId) -> Option<NodeId> {
         let conf = self.consensus.conf(shard);
         self.consensus
@@ -43,8 +64,11 @@ impl Replica {
             .into_iter()
             .filter(|progress| progress.node != self.config.node)
             .filter(|progress| conf.voters.contains(&progress.node))
-            .filter(|progress| self.peers.get(&progress.node).is_some_and(|peer| peer.up))
-            .max_by_key(|progress| (progress.matched, std::cmp::Reverse(progress.node)))
+            .filter(|progress| self.is_up(progress.node))
+            .max_by_key(|progress| {
+                let willing = !self.is_shunned(progress.node);
+                (willing, progress.matched, std::cmp::Reverse(progress.node))
+            })
             .map(|progress| progress.node)
     }
 }

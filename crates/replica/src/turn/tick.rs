@@ -38,6 +38,7 @@ impl Replica {
         self.tend_transfers(now);
         self.nudge_repairs(now);
         self.watch_clock(now);
+        self.tend_members(now);
         if self.stopping_since_ms.is_some() {
             self.hand_over();
         }

@@ -5,6 +5,7 @@ mod claims;
 mod harness;
 mod leadership;
 mod lost_claims;
+mod members;
 mod operations;
 mod reads;
 mod schedules;

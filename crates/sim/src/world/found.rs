@@ -79,6 +79,8 @@ fn founding_setup(plan: &Plan, node: NodeId, joins: bool) -> Setup {
     config.batch_bytes_max = knobs.batch_bytes_max;
     config.snapshot_entries = knobs.snapshot_distance;
     config.hash_every = knobs.hash_distance;
+    // The last phase demands that leaders stay where they are.
+    config.balance_quiet_ms = 0;
     let limits = Limits {
         pending_tasks_max: knobs.pending_max,
         submit_window_ms: knobs.dedup_window_ms,

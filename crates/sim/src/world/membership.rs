@@ -1,12 +1,12 @@
 //! Membership changes as an operator makes them: a new node joins as a learner of every shard, becomes a voter, and
 //! perhaps takes the place of another, which is then switched off.
 //!
-//! One change at a time. Every step is asked for until it is so, through any node; a refused step is asked for again
-//! later, after a transfer if the leader is the one to go.
+//! One change at a time, asked for through any node until it is so; the cluster's own leader drives it through all
+//! shards.
 
-use ikada_consensus::{Change, Conf, NodeId};
+use ikada_consensus::NodeId;
 use ikada_replica::call::Request;
-use ikada_state::{Command, Member, Namespace, Order, SetMembers, ShardId};
+use ikada_state::{ChangeMembers, Command, Member, Namespace, Order};
 
 use super::World;
 use super::clock::Clock;
@@ -106,71 +106,28 @@ impl World {
         }
     }
 
-    /// What is still missing for a wish, the first thing first.
+    /// What to ask for until a wish has come true; asking again is harmless.
     fn step_towards(&mut self, wish: Wish) -> Option<Request> {
-        match wish {
+        let reference = self.watch.ledgers.first().and_then(|ledger| ledger.reference());
+        let members = reference.map_or(&[][..], |state| state.members());
+        let roster = reference.and_then(|state| state.roster());
+        let changing = roster.is_some_and(|roster| roster.change.is_some());
+        let (done, order) = match wish {
             Wish::Join(node) => {
-                let known = self.recorded_members();
-                if !known.iter().any(|member| member.node == node) {
-                    return Some(self.record_members(Some(node), None));
-                }
-                self.first_shard(|conf| !conf.is_member(node))
-                    .map(|shard| change(shard, &[], &[node], &[]))
-                    .or_else(|| {
-                        self.first_shard(|conf| !conf.voters.contains(&node) || conf.is_joint())
-                            .map(|shard| change(shard, &[node], &[], &[]))
-                    })
+                let machine = self.machines.get(&node)?;
+                let add = Some(member_of(node, machine.setup.config.incarnation));
+                let known = members.iter().any(|member| member.node == node);
+                (known, ChangeMembers { add, remove: None })
             }
             Wish::Leave(node) => {
-                if let Some(shard) =
-                    self.first_shard(|conf| conf.is_member(node) || conf.is_joint())
-                {
-                    let leads =
-                        self.watch.leaders.get(&shard).is_some_and(|l| l.contains_key(&node));
-                    if leads {
-                        return Some(Request::Transfer { shard, to: None });
-                    }
-                    return Some(change(shard, &[], &[], &[node]));
-                }
-                let known = self.recorded_members();
-                known
-                    .iter()
-                    .any(|member| member.node == node)
-                    .then(|| self.record_members(None, Some(node)))
+                let gone = roster.is_some_and(|roster| roster.is_removed(node));
+                (gone, ChangeMembers { add: None, remove: Some(node) })
             }
-        }
+        };
+        let command = Command::ChangeMembers(order);
+        let order = Order { namespace: Namespace::default(), request: None, command };
+        (changing || !done).then(|| Request::Write(vec![order]))
     }
-
-    fn first_shard(&self, lacks: impl Fn(&Conf) -> bool) -> Option<ShardId> {
-        (0..self.plan.shards).find(|shard| {
-            let conf = self.watch.config_safety.newest(*shard);
-            conf.is_some_and(&lacks)
-        })
-    }
-
-    fn recorded_members(&self) -> Vec<Member> {
-        let reference = self.watch.ledgers.first().and_then(|ledger| ledger.reference());
-        reference.map(|state| state.members().to_vec()).unwrap_or_default()
-    }
-
-    fn record_members(&mut self, add: Option<NodeId>, remove: Option<NodeId>) -> Request {
-        let mut members = self.recorded_members();
-        members.retain(|member| Some(member.node) != remove);
-        if let Some(machine) = add.and_then(|node| self.machines.get(&node)) {
-            members.push(member_of(machine.node, machine.setup.config.incarnation));
-        }
-        let command = Command::SetMembers(SetMembers { members });
-        Request::Write(vec![Order { namespace: Namespace::default(), request: None, command }])
-    }
-}
-
-fn change(shard: ShardId, voters: &[NodeId], learners: &[NodeId], remove: &[NodeId]) -> Request {
-    let change = Change {
-        add_voters: voters.to_vec(),
-        add_learners: learners.to_vec(),
-        remove: remove.to_vec(),
-    };
-    Request::Change { shard, change }
 }
 
 /// A member as shard 0 records it.

@@ -65,6 +65,8 @@ impl World {
             halt,
             stopped,
             clock_alarm: _,
+            // Machines reach each other by number.
+            roll: _,
         } = outputs;
         if let Some(io) = io {
             self.hand_over(node, io)?;

@@ -226,6 +226,9 @@ impl World {
             | Command::RaiseEpoch(_)
             | Command::PutObject(_)
             | Command::DeleteObject(_)
+            | Command::ChangeMembers(_)
+            | Command::SettleChange(_)
+            | Command::SteerMember(_)
             | Command::Collect(_) => Ok(()),
         }
     }

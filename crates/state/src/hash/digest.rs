@@ -22,6 +22,7 @@ pub(crate) enum RecordKind {
     Schedule = 40,
     Object = 60,
     Token = 70,
+    Roster = 80,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -1,10 +1,17 @@
-//! Cluster-wide records of shard 0: the members, and the restore epoch of each shard.
+//! Cluster-wide records of shard 0: the members, changes to them, how leadership is steered; and the restore epoch of
+//! each shard.
 
+mod change;
 mod raise_epoch;
+mod roster;
 mod set;
+mod steer;
 
+pub use change::{ChangeMembers, SettleChange};
 pub use raise_epoch::RaiseEpoch;
+pub use roster::{MemberChange, PRIORITY_MAX, REMOVED_MAX, Roster, VOTERS_MAX};
 pub use set::SetMembers;
+pub use steer::SteerMember;
 
 use minicbor::{Decode, Encode};
 

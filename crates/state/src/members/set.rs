@@ -20,7 +20,17 @@ impl Shard {
         if self.core.shard != 0 {
             return Reply::refused(RefusalCode::WrongShard);
         }
+        let roster = self.roster_now();
+        let named = roster.change.iter().flat_map(|change| [change.add, change.remove]).flatten();
+        let steered = roster.priorities.iter().map(|(node, _)| *node);
+        let mut needed = named.chain(steered).chain(roster.cordoned.iter().copied());
         let mut members = order.members;
+        if needed.any(|node| !members.iter().any(|member| member.node == node)) {
+            return Reply::refused(RefusalCode::ChangePending);
+        }
+        if members.iter().any(|member| roster.is_removed(member.node)) {
+            return Reply::refused(RefusalCode::NodeRemoved);
+        }
         members.sort();
         if members.len() > self.core.limits.members_max as usize {
             return Reply::refused(RefusalCode::TooLarge);

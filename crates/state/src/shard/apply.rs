@@ -86,6 +86,9 @@ impl Shard {
             Command::Deliver(verb) => self.apply_deliver(batch, &verb),
             Command::Acked(verb) => self.apply_acked(&verb),
             Command::SetMembers(verb) => self.apply_set_members(batch, verb),
+            Command::ChangeMembers(verb) => self.apply_change_members(batch, verb),
+            Command::SettleChange(verb) => self.apply_settle_change(batch, &verb),
+            Command::SteerMember(verb) => self.apply_steer_member(batch, &verb),
             Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
             Command::Retry(verb) => {
                 self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {

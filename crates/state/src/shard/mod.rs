@@ -25,7 +25,7 @@ use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
 use crate::schedule::{Schedule, ScheduleKey};
 use crate::task::{Slab, Task, TaskState};
-use crate::{Audience, Effect, Lsn, Member, QueueHandle, ShardId, SlotMap, Token, TokenId};
+use crate::{Audience, Effect, Lsn, Member, QueueHandle, Roster, ShardId, SlotMap, Token, TokenId};
 
 /// Everything that is true of a shard and travels in its snapshot. Cloning it is cheap: bulk data
 /// sits in shared pages.
@@ -56,6 +56,8 @@ pub(crate) struct Core {
     /// Highest message number applied, per source shard.
     pub(crate) inbox: BTreeMap<ShardId, u64>,
     pub(crate) members: Vec<Member>,
+    /// Only in shard 0, once anything was asked for.
+    pub(crate) roster: Option<Box<Roster>>,
     /// Only in shard 0.
     pub(crate) slot_map: Option<SlotMap>,
     /// Only in shard 0.
@@ -139,6 +141,7 @@ impl Core {
             outbox: Outbox::default(),
             inbox: BTreeMap::new(),
             members: Vec::new(),
+            roster: None,
             slot_map: None,
             schedules: BTreeMap::new(),
             objects: Pages::default(),

@@ -3,7 +3,7 @@
 use super::{Line, Shard};
 use crate::snapshot::Frozen;
 use crate::task::{Task, TaskState};
-use crate::{Limits, Lsn, Member, ShardId, SlotMap};
+use crate::{Limits, Lsn, Member, Roster, ShardId, SlotMap};
 
 /// Sizes of a shard, for metrics and for the check of its bounds (Q13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,11 @@ impl Shard {
     /// Recorded members by node id; empty outside shard 0.
     pub fn members(&self) -> &[Member] {
         &self.core.members
+    }
+
+    /// The change of membership under way, who left, and how leadership is steered; none if nothing was asked for.
+    pub fn roster(&self) -> Option<&Roster> {
+        self.core.roster.as_deref()
     }
 
     /// Highest message number applied from a source shard; 0 if none.

@@ -9,7 +9,7 @@ use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
 use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
 use crate::hash::{RecordKind, digest_record};
 use crate::limits::{BATCH_ORDERS_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX, TOKENS_MAX};
-use crate::members::Member;
+use crate::members::{Member, Roster};
 use crate::object::Object;
 use crate::outbox::{Inbox, OutboxItem, OutboxLine};
 use crate::planted::{self, Bug};
@@ -117,6 +117,7 @@ impl Reader {
             kind if kind == RecordKind::Schedule as u8 => self.take_schedule(&mut core, bytes),
             kind if kind == RecordKind::Object as u8 => self.take_object(&mut core, bytes),
             kind if kind == RecordKind::Token as u8 => self.take_token(&mut core, bytes),
+            kind if kind == RecordKind::Roster as u8 => self.take_roster(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -274,6 +275,16 @@ impl Reader {
             return Err(self.invalid("members are sorted, each once"));
         }
         core.members.push(member);
+        Ok(())
+    }
+
+    fn take_roster(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let roster: Roster = self.decode(bytes)?;
+        if core.shard != 0 || core.roster.is_some() || !roster.is_valid() {
+            return Err(self.invalid("roster obeys its bounds"));
+        }
+        core.hash.add(digest_record(RecordKind::Roster, &roster));
+        core.roster = Some(Box::new(roster));
         Ok(())
     }
 

@@ -183,13 +183,17 @@ impl Chunks {
         for schedule in core.schedules.values() {
             self.put(RecordKind::Schedule, &**schedule);
         }
+    }
+
+    /// Writes the kinds with numbers above that of objects, and the trailer: readers want kinds in rising order.
+    fn write_end(&mut self) {
+        let core = self.core.clone();
         for token in core.tokens.values() {
             self.put(RecordKind::Token, &**token);
         }
-    }
-
-    /// Writes the trailer.
-    fn write_end(&mut self) {
+        if let Some(roster) = &core.roster {
+            self.put(RecordKind::Roster, &**roster);
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
     }

@@ -1,6 +1,6 @@
 //! The cluster, its role changes, and moved leadership.
 
-use ikada_api::v1::{ClusterView, EventView, TransferResult};
+use ikada_api::v1::{ChangeView, ClusterView, EventView, MemberView, TransferResult};
 
 use super::{Document, Grid, or_dash, pretty};
 use crate::render::time::moment;
@@ -16,6 +16,7 @@ impl Document for ClusterView {
                 member.node.to_string(),
                 member.client_addr.clone(),
                 if member.connected { "up".to_owned() } else { "down".to_owned() },
+                part_word(member),
                 member.leads.to_string(),
             ]
         });
@@ -32,18 +33,62 @@ impl Document for ClusterView {
         // Sixteen hex digits, as in the nodes' logs.
         let cluster = format!("{:016x}", self.cluster.0);
         let status = vec![vec![cluster, self.status.clone(), self.answered_by.to_string()]];
-        vec![
+        let change = self
+            .change
+            .as_ref()
+            .map(|change| Grid { headings: CHANGE_HEADINGS, rows: vec![change_row(change)] });
+        let mut grids = vec![
             Grid { headings: &["cluster", "status", "seen by node"], rows: status },
-            Grid { headings: &["node", "address", "link", "leads"], rows: members.collect() },
+            Grid {
+                headings: &["node", "address", "link", "part", "leads"],
+                rows: members.collect(),
+            },
             Grid {
                 headings: &["shard", "leader", "term", "commit", "ready", "claimed"],
                 rows: shards.collect(),
             },
-        ]
+        ];
+        grids.extend(change);
+        grids
     }
 
     fn names(&self) -> Vec<String> {
         vec![self.status.clone()]
+    }
+}
+
+const CHANGE_HEADINGS: &[&str] = &["change", "add", "remove", "shards done", "stage"];
+
+fn change_row(change: &ChangeView) -> Vec<String> {
+    vec![
+        change.number.to_string(),
+        or_dash(change.add),
+        or_dash(change.remove),
+        format!("{} of {}", change.shards_done, change.shards),
+        change.stage.clone(),
+    ]
+}
+
+/// What a member is, and how it is steered.
+fn part_word(member: &MemberView) -> String {
+    let cordoned = if member.cordoned { ", cordoned" } else { "" };
+    match member.priority {
+        0 => format!("{}{cordoned}", member.part),
+        priority => format!("{}{cordoned}, priority {priority}", member.part),
+    }
+}
+
+impl Document for ChangeView {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        vec![Grid { headings: CHANGE_HEADINGS, rows: vec![change_row(self)] }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.add.into_iter().chain(self.remove).map(|node| node.to_string()).collect()
     }
 }
 

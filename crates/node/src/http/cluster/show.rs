@@ -1,7 +1,7 @@
 //! `GET /v1/cluster`.
 
 use hyper::StatusCode;
-use ikada_api::v1::{ClusterView, MemberView, Number, ShardView};
+use ikada_api::v1::{ChangeView, ClusterView, MemberView, Number, ShardView};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use crate::http::answer::{Reply, Stop, show_document};
@@ -13,7 +13,8 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
     show_document(context, StatusCode::OK, &describe(&app.door.status().await))
 }
 
-fn describe(status: &NodeStatus) -> ClusterView {
+pub(super) fn describe(status: &NodeStatus) -> ClusterView {
+    let roster = status.roster.as_ref();
     let members: Vec<MemberView> = status
         .members
         .iter()
@@ -28,6 +29,9 @@ fn describe(status: &NodeStatus) -> ClusterView {
                 connected: member.node == status.node || peer.is_some_and(|peer| peer.connected),
                 heard_ms_ago: peer.and_then(|peer| peer.heard_ms_ago),
                 leads: leads as u32,
+                part: part(status, member.node).to_owned(),
+                cordoned: roster.is_some_and(|roster| roster.is_cordoned(member.node)),
+                priority: roster.and_then(|roster| roster.priority(member.node)).unwrap_or(0),
             }
         })
         .collect();
@@ -43,8 +47,47 @@ fn describe(status: &NodeStatus) -> ClusterView {
         answered_by: Number(status.node),
         status: word.to_owned(),
         members,
+        change: show_change(status),
         shards: status.shards.iter().map(show_shard).collect(),
     }
+}
+
+/// What a member is, over all shards.
+fn part(status: &NodeStatus, node: u64) -> &'static str {
+    let change = status.roster.as_ref().and_then(|roster| roster.change);
+    match change {
+        Some(change) if change.add == Some(node) => "joining",
+        Some(change) if change.remove == Some(node) => "leaving",
+        _ => "voter",
+    }
+}
+
+/// The change under way, as far as this node sees it.
+pub(super) fn show_change(status: &NodeStatus) -> Option<ChangeView> {
+    let change = status.roster.as_ref().and_then(|roster| roster.change)?;
+    let is_voter = |shard: &ShardStatus, node| shard.voters.contains(&node);
+    let is_member =
+        |shard: &ShardStatus, node| is_voter(shard, node) || shard.learners.contains(&node);
+    let came = |shard: &ShardStatus| change.add.is_none_or(|node| is_voter(shard, node));
+    let went = |shard: &ShardStatus| change.remove.is_none_or(|node| !is_member(shard, node));
+    let done = status.shards.iter().filter(|shard| !shard.joint && came(shard) && went(shard));
+    let missing = |node: u64| status.shards.iter().any(|shard| !is_member(shard, node));
+    let behind = |node: u64| status.shards.iter().any(|shard| !is_voter(shard, node));
+    let stage = match (change.add, change.remove) {
+        (Some(node), _) if missing(node) => format!("node {node} becomes a learner"),
+        (Some(node), _) if behind(node) => format!("node {node} catches up"),
+        (_, Some(node)) => format!("node {node} leaves"),
+        _ => "settling".to_owned(),
+    };
+    Some(ChangeView {
+        number: change.number,
+        add: change.add.map(Number),
+        remove: change.remove.map(Number),
+        since_ms: change.since_ms,
+        shards_done: done.count() as u16,
+        shards: status.shards.len() as u16,
+        stage,
+    })
 }
 
 fn show_shard(shard: &ShardStatus) -> ShardView {

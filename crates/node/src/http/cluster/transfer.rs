@@ -16,13 +16,18 @@ pub(in crate::http) async fn transfer<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let wish: TransferRequest = read_document(context, body)?;
-    if let Some(shard) = wish.shard {
+    let from = wish.from.map(|node| node.0);
+    let leads = |leader: Option<u64>| from.is_none() || leader == from;
+    if let Some(shard) = wish.shard.filter(|_| from.is_none()) {
         // A wish for one shard is answered as such: refused, redirected or accepted.
         let outcome = move_one(app, context, shard, &wish).await?;
         return show_document(context, StatusCode::OK, &TransferResult { shards: vec![outcome] });
     }
     let mut shards = Vec::new();
     for shard in app.door.status().await.shards {
+        if !leads(shard.leader) || wish.shard.is_some_and(|wanted| wanted != shard.shard) {
+            continue;
+        }
         let outcome = match move_one(app, context, shard.shard, &wish).await {
             Ok(outcome) => outcome,
             Err(Stop::Problem(problem)) => {

@@ -1,6 +1,6 @@
 //! A node of one shard without log or network: the real state behind the same trait. Answers can be scripted.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use ikada_replica::call::{
     Routing, View,
 };
 use ikada_replica::consensus::Role;
+use ikada_replica::founding::FoundingMessage;
 use ikada_replica::status::{NodeStatus, PeerStatus, RoleEvent, ShardStatus};
 
 use crate::driver::AnswerSender;
@@ -34,6 +35,8 @@ struct World {
     script: VecDeque<Script>,
     status: NodeStatus,
     events: Vec<RoleEvent>,
+    /// Who answers at which peer address.
+    strangers: BTreeMap<String, FoundingMessage>,
     /// The last call's timeout and routing.
     last: Option<(Duration, Routing)>,
 }
@@ -60,6 +63,7 @@ impl FakeDoor {
             script: VecDeque::new(),
             status: status(&members),
             events: Vec::new(),
+            strangers: BTreeMap::new(),
             last: None,
         };
         let info = NodeInfo {
@@ -89,6 +93,10 @@ impl FakeDoor {
 
     pub(super) fn change_status(&self, change: impl FnOnce(&mut NodeStatus)) {
         change(&mut self.world.lock().unwrap().status);
+    }
+
+    pub(super) fn add_stranger(&self, peer_addr: &str, says: FoundingMessage) {
+        self.world.lock().unwrap().strangers.insert(peer_addr.to_owned(), says);
     }
 
     pub(super) fn add_event(&self, event: RoleEvent) {
@@ -135,6 +143,7 @@ fn status(members: &[Member]) -> NodeStatus {
         shards: vec![shard],
         peers: vec![peer(2), peer(3)],
         members: members.to_vec(),
+        roster: None,
         clock_offset_ms: -3,
         calls_waiting: 0,
         claims_parked: 0,
@@ -281,6 +290,10 @@ impl Door for FakeDoor {
 
     fn address_of(&self, node: u64) -> Option<String> {
         (node <= 3).then(|| format!("10.0.0.{node}:7400"))
+    }
+
+    async fn meet(&self, peer_addr: &str) -> Option<FoundingMessage> {
+        self.world.lock().unwrap().strangers.get(peer_addr).cloned()
     }
 
     fn counters(&self) -> Counters {

@@ -5,6 +5,7 @@ mod batches;
 mod cluster;
 mod door;
 mod lifecycle;
+mod members;
 mod operations;
 mod outcomes;
 mod pipe;

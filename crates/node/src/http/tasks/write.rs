@@ -177,6 +177,9 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::Voided
         | StateReply::Fired { .. }
         | StateReply::Collected
+        | StateReply::ChangeBegun { .. }
+        | StateReply::ChangeSettled
+        | StateReply::MemberSteered
         | StateReply::EpochRaised => (OutcomeKind::Refused, None, Some(problems::internal())),
         StateReply::Refused { code } => show_refusal(*code),
     }

@@ -1,0 +1,91 @@
+//! `ikada cluster add|remove|replace|cordon|uncordon|priority`: asks for the change, then shows how it goes on.
+
+use std::time::Duration;
+
+use ikada_api::Client;
+use ikada_api::v1::{AddNode, ChangeView, Number, SteerNode};
+
+use crate::args::ClusterCommand;
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// How often progress is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// A change that makes no progress for this long is left to go on by itself.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn members(
+    client: &Client,
+    command: ClusterCommand,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let (change, no_wait) = match command {
+        ClusterCommand::Add(args) => {
+            let wish = AddNode { peer_addr: args.peer_addr, replaces: None };
+            (client.add_node(&wish).await?, args.no_wait)
+        }
+        ClusterCommand::Replace(args) => {
+            let wish = AddNode { peer_addr: args.peer_addr, replaces: Some(Number(args.node)) };
+            (client.add_node(&wish).await?, args.no_wait)
+        }
+        ClusterCommand::Remove(args) => (client.remove_node(args.node).await?, args.no_wait),
+        ClusterCommand::Cordon(args) => {
+            return steer(client, args.node, cordon(true), screen).await;
+        }
+        ClusterCommand::Uncordon(args) => {
+            return steer(client, args.node, cordon(false), screen).await;
+        }
+        ClusterCommand::Priority(args) => {
+            let wish = SteerNode { priority: Some(args.priority), cordoned: None };
+            return steer(client, args.node, wish, screen).await;
+        }
+        ClusterCommand::Status | ClusterCommand::Events(_) | ClusterCommand::Transfer(_) => {
+            return Ok(());
+        }
+    };
+    let last = if no_wait { change } else { watch(client, change).await? };
+    screen.show(&last)
+}
+
+fn cordon(cordoned: bool) -> SteerNode {
+    SteerNode { cordoned: Some(cordoned), priority: None }
+}
+
+async fn steer(
+    client: &Client,
+    node: u64,
+    wish: SteerNode,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let seen = client.steer_node(node, &wish).await?;
+    screen.show(&seen)
+}
+
+/// Follows a change to its end; every new stage is told once.
+async fn watch(client: &Client, mut change: ChangeView) -> Result<ChangeView, Failure> {
+    let number = change.number;
+    let mut told = String::new();
+    let mut moved = std::time::Instant::now();
+    while number != 0 {
+        let line =
+            format!("{} ({} of {} shards done)", change.stage, change.shards_done, change.shards);
+        if line != told {
+            eprintln!("{line}");
+            told = line;
+            moved = std::time::Instant::now();
+        }
+        if moved.elapsed() > PATIENCE {
+            return Err(Failure::failed(format!(
+                "the change goes on, but nothing moved for {} s; are all nodes up? see `ikada cluster status`",
+                PATIENCE.as_secs()
+            )));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+        // A node that does not follow the change any more still names it; another one then tells.
+        match client.cluster().await?.change {
+            Some(now) if now.number == number => change = now,
+            _ => break,
+        }
+    }
+    Ok(ChangeView { shards_done: change.shards, stage: "done".to_owned(), ..change })
+}
