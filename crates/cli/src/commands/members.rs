@@ -64,9 +64,12 @@ async fn steer(
 /// Follows a change to its end; every new stage is told once.
 async fn watch(client: &Client, mut change: ChangeView) -> Result<ChangeView, Failure> {
     let number = change.number;
+    if number == 0 {
+        return Ok(change);
+    }
     let mut told = String::new();
     let mut moved = std::time::Instant::now();
-    while number != 0 {
+    loop {
         let line =
             format!("{} ({} of {} shards done)", change.stage, change.shards_done, change.shards);
         if line != told {
