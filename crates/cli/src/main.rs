@@ -72,6 +72,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
                 commands::schedule(&cli.shared, command, &mut screen).await
             }
             Command::Auth(command) => commands::auth(&cli.shared, command, &mut screen).await,
+            Command::JoinToken(command) => commands::join_token(command, &mut screen),
             Command::Context(command) => commands::context(&cli.shared, command, &mut screen),
             Command::Request(command) => commands::request(&cli.shared, command, &mut screen).await,
         }

@@ -24,6 +24,7 @@ struct Cells {
     bytes_received: AtomicU64,
     frames_dropped: AtomicU64,
     peer_connects: AtomicU64,
+    peers_refused: AtomicU64,
     turns: AtomicU64,
     turn_micros: AtomicU64,
     calls: AtomicU64,
@@ -64,6 +65,10 @@ impl SharedCounters {
         self.0.frames_dropped.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn peer_refused(&self) {
+        self.0.peers_refused.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn peer_connected(&self) {
         self.0.peer_connects.fetch_add(1, Relaxed);
     }
@@ -96,6 +101,7 @@ impl SharedCounters {
             bytes_received: cells.bytes_received.load(Relaxed),
             frames_dropped: cells.frames_dropped.load(Relaxed),
             peer_connects: cells.peer_connects.load(Relaxed),
+            peers_refused: cells.peers_refused.load(Relaxed),
             turns: cells.turns.load(Relaxed),
             turn_micros: cells.turn_micros.load(Relaxed),
             calls: cells.calls.load(Relaxed),

@@ -15,11 +15,13 @@ use crate::driver::{AnswerSender, DriverMessage, DriverSender};
 use crate::http::{Door, NodeInfo};
 use crate::metrics::Counters;
 use crate::peers::{Directory, meet};
+use crate::tls::Tls;
 use ikada_replica::founding::{Candidate, FoundingMessage};
 
 struct Shared {
     info: NodeInfo,
     directory: Directory,
+    tls: Option<Tls>,
     driver: DriverSender,
     counters: SharedCounters,
     calls: AtomicU64,
@@ -49,13 +51,14 @@ impl Handle {
     pub(crate) fn new(
         info: NodeInfo,
         directory: Directory,
+        tls: Option<Tls>,
         driver: DriverSender,
         counters: SharedCounters,
     ) -> Self {
         // Request ids of two runs of one node never meet: the run's random start is part of them.
         let requests = AtomicU64::new(fastrand::u64(..1 << 48));
         let calls = AtomicU64::new(1);
-        Handle(Arc::new(Shared { info, directory, driver, counters, calls, requests }))
+        Handle(Arc::new(Shared { info, directory, tls, driver, counters, calls, requests }))
     }
 
     /// Begins a graceful stop.
@@ -139,7 +142,7 @@ impl Door for Handle {
         let (peer, client) = (info.peer_addr.clone(), info.client_addr.clone());
         let me =
             Candidate { node: info.node, incarnation: 0, peer_addr: peer, client_addr: client };
-        meet(peer_addr, FoundingMessage::Join(me)).await
+        meet(peer_addr, self.0.tls.as_ref(), FoundingMessage::Join(me)).await
     }
 
     fn counters(&self) -> Counters {

@@ -8,6 +8,7 @@
 
 pub mod auth;
 mod boot;
+mod certify;
 pub mod config;
 mod counters;
 mod driver;
@@ -16,6 +17,7 @@ pub mod http;
 pub mod metrics;
 mod peers;
 mod run;
+pub mod tls;
 mod watch;
 
 pub use handle::Handle;

@@ -18,12 +18,14 @@ use tracing::{info, warn};
 
 use crate::auth;
 use crate::boot::{self, Boot, BootError, FoundError, Papers, PapersError};
+use crate::certify::{certify, hosts, keep_certificate};
 use crate::config::Config;
 use crate::counters::SharedCounters;
 use crate::driver::{self, Driver, Ended};
 use crate::handle::Handle;
 use crate::http::{self, Door, HttpLimits, NodeInfo, Security};
 use crate::peers::{self, Dialling, Directory, FoundingDoor, Links, Outgoing};
+use crate::tls::{self, Tls, TlsError};
 
 /// Why a server did not start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +88,33 @@ pub enum RunError {
         "an internal thread has panicked; stopping, a restart will read the disk and catch up from peers"
     )]
     DriverDied,
+    /// Certificates.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The join token's file.
+    #[error("join token file {path}: {why}")]
+    JoinToken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A newcomer without a certificate.
+    #[error(
+        "joining a cluster with TLS needs a certificate: make a join token where the authority's key is, with \
+         `ikada join-token create`, and name its file with --join-token-file"
+    )]
+    NoJoinToken,
+    /// A certificate of another cluster or node.
+    #[error(
+        "the certificate in the folder `tls` is for {found}, but this data folder is of {wanted}; put the right one back"
+    )]
+    OtherCertificate {
+        /// In the certificate.
+        found: tls::Name,
+        /// In the data folder.
+        wanted: tls::Name,
+    },
     /// The log is gone although the node has worked before.
     #[error(
         "the write-ahead log of node {node} is gone (folder `wal` in the data folder): with it went its votes, so it may \
@@ -124,16 +153,25 @@ pub async fn run(
     let counters = SharedCounters::default();
     let door = FoundingDoor::default();
     let links = Arc::new(OnceLock::new());
-    let port = peers::listen(peer_listener, links.clone(), door.clone(), counters.clone());
+    tokio::pin!(stop);
+    let hosts = hosts(&config, &[&client_addr, &peer_addr]);
+    let tls = tokio::select! {
+        tls = certify(&config, &disk, papers.node, &hosts) => tls?,
+        () = &mut stop => return Ok(()),
+    };
+    let port =
+        peers::listen(peer_listener, links.clone(), door.clone(), tls.clone(), counters.clone());
     let port = tokio::spawn(port);
     let me =
         Candidate { node: papers.node, incarnation: papers.incarnation, peer_addr, client_addr };
-    tokio::pin!(stop);
     let (identity, plan) = tokio::select! {
-        found = belong(&config, &disk, &mut papers, me.clone(), &door) => found?,
+        found = belong(&config, &disk, &mut papers, me.clone(), &door, tls.clone()) => found?,
         () = &mut stop => return Ok(()),
-        () = http::answer_waiting(&client_listener) => return Ok(()),
+        () = http::answer_waiting(&client_listener), if tls.is_none() => return Ok(()),
     };
+    if let Some(tls) = &tls {
+        keep_certificate(tls, &plan, papers.node, hosts)?;
+    }
     let directory = Directory::new(boot::members(&plan));
     door.founded(&plan, directory.clone());
     if papers.worked && !boot::log_exists(&disk)? {
@@ -144,11 +182,13 @@ pub async fn run(
         papers.worked = true;
         papers.store(&disk)?;
     }
-    let start = Start { config: &config, me: &me, links: &links, directory, counters };
+    let tls_of_links = tls.clone();
+    let start =
+        Start { config: &config, me: &me, links: &links, directory, tls: tls_of_links, counters };
     let (handle, mut ended, threads) = start.go(boot, papers, disk)?;
     started(Started { handle: handle.clone() });
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
-    let security = secure(&config, &handle, &plan);
+    let security = secure(&config, &handle, &plan, tls);
     let limits = HttpLimits::default();
     let server =
         tokio::spawn(http::serve(handle.clone(), client_listener, limits, security, async {
@@ -172,12 +212,12 @@ pub async fn run(
 }
 
 /// What stands before the client port. The member with the lowest id makes the first token.
-fn secure(config: &Config, handle: &Handle, plan: &Plan) -> Security {
+fn secure(config: &Config, handle: &Handle, plan: &Plan, tls: Option<Tls>) -> Security {
     if config.auth && plan.members.iter().all(|member| member.node >= handle.info().node) {
         tokio::spawn(auth::make_first_token(handle.clone(), config.data.clone()));
     }
     let gatekeeper = config.auth.then(Arc::default);
-    Security { gatekeeper, insecure: config.insecure }
+    Security { gatekeeper, tls, insecure: config.insecure }
 }
 
 async fn bind(addr: &str, flag: &'static str) -> Result<TcpListener, RunError> {
@@ -213,6 +253,7 @@ async fn belong(
     papers: &mut Papers,
     me: Candidate,
     door: &FoundingDoor,
+    tls: Option<Tls>,
 ) -> Result<(Identity, Plan), RunError> {
     if let Some(identity) = Identity::load(disk).map_err(BootError::from)? {
         let plan = papers.plan_today().ok_or(PapersError::Damaged)?;
@@ -223,13 +264,13 @@ async fn belong(
         return Ok((identity, plan));
     }
     if !config.join.is_empty() {
-        let plan = boot::join(config, disk, papers, me, door).await?;
+        let plan = boot::join(config, disk, papers, me, door, tls.as_ref()).await?;
         info!(cluster = format!("{:016x}", plan.cluster), "joining");
         let (node, incarnation) = (papers.node, papers.incarnation);
         let identity = boot::write_identity(disk, &plan, node, incarnation, &config.name)?;
         return Ok((identity, plan));
     }
-    let plan = boot::found(config, disk, papers, me, door).await?;
+    let plan = boot::found(config, disk, papers, me, door, tls).await?;
     info!(
         cluster = format!("{:016x}", plan.cluster),
         members = plan.members.len(),
@@ -245,6 +286,7 @@ struct Start<'a> {
     me: &'a Candidate,
     links: &'a Arc<OnceLock<Links>>,
     directory: Directory,
+    tls: Option<Tls>,
     counters: SharedCounters,
 }
 
@@ -256,7 +298,7 @@ impl Start<'_> {
         papers: Papers,
         disk: RealDisk,
     ) -> Result<(Handle, tokio::sync::watch::Receiver<Ended>, Threads), RunError> {
-        let Start { config, me, links, directory, counters } = self;
+        let Start { config, me, links, directory, tls, counters } = self;
         let Boot { identity, shards, log, snapshots, notes } = boot;
         for note in notes {
             warn!("{note}");
@@ -277,14 +319,15 @@ impl Start<'_> {
         let driver = sender.clone();
         let _ = links.set(Links { cluster, node, directory: directory.clone(), driver });
         let hello = peers::link_hello(cluster, node, incarnation);
-        let dialling = Dialling { hello, driver: sender.clone(), counters: counters.clone() };
+        let (driver, counted) = (sender.clone(), counters.clone());
+        let dialling = Dialling { hello, tls: tls.clone(), driver, counters: counted };
         for peer in directory.candidates().into_iter().filter(|peer| peer.node != node) {
             dialling.dial(peer.node, peer.peer_addr, outgoing.open(peer.node));
         }
         let follow = peers::follow(changes, directory.clone(), dialling, outgoing, papers, disk);
         tokio::spawn(follow);
         let info = node_info(&identity, me);
-        Ok((Handle::new(info, directory, sender, counters), ended, threads))
+        Ok((Handle::new(info, directory, tls, sender, counters), ended, threads))
     }
 }
 

@@ -6,12 +6,11 @@
 //!
 //! Many callers with one item each share list calls through [`Enqueuer`] and [`Completer`]. Calls of submitters and
 //! workers travel in CBOR, many at once over one connection per node; all others are plain HTTP with JSON.
-//!
-//! Leaves out: TLS.
 
 mod backoff;
 mod batch;
 mod cluster;
+mod connect;
 mod error;
 mod pipe;
 mod queues;
@@ -30,12 +29,13 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
+use connect::Connector;
 use pipe::Pipes;
 
 pub use batch::{BatchOptions, Completer, Enqueuer, ItemError, Place};
+pub use connect::{BadAuthority, TrustedAuthority};
 pub use error::{BadUrl, Error};
 pub use tasks::{Consistency, TaskQuery};
 pub use token::{AccessToken, BadToken};
@@ -48,6 +48,8 @@ pub struct ClientOptions {
     pub namespace: Option<String>,
     /// The token it shows; none for a node that asks for none.
     pub token: Option<AccessToken>,
+    /// The authority of the cluster's certificates; `https` needs it.
+    pub authority: Option<TrustedAuthority>,
     /// How long one operation may take, resends included.
     pub timeout: Duration,
     /// How long one try may take when there are other nodes to ask: a node that hangs must not use up all the time.
@@ -61,6 +63,7 @@ impl Default for ClientOptions {
         Self {
             namespace: None,
             token: None,
+            authority: None,
             timeout: Duration::from_secs(10),
             attempt_timeout: Duration::from_secs(3),
             pipe: true,
@@ -74,7 +77,7 @@ pub struct Client {
     inner: Arc<Inner>,
 }
 
-type HyperClient = hyper_util::client::legacy::Client<HttpConnector, Full<Bytes>>;
+type HyperClient = hyper_util::client::legacy::Client<Connector, Full<Bytes>>;
 
 struct Inner {
     urls: Vec<BaseUrl>,
@@ -88,7 +91,7 @@ struct Inner {
 }
 
 impl Client {
-    /// A client of the nodes at these base URLs (`http://host:port`), at least one.
+    /// A client of the nodes at these base URLs (`http://host:port` or `https://host:port`), at least one.
     pub fn new<I>(urls: I) -> Result<Client, BadUrl>
     where
         I: IntoIterator,
@@ -108,16 +111,23 @@ impl Client {
         if urls.is_empty() {
             return Err(BadUrl::none());
         }
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(options.attempt_timeout.min(options.timeout)));
+        if options.authority.is_none()
+            && let Some(secure) = urls.iter().find(|url| url.is_secure())
+        {
+            return Err(BadUrl {
+                url: secure.to_string(),
+                rule: "https needs the authority of the cluster: the file tls/ca.pem of any node",
+            });
+        }
+        let patience = options.attempt_timeout.min(options.timeout);
+        let connector = Connector::new(options.authority.clone(), patience);
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
             // Below the server's own idle limit, so that we rarely write into a closing connection.
             .pool_idle_timeout(Duration::from_secs(5))
             .pool_timer(hyper_util::rt::TokioTimer::new())
-            .build(connector);
+            .build(connector.clone());
         let current = AtomicUsize::new(0);
-        let (tries, pipes) = (Arc::default(), Arc::new(Pipes::new(urls.len())));
+        let (tries, pipes) = (Arc::default(), Arc::new(Pipes::new(urls.len(), connector)));
         Ok(Client { inner: Arc::new(Inner { urls, current, options, http, pipes, tries }) })
     }
 

@@ -11,11 +11,10 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use minicbor::bytes::ByteSlice;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
+use super::connect::{Connector, Stream};
 use super::token::AccessToken;
 use super::url::BaseUrl;
 use crate::pipe::{
@@ -96,12 +95,12 @@ impl Pipe {
     /// Opens a pipe to a node.
     pub(super) async fn open(
         url: &BaseUrl,
+        connector: &Connector,
         token: Option<&AccessToken>,
         patience: Duration,
     ) -> Result<Pipe, OpenError> {
         let opening = async {
-            let mut stream = TcpStream::connect(url.authority()).await?;
-            stream.set_nodelay(true)?;
+            let mut stream = connector.open(url.is_secure(), &url.authority()).await?;
             let host = url.authority();
             let shown = token.map(|token| format!("Authorization: {}\r\n", token.bearer()));
             let shown = shown.unwrap_or_default();
@@ -109,6 +108,7 @@ impl Pipe {
                 "GET {PIPE_PATH} HTTP/1.1\r\nHost: {host}\r\n{shown}Connection: Upgrade\r\nUpgrade: {PIPE_PROTOCOL}\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).await?;
+            stream.flush().await?;
             let rest = read_head(&mut stream).await?;
             Ok::<_, std::io::Error>((stream, rest))
         };
@@ -121,8 +121,8 @@ impl Pipe {
         }
     }
 
-    fn over(stream: TcpStream, rest: BytesMut) -> Pipe {
-        let (reader, writer) = stream.into_split();
+    fn over(stream: Stream, rest: BytesMut) -> Pipe {
+        let (reader, writer) = stream.split();
         let open = Arc::new(OpenCalls { calls: Mutex::new(Some(HashMap::new())) });
         let (frames, waiting) = mpsc::unbounded_channel();
         let reading = tokio::spawn(read_answers(reader, rest, open.clone()));
@@ -168,7 +168,7 @@ enum Head {
 }
 
 /// Reads the answer to the upgrade.
-async fn read_head(stream: &mut TcpStream) -> std::io::Result<Head> {
+async fn read_head(stream: &mut Stream) -> std::io::Result<Head> {
     let mut buffer = BytesMut::with_capacity(1 << 10);
     loop {
         if stream.read_buf(&mut buffer).await? == 0 {
@@ -188,20 +188,31 @@ async fn read_head(stream: &mut TcpStream) -> std::io::Result<Head> {
     }
 }
 
-async fn write_frames(mut writer: OwnedWriteHalf, mut waiting: mpsc::UnboundedReceiver<Vec<u8>>) {
+async fn write_frames(
+    mut writer: impl AsyncWrite + Unpin,
+    mut waiting: mpsc::UnboundedReceiver<Vec<u8>>,
+) {
     let mut batch = Vec::with_capacity(FRAMES_PER_WRITE);
     let mut bytes = Vec::new();
     while waiting.recv_many(&mut batch, FRAMES_PER_WRITE).await > 0 {
         bytes.clear();
         batch.iter().for_each(|frame| bytes.extend_from_slice(frame));
         batch.clear();
-        if writer.write_all(&bytes).await.is_err() {
+        let written = async {
+            writer.write_all(&bytes).await?;
+            writer.flush().await
+        };
+        if written.await.is_err() {
             return;
         }
     }
 }
 
-async fn read_answers(mut reader: OwnedReadHalf, mut buffer: BytesMut, open: Arc<OpenCalls>) {
+async fn read_answers(
+    mut reader: impl AsyncRead + Unpin,
+    mut buffer: BytesMut,
+    open: Arc<OpenCalls>,
+) {
     loop {
         while let FrontFrame::Whole(message) = front_frame(&buffer, ANSWER_BYTES_MAX) {
             let length = message.len();
@@ -229,6 +240,7 @@ async fn read_answers(mut reader: OwnedReadHalf, mut buffer: BytesMut, open: Arc
 
 /// The pipes of a client, one per node.
 pub(super) struct Pipes {
+    connector: Connector,
     nodes: Vec<tokio::sync::Mutex<NodePipe>>,
 }
 
@@ -240,8 +252,8 @@ struct NodePipe {
 }
 
 impl Pipes {
-    pub(super) fn new(nodes: usize) -> Pipes {
-        Pipes { nodes: (0..nodes).map(|_| tokio::sync::Mutex::default()).collect() }
+    pub(super) fn new(nodes: usize, connector: Connector) -> Pipes {
+        Pipes { connector, nodes: (0..nodes).map(|_| tokio::sync::Mutex::default()).collect() }
     }
 
     /// The pipe to a node, opened if need be; none if the node does not speak it.
@@ -259,7 +271,7 @@ impl Pipes {
         if let Some(pipe) = place.pipe.as_ref().filter(|pipe| !pipe.is_closed()) {
             return Ok(Some(pipe.clone()));
         }
-        match Pipe::open(url, token, patience).await {
+        match Pipe::open(url, &self.connector, token, patience).await {
             Ok(pipe) => {
                 let pipe = Arc::new(pipe);
                 place.pipe = Some(pipe.clone());

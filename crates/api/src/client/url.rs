@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::BadUrl;
 
-/// `http://host:port` of one node.
+/// `http://host:port` or `https://host:port` of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl(String);
 
@@ -17,9 +17,11 @@ impl BaseUrl {
         let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: hyper::Uri =
             full.parse().map_err(|_| refuse("must look like http://host:port"))?;
-        if uri.scheme_str() != Some("http") {
-            return Err(refuse("only http is supported"));
-        }
+        let scheme = match uri.scheme_str() {
+            Some("http") => "http",
+            Some("https") => "https",
+            _ => return Err(refuse("must begin with http:// or https://")),
+        };
         let authority = uri.authority().ok_or_else(|| refuse("must name a host"))?;
         if uri.path() != "/" || uri.query().is_some() {
             return Err(refuse("must not have a path or query"));
@@ -27,14 +29,18 @@ impl BaseUrl {
         if authority.as_str().contains('@') {
             return Err(refuse("must not carry credentials"));
         }
-        Ok(BaseUrl(format!("http://{authority}")))
+        Ok(BaseUrl(format!("{scheme}://{authority}")))
     }
 
-    /// `host:port`; port 80 when the URL names none.
+    /// `host:port`; port 80 or 443 when the URL names none.
     pub fn authority(&self) -> String {
-        let authority = self.0.strip_prefix("http://").unwrap_or(&self.0);
-        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
-        if has_port { authority.to_owned() } else { format!("{authority}:80") }
+        let authority = self.0.split_once("://").map_or(self.0.as_str(), |(_, rest)| rest);
+        authority_of(authority, self.is_secure())
+    }
+
+    /// Whether it is spoken to by TLS.
+    pub fn is_secure(&self) -> bool {
+        self.0.starts_with("https://")
     }
 
     /// The URL as text, without a slash at the end.
@@ -47,6 +53,13 @@ impl fmt::Display for BaseUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
+}
+
+/// `host:port` with the port that a scheme stands for.
+pub(crate) fn authority_of(authority: &str, secure: bool) -> String {
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    let port = if secure { 443 } else { 80 };
+    if has_port { authority.to_owned() } else { format!("{authority}:{port}") }
 }
 
 /// Appends `name=value` pairs to a path, escaped.
@@ -101,8 +114,9 @@ mod tests {
     fn base_urls_are_checked() {
         assert_eq!(BaseUrl::parse("127.0.0.1:7400").unwrap().as_str(), "http://127.0.0.1:7400");
         assert_eq!(BaseUrl::parse("http://a:1/").unwrap().as_str(), "http://a:1");
-        for bad in
-            ["", "https://a:1", "http://a:1/v1", "http://a:1/?x=1", "http://u:p@a:1", "ht tp"]
+        let secure = BaseUrl::parse("https://a").unwrap();
+        assert_eq!((secure.as_str(), secure.authority().as_str()), ("https://a", "a:443"));
+        for bad in ["", "ftp://a:1", "http://a:1/v1", "http://a:1/?x=1", "http://u:p@a:1", "ht tp"]
         {
             assert!(BaseUrl::parse(bad).is_err(), "{bad}");
         }

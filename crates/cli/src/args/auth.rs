@@ -111,6 +111,15 @@ pub(crate) struct CredentialArgs {
         value_name = "FILE"
     )]
     pub(crate) token_file: Option<PathBuf>,
+    /// The authority of the cluster's certificates, for https: a copy of tls/ca.pem of any node.
+    #[arg(
+        long,
+        global = true,
+        help_heading = super::COMMON,
+        env = "IKADA_CA_FILE",
+        value_name = "FILE"
+    )]
+    pub(crate) ca_file: Option<PathBuf>,
     /// A context, if not the current one; see `ikada context`.
     #[arg(
         long,

@@ -4,6 +4,7 @@ mod auth;
 mod bench;
 mod cluster;
 mod demo;
+mod join_token;
 mod queue;
 mod request;
 mod schedule;
@@ -15,12 +16,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use ikada_api::Client;
-use ikada_api::client::{AccessToken, ClientOptions};
+use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 
 pub(crate) use auth::{AuthCommand, ContextCommand, CredentialArgs, TokenCommand};
 pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, StartupArgs};
 pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use join_token::JoinTokenCommand;
 pub(crate) use queue::{PurgeArgs, QueueCommand};
 pub(crate) use request::RequestCommand;
 pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
@@ -103,10 +105,12 @@ impl SharedArgs {
         let urls = [self.url.clone(), context.url, vec![URL_DEFAULT.to_owned()]];
         let urls = urls.into_iter().find(|urls| !urls.is_empty()).unwrap_or_default();
         let token_file = self.credentials.token_file.clone().or(context.token_file);
+        let ca_file = self.credentials.ca_file.clone().or(context.ca_file);
         let options = ClientOptions {
             namespace: self.namespace.clone().or(context.namespace),
             timeout: Duration::from_secs(self.timeout),
             token: read_token(token_file.as_deref())?,
+            authority: read_authority(ca_file.as_deref())?,
             ..ClientOptions::default()
         };
         Ok((urls, options))
@@ -123,6 +127,16 @@ fn read_token(file: Option<&Path>) -> Result<Option<AccessToken>, Failure> {
     };
     let token = AccessToken::parse(&text).map_err(|error| Failure::usage(error.to_string()))?;
     Ok(Some(token))
+}
+
+/// The authority in a file.
+fn read_authority(file: Option<&Path>) -> Result<Option<TrustedAuthority>, Failure> {
+    let Some(file) = file else { return Ok(None) };
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("authority file {}: {error}", file.display()))
+    };
+    let pem = std::fs::read(file).map_err(|error| failed(&error))?;
+    TrustedAuthority::from_pem(&pem).map(Some).map_err(|error| failed(&error))
 }
 
 /// All commands.
@@ -150,6 +164,9 @@ pub(crate) enum Command {
     /// Make and revoke tokens, and see who you are.
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Make and revoke join tokens, by which nodes get certificates.
+    #[command(subcommand)]
+    JoinToken(JoinTokenCommand),
     /// Remember clusters by a name.
     #[command(subcommand)]
     Context(ContextCommand),

@@ -60,6 +60,13 @@ pub(crate) struct ServerArgs {
     /// Listen beyond this machine without TLS: anyone who reaches the port can run jobs.
     #[arg(long)]
     insecure_listen_anywhere: bool,
+    /// Speak TLS on both ports, and ask clients for tokens. Without a join token the node makes the cluster's authority
+    /// and writes a join token for the others to the file join-token in its data folder.
+    #[arg(long)]
+    tls: bool,
+    /// File with the join token of the first node, for all other nodes.
+    #[arg(long, value_name = "FILE")]
+    join_token_file: Option<PathBuf>,
     /// Ask clients for tokens; the first one is written to the file admin-token in the data folder of the node with
     /// the lowest id.
     #[arg(long)]
@@ -88,6 +95,8 @@ impl ServerArgs {
             node_id: self.node_id,
             name: self.name.clone(),
             insecure_listen_anywhere: self.insecure_listen_anywhere.then_some(true),
+            tls: self.tls.then_some(true),
+            join_token_file: self.join_token_file.clone(),
             auth: self.auth.then_some(true),
             priority: self.priority,
         }

@@ -17,6 +17,7 @@ pub(crate) fn context(
             let context = Context {
                 url: shared.url.clone(),
                 token_file: absolute(shared.credentials.token_file.as_deref())?,
+                ca_file: absolute(shared.credentials.ca_file.as_deref())?,
                 namespace: shared.namespace.clone(),
             };
             if context.url.is_empty() {

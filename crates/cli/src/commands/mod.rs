@@ -3,6 +3,7 @@
 mod auth;
 mod cluster;
 mod context;
+mod join_token;
 mod members;
 mod queue;
 mod request;
@@ -13,6 +14,7 @@ mod task;
 pub(crate) use auth::auth;
 pub(crate) use cluster::cluster;
 pub(crate) use context::context;
+pub(crate) use join_token::join_token;
 pub(crate) use queue::queue;
 pub(crate) use request::request;
 pub(crate) use schedule::schedule;

@@ -19,11 +19,12 @@ pub(crate) async fn server(args: ServerArgs) -> Result<(), Failure> {
     let config = resolve(sources(&args)?)
         .map_err(|problems| Failure::Usage { message: problems.to_string() })?;
     let stop = stop_signal(args.until_stdin_closes)?;
-    let run = ikada_node::run(config, stop, |started| {
+    let scheme = if config.tls { "https" } else { "http" };
+    let run = ikada_node::run(config, stop, move |started| {
         let info = started.handle.info();
         tracing::info!(
             node = info.node,
-            "serving clients at http://{}, peers at {}",
+            "serving clients at {scheme}://{}, peers at {}",
             info.client_addr,
             info.peer_addr
         );

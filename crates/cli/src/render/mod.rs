@@ -10,7 +10,7 @@ use std::io::Write;
 
 use clap::ValueEnum;
 
-pub(crate) use document::{Document, Grid};
+pub(crate) use document::{Document, Grid, JoinTokenPage};
 
 use crate::failure::Failure;
 

@@ -16,6 +16,7 @@ mod partition;
 mod pause;
 mod schedules;
 mod sync_error;
+mod tls;
 mod wait;
 mod work;
 mod worker;

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::papers::{Papers, PapersError};
 use crate::config::{Config, FOUNDING_ASK_MS};
 use crate::peers::{FoundingAsker, FoundingDoor};
+use crate::tls::Tls;
 
 /// Why no cluster was founded.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +34,11 @@ pub async fn found(
     papers: &mut Papers,
     me: Candidate,
     door: &FoundingDoor,
+    tls: Option<Tls>,
 ) -> Result<Plan, FoundError> {
-    let fresh = fastrand::Rng::new().u64(1..);
+    // Certificates name the cluster before it is founded.
+    let drawn = || fastrand::Rng::new().u64(1..);
+    let fresh = tls.as_ref().map_or_else(drawn, |tls| tls.name().cluster);
     let founding = Founding::new(
         me,
         config.expect,
@@ -47,7 +51,7 @@ pub async fn found(
     let (questions, mut inbox) = mpsc::channel(64);
     door.open(questions);
     let (answers, mut answered) = mpsc::channel::<FoundingMessage>(256);
-    let asker = FoundingAsker::new(answers);
+    let asker = FoundingAsker::new(answers, tls);
     let mut pulse = tokio::time::interval(Duration::from_millis(FOUNDING_ASK_MS));
     let mut told = 0;
     let mut refused = BTreeMap::new();

@@ -15,6 +15,7 @@ use super::found::FoundError;
 use super::papers::Papers;
 use crate::config::{Config, JOIN_ASK_MS};
 use crate::peers::{FoundingAsker, FoundingDoor, PROTOCOL};
+use crate::tls::Tls;
 
 /// Waits until the cluster has this node as a member; gives the cluster's plan as it is then.
 pub async fn join(
@@ -23,11 +24,12 @@ pub async fn join(
     papers: &mut Papers,
     me: Candidate,
     door: &FoundingDoor,
+    tls: Option<&Tls>,
 ) -> Result<Plan, FoundError> {
     let (questions, mut inbox) = mpsc::channel(64);
     door.open(questions);
     let (answers, mut answered) = mpsc::channel(64);
-    let asker = FoundingAsker::new(answers);
+    let asker = FoundingAsker::new(answers, tls.cloned());
     let mut addresses: BTreeSet<String> = config.join.iter().cloned().collect();
     let mut pulse = tokio::time::interval(Duration::from_millis(JOIN_ASK_MS));
     let mut told = false;

@@ -33,6 +33,10 @@ pub struct RawConfig {
     pub name: Option<String>,
     /// Allow addresses other than loopback without TLS.
     pub insecure_listen_anywhere: Option<bool>,
+    /// Speak TLS on both ports.
+    pub tls: Option<bool>,
+    /// File with the join token by which this node gets its certificate.
+    pub join_token_file: Option<PathBuf>,
     /// Ask clients for tokens; on unless everything is on loopback.
     pub auth: Option<bool>,
     /// Election priority: higher is preferred when logs are equal.
@@ -82,6 +86,9 @@ impl RawConfig {
         fn number<T: std::str::FromStr>(value: &str) -> Result<Option<T>, String> {
             value.parse().map(Some).map_err(|_| "not a number in range".to_owned())
         }
+        fn flag(value: &str) -> Result<bool, String> {
+            value.parse().map_err(|_| "neither true nor false".to_owned())
+        }
         let text = || Some(value.to_owned());
         match key {
             "data" => self.data = Some(PathBuf::from(value)),
@@ -99,14 +106,10 @@ impl RawConfig {
             "shards" => self.shards = number(value)?,
             "node-id" => self.node_id = number(value)?,
             "name" => self.name = text(),
-            "insecure-listen-anywhere" => {
-                let flag = value.parse().map_err(|_| "neither true nor false".to_owned())?;
-                self.insecure_listen_anywhere = Some(flag);
-            }
-            "auth" => {
-                let flag = value.parse().map_err(|_| "neither true nor false".to_owned())?;
-                self.auth = Some(flag);
-            }
+            "insecure-listen-anywhere" => self.insecure_listen_anywhere = Some(flag(value)?),
+            "auth" => self.auth = Some(flag(value)?),
+            "tls" => self.tls = Some(flag(value)?),
+            "join-token-file" => self.join_token_file = Some(PathBuf::from(value)),
             "priority" => self.priority = number(value)?,
             _ => return Err("unknown setting; see `ikada server --help`".to_owned()),
         }
@@ -131,6 +134,8 @@ impl RawConfig {
             insecure_listen_anywhere: self
                 .insecure_listen_anywhere
                 .or(lower.insecure_listen_anywhere),
+            tls: self.tls.or(lower.tls),
+            join_token_file: self.join_token_file.or(lower.join_token_file),
             auth: self.auth.or(lower.auth),
             priority: self.priority.or(lower.priority),
         }

@@ -34,6 +34,10 @@ pub struct Config {
     pub name: String,
     /// Whether an open address was asked for without TLS.
     pub insecure: bool,
+    /// Whether both ports speak TLS.
+    pub tls: bool,
+    /// File with the join token by which this node gets its certificate.
+    pub join_token_file: Option<PathBuf>,
     /// Whether clients must show tokens.
     pub auth: bool,
     /// Election priority.
@@ -70,14 +74,22 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         raw.peer_listen.as_deref().unwrap_or("127.0.0.1:7401"),
         &mut problems,
     );
-    for (what, addr) in [("listen", listen), ("peer-listen", peer_listen)] {
-        if !insecure && !addr.ip().is_loopback() {
+    let tls = raw.tls.unwrap_or(false);
+    let auth = raw.auth.unwrap_or(tls);
+    for (what, addr, safe) in [("listen", listen, tls && auth), ("peer-listen", peer_listen, tls)] {
+        if !insecure && !safe && !addr.ip().is_loopback() {
             problems.push(format!(
-                "{what} {addr} is not a loopback address, and this version has no TLS: anyone who reaches it could run \
-                 jobs here; bind to 127.0.0.1, or accept that with --insecure-listen-anywhere"
+                "{what} {addr} is not a loopback address, and without TLS and tokens anyone who reaches it could run \
+                 jobs here; add --tls, bind to 127.0.0.1, or accept that with --insecure-listen-anywhere"
             ));
         }
     }
+    if raw.join_token_file.is_some() && !tls {
+        problems.push("join-token-file is of use only with tls; add --tls".to_owned());
+    }
+    let insecure = insecure
+        && ((!listen.ip().is_loopback() && !(tls && auth))
+            || (!peer_listen.ip().is_loopback() && !tls));
     if listen == peer_listen && listen.port() != 0 {
         problems
             .push(format!("listen and peer-listen are both {listen}; give them different ports"));
@@ -112,7 +124,9 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         node_id: raw.node_id,
         name: raw.name.unwrap_or_default(),
         insecure,
-        auth: raw.auth.unwrap_or(false),
+        tls,
+        join_token_file: raw.join_token_file,
+        auth,
         priority: raw.priority.unwrap_or(0),
         warnings: warnings(expect, insecure),
     })
@@ -162,7 +176,7 @@ fn warnings(expect: u16, insecure: bool) -> Vec<String> {
     }
     if insecure {
         warnings.push(
-            "INSECURE: listening beyond loopback without TLS; anyone who reaches this port can run jobs".to_owned(),
+            "INSECURE: listening beyond loopback without TLS and tokens; anyone who reaches this port can run jobs".to_owned(),
         );
     }
     warnings
@@ -220,6 +234,41 @@ mod tests {
         let open = raw("listen = \"0.0.0.0:7400\"\ninsecure-listen-anywhere = true");
         let config = resolve(vec![open]).expect("asked for");
         assert!(config.warnings.iter().any(|warning| warning.contains("INSECURE")));
+    }
+
+    /// Starts or not, and whether it is said loudly that nothing protects the port.
+    fn outcome(listen: &str, peer: &str, flags: &str) -> Option<bool> {
+        let text = format!("listen = \"{listen}:7400\"\npeer-listen = \"{peer}:7401\"\n{flags}");
+        let config = resolve(vec![raw(&text)]).ok()?;
+        assert_eq!(config.insecure, config.warnings.iter().any(|told| told.contains("INSECURE")));
+        Some(config.insecure)
+    }
+
+    #[test]
+    fn x1_beyond_loopback_only_with_tls_and_tokens_or_loudly() {
+        const HERE: &str = "127.0.0.1";
+        const OUT: &str = "0.0.0.0";
+        let (none, tls, auth) = ("", "tls = true", "auth = true");
+        let open = "insecure-listen-anywhere = true";
+        let tls_open = "tls = true\nauth = false";
+        for (listen, peer, flags, wanted) in [
+            (HERE, HERE, none, Some(false)),
+            (HERE, HERE, auth, Some(false)),
+            (HERE, HERE, tls, Some(false)),
+            (HERE, HERE, open, Some(false)),
+            (HERE, HERE, tls_open, Some(false)),
+            ("[::1]", HERE, none, Some(false)),
+            (OUT, HERE, none, None),
+            (HERE, OUT, none, None),
+            (OUT, OUT, auth, None),
+            (OUT, OUT, tls_open, None),
+            (HERE, OUT, tls_open, Some(false)),
+            (OUT, OUT, tls, Some(false)),
+            (OUT, OUT, open, Some(true)),
+            ("192.168.1.7", HERE, none, None),
+        ] {
+            assert_eq!(outcome(listen, peer, flags), wanted, "{listen} {peer} {flags}");
+        }
     }
 
     #[test]

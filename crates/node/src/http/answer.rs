@@ -124,8 +124,8 @@ pub(super) fn method_not_allowed(method: &str, verbs: &[ikada_api::routes::Verb]
 }
 
 /// 307 to the same path and query at another node (B4-53, B4-55); the caller resends its body (B4-56).
-pub(super) fn redirect(address: &str, path_and_query: &str) -> Reply {
-    let location = format!("http://{address}{path_and_query}");
+pub(super) fn redirect(scheme: &str, address: &str, path_and_query: &str) -> Reply {
+    let location = format!("{scheme}://{address}{path_and_query}");
     let Ok(value) = HeaderValue::from_str(&location) else {
         return problem(&problems::internal());
     };

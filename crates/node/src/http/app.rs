@@ -71,6 +71,8 @@ impl<D: Door> App<D> {
         security: Security,
         stopping: tokio::sync::watch::Receiver<bool>,
     ) -> App<D> {
+        let counters = HttpCounters::default();
+        counters.insecure.store(u64::from(security.insecure), Ordering::Relaxed);
         App {
             anyone: Arc::new(Principal::anyone()),
             refreshed: tokio::sync::Mutex::default(),
@@ -78,7 +80,7 @@ impl<D: Door> App<D> {
             requests: Semaphore::new(limits.requests_max),
             bodies: Semaphore::new(limits.bodies_bytes_max / BODY_UNIT_BYTES),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
-            counters: HttpCounters::default(),
+            counters,
             samples: Mutex::default(),
             draws: AtomicU64::new(0),
             seed: RandomState::new().hash_one(std::process::id()),
@@ -128,6 +130,11 @@ impl<D: Door> App<D> {
                 () = tokio::time::sleep(SAMPLE_EVERY) => {}
             }
         }
+    }
+
+    /// How addresses of nodes begin.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.security.tls.is_some() { "https" } else { "http" }
     }
 
     /// Looks at the tokens now.

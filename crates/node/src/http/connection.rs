@@ -9,16 +9,18 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use super::app::App;
 use super::dispatch::answer;
 use super::door::Door;
 use super::limits::HttpLimits;
 use super::pipe;
+use super::places::{Place, Places};
 use super::security::{Security, Source};
 
 /// Told to a connection that is one too many, without reading from it.
@@ -39,9 +41,8 @@ pub async fn serve<D: Door>(
     shutdown: impl Future<Output = ()>,
 ) {
     let (stop, stopping) = watch::channel(false);
-    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let places = Places::new(limits.connections_max, limits.connections_per_address_max);
     let grace = limits.stop_grace;
-    let connections_max = limits.connections_max as u32;
     let app = Arc::new(App::new(door, limits, security, stopping));
     let mut connections = JoinSet::new();
     connections.spawn(app.clone().watch_queues());
@@ -55,9 +56,9 @@ pub async fn serve<D: Door>(
             accepted = listener.accept() => match accepted {
                 Ok((stream, from)) => {
                     let source = Source(from.ip());
-                    match places.clone().try_acquire_owned() {
-                        Ok(place) => connections.spawn(attend(app.clone(), stream, source, place)),
-                        Err(_) => connections.spawn(turn_away(stream)),
+                    match places.take(from.ip()) {
+                        Some(place) => connections.spawn(attend(app.clone(), stream, source, place)),
+                        None => connections.spawn(turn_away(stream)),
                     };
                 }
                 Err(error) => {
@@ -74,7 +75,7 @@ pub async fn serve<D: Door>(
     let all = async {
         while connections.join_next().await.is_some() {}
         // Pipes have left their connections behind and hold only their places.
-        let _ = places.acquire_many(connections_max).await;
+        places.all_free().await;
     };
     if tokio::time::timeout(grace, all).await.is_err() {
         tracing::warn!("client requests were cut off at the end of the grace time");
@@ -82,14 +83,26 @@ pub async fn serve<D: Door>(
 }
 
 /// Serves one connection.
-async fn attend<D: Door>(
-    app: Arc<App<D>>,
-    stream: TcpStream,
-    source: Source,
-    place: OwnedSemaphorePermit,
-) {
+async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, source: Source, place: Place) {
     // Answers are small and waited for; a failure only costs latency.
     let _ = stream.set_nodelay(true);
+    let Some(tls) = app.security.tls.as_ref().map(|tls| TlsAcceptor::from(tls.clients())) else {
+        return converse(app, stream, source, place).await;
+    };
+    let shaking = tokio::time::timeout(app.limits.head_timeout, tls.accept(stream));
+    // Whoever does not speak TLS is not spoken to.
+    if let Ok(Ok(stream)) = shaking.await {
+        converse(app, stream, source, place).await;
+    }
+}
+
+/// Speaks HTTP on a connection.
+async fn converse<D: Door>(
+    app: Arc<App<D>>,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    source: Source,
+    place: Place,
+) {
     let mut stopping = app.stopping.clone();
     let served = app.clone();
     let place = Arc::new(place);

@@ -34,7 +34,7 @@ where
         Ok(Ok(response)) => response,
         Ok(Err(Stop::Problem(problem))) => answer::problem_as(&problem, form),
         Ok(Err(Stop::Redirect(node))) => match app.door.address_of(node) {
-            Some(address) => answer::redirect(&address, &path),
+            Some(address) => answer::redirect(app.scheme(), &address, &path),
             None => answer::problem_as(&problems::no_leader_address(node), form),
         },
         Err(_) => {

@@ -23,6 +23,8 @@ pub struct HttpLimits {
     pub page_default: usize,
     /// Most connections at one time; further ones are told so and closed.
     pub connections_max: usize,
+    /// Most connections of one address (one network, for IPv6): one client must not shut out all others.
+    pub connections_per_address_max: usize,
     /// Most requests in flight; long polls count.
     pub requests_max: usize,
     /// Most event streams at one time: each holds a connection for hours.
@@ -51,6 +53,7 @@ impl Default for HttpLimits {
             page_max: 1_000,
             page_default: 100,
             connections_max: 8_192,
+            connections_per_address_max: 2_048,
             requests_max: 8_192,
             streams_max: 256,
             head_timeout: Duration::from_secs(10),

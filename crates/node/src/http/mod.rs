@@ -18,6 +18,7 @@ mod guard;
 mod limits;
 mod operate;
 mod pipe;
+mod places;
 mod problems;
 mod queues;
 mod request;

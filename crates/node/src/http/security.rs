@@ -15,6 +15,7 @@ use super::app::App;
 use super::door::Door;
 use super::problems;
 use crate::auth::{Denied, Gatekeeper, Principal, TokenText};
+use crate::tls::Tls;
 use crate::watch::wall_ms;
 
 /// What stands between the network and the node. Nothing, by default: that is for loopback.
@@ -22,6 +23,8 @@ use crate::watch::wall_ms;
 pub struct Security {
     /// Knows callers by their tokens; none where no tokens are asked for.
     pub gatekeeper: Option<Arc<Gatekeeper>>,
+    /// Certificate and key for clients; none where TLS is not spoken.
+    pub tls: Option<Tls>,
     /// Whether the node listens beyond loopback without TLS and tokens.
     pub insecure: bool,
 }

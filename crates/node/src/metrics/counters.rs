@@ -33,6 +33,8 @@ pub struct Counters {
     pub frames_dropped: u64,
     /// Connections to peers that came about.
     pub peer_connects: u64,
+    /// Connections to the peer port that showed no certificate of a node of this cluster.
+    pub peers_refused: u64,
     /// Turns of the driver's loop.
     pub turns: u64,
     /// Time spent in turns, waiting excluded.
@@ -54,6 +56,8 @@ pub struct HttpCounters {
     pub panics: AtomicU64,
     /// Requests of strangers, and of callers that may not do what they asked for.
     pub denied: AtomicU64,
+    /// 1 if the node listens beyond loopback without TLS and tokens.
+    pub insecure: AtomicU64,
     /// Pipes that are open.
     pub pipes: AtomicU64,
 }

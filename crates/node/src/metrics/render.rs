@@ -92,6 +92,11 @@ const RISING: &[Family<Counters>] = &[
     ("ikada_peer_bytes_sent_total", "Bytes sent to peers.", |c| c.bytes_sent),
     ("ikada_peer_bytes_received_total", "Bytes received from peers.", |c| c.bytes_received),
     ("ikada_peer_frames_dropped_total", "Frames dropped at a full queue.", |c| c.frames_dropped),
+    (
+        "ikada_peers_refused_total",
+        "Connections to the peer port without a certificate of a node of this cluster.",
+        |c| c.peers_refused,
+    ),
     ("ikada_peer_connects_total", "Connections to peers that came about.", |c| c.peer_connects),
     ("ikada_driver_turns_total", "Turns of the driver's loop.", |c| c.turns),
     ("ikada_driver_busy_microseconds_total", "Time spent in turns.", |c| c.turn_micros),
@@ -134,6 +139,11 @@ fn doors(page: &mut Page, http: &HttpCounters) {
     }
     let shed = http.shed.load(Ordering::Relaxed);
     page.one("ikada_http_shed_total", "counter", "Requests told to come back later.", shed);
+    let denied = http.denied.load(Ordering::Relaxed);
+    page.one("ikada_http_denied_total", "counter", "Calls of strangers or beyond a role.", denied);
+    let insecure = http.insecure.load(Ordering::Relaxed);
+    let about = "Whether the node listens beyond loopback without TLS and tokens.";
+    page.one("ikada_insecure", "gauge", about, insecure);
     let panics = http.panics.load(Ordering::Relaxed);
     let pipes = http.pipes.load(Ordering::Relaxed);
     page.one("ikada_http_pipes", "gauge", "Pipes that are open.", pipes);

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ikada_replica::Input;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, PROTOCOL, Welcome, decode, encode};
 use super::outgoing::LaneEnd;
+use super::stream::{Halves, PeerStream};
 use super::wire;
 use crate::config::{HANDSHAKE_MS, REDIAL_MS_MAX, REDIAL_MS_MIN};
 use crate::counters::SharedCounters;
 use crate::driver::{DriverMessage, DriverSender};
+use crate::tls::Tls;
 
 /// Frames gathered into one write.
 const WRITE_BUFFER_BYTES: usize = 256 * 1024;
@@ -26,6 +26,8 @@ const WRITE_BUFFER_BYTES: usize = 256 * 1024;
 pub struct Dialling {
     /// Who we are.
     pub hello: LinkHello,
+    /// How we prove it; none in the open.
+    pub tls: Option<Tls>,
     /// Where news of links goes.
     pub driver: DriverSender,
     /// Numbers for the metrics.
@@ -36,8 +38,8 @@ impl Dialling {
     /// Starts the task that keeps a link to one peer, until its lane is closed.
     pub fn dial(&self, peer: u64, addr: String, end: LaneEnd) {
         let hello = LinkHello { to: peer, ..self.hello };
-        let (driver, counters) = (self.driver.clone(), self.counters.clone());
-        tokio::spawn(Dialler { peer, addr, hello, driver, counters, end }.run());
+        let Dialling { tls, driver, counters, .. } = self.clone();
+        tokio::spawn(Dialler { peer, addr, hello, tls, driver, counters, end }.run());
     }
 }
 
@@ -58,6 +60,7 @@ struct Dialler {
     peer: u64,
     addr: String,
     hello: LinkHello,
+    tls: Option<Tls>,
     driver: DriverSender,
     counters: SharedCounters,
     end: LaneEnd,
@@ -70,7 +73,7 @@ impl Dialler {
         let mut told_why = String::new();
         loop {
             match self.connect().await {
-                Ok((reader, writer)) => {
+                Ok(halves) => {
                     wait_ms = REDIAL_MS_MIN;
                     told = Told::Up;
                     told_why.clear();
@@ -79,7 +82,7 @@ impl Dialler {
                     if !self.tell(Input::PeerUp(self.peer)) {
                         return;
                     }
-                    let why = self.pump(reader, writer).await;
+                    let why = self.pump(halves).await;
                     info!(peer = self.peer, %why, "link closed");
                     if self.end.frames.is_closed() {
                         return;
@@ -118,18 +121,17 @@ impl Dialler {
         self.driver.send(DriverMessage::Input(input)).is_ok()
     }
 
-    async fn connect(&self) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
+    async fn connect(&self) -> io::Result<Halves> {
         let limit = Duration::from_millis(HANDSHAKE_MS);
         timeout(limit, self.shake_hands()).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
-    async fn shake_hands(&self) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
-        let mut stream = TcpStream::connect(&self.addr).await?;
-        stream.set_nodelay(true)?;
+    async fn shake_hands(&self) -> io::Result<Halves> {
+        let mut stream = PeerStream::dial(&self.addr, self.tls.as_ref(), Some(self.peer)).await?;
         wire::write(&mut stream, &encode(&Opening::Link(self.hello))).await?;
         let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await?;
         match answer.as_deref().and_then(decode::<Welcome>) {
-            Some(Welcome::Accepted) => Ok(stream.into_split()),
+            Some(Welcome::Accepted) => Ok(stream.split()),
             Some(Welcome::Refused(why)) => Err(io::Error::other(why)),
             Some(Welcome::Removed) => {
                 self.tell(Input::Removed);
@@ -140,7 +142,7 @@ impl Dialler {
     }
 
     /// Sends frames until the connection breaks; says why.
-    async fn pump(&mut self, mut reader: OwnedReadHalf, writer: OwnedWriteHalf) -> String {
+    async fn pump(&mut self, (mut reader, writer): Halves) -> String {
         let mut writer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, writer);
         let mut nothing = [0; 1];
         loop {
@@ -165,7 +167,7 @@ impl Dialler {
     /// Writes a frame and all that wait behind it, then flushes once.
     async fn send(
         &mut self,
-        writer: &mut BufWriter<OwnedWriteHalf>,
+        writer: &mut (impl AsyncWrite + Unpin),
         first: Bytes,
     ) -> io::Result<()> {
         let mut next = Some(first);

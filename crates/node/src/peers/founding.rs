@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ikada_replica::founding::{FoundingMessage, Plan};
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::directory::{Directory, Standing};
 use super::hello::{HELLO_BYTES_MAX, Opening, Welcome, decode, encode};
+use super::stream::PeerStream;
 use super::wire;
 use crate::config::HANDSHAKE_MS;
+use crate::tls::Tls;
 
 /// A question and where its answer goes.
 pub type Question = (FoundingMessage, oneshot::Sender<FoundingMessage>);
@@ -66,20 +67,21 @@ impl FoundingDoor {
 #[derive(Debug)]
 pub struct FoundingAsker {
     answers: mpsc::Sender<FoundingMessage>,
+    tls: Option<Tls>,
 }
 
 impl FoundingAsker {
     /// An asker whose answers go to this channel.
-    pub fn new(answers: mpsc::Sender<FoundingMessage>) -> Self {
-        FoundingAsker { answers }
+    pub fn new(answers: mpsc::Sender<FoundingMessage>, tls: Option<Tls>) -> Self {
+        FoundingAsker { answers, tls }
     }
 
     /// Asks one node in the background; no answer is no news.
     pub fn ask(&self, addr: String, message: FoundingMessage) {
-        let answers = self.answers.clone();
+        let (answers, tls) = (self.answers.clone(), self.tls.clone());
         tokio::spawn(async move {
             let limit = Duration::from_millis(HANDSHAKE_MS);
-            if let Ok(Some(answer)) = timeout(limit, ask(&addr, message)).await {
+            if let Ok(Some(answer)) = timeout(limit, ask(&addr, tls.as_ref(), message)).await {
                 let _ = answers.send(answer).await;
             }
         });
@@ -102,13 +104,17 @@ fn stands(
 }
 
 /// Asks one node and waits for its answer; none if nobody answers in time.
-pub async fn meet(addr: &str, message: FoundingMessage) -> Option<FoundingMessage> {
+pub async fn meet(
+    addr: &str,
+    tls: Option<&Tls>,
+    message: FoundingMessage,
+) -> Option<FoundingMessage> {
     let limit = Duration::from_millis(HANDSHAKE_MS);
-    timeout(limit, ask(addr, message)).await.ok().flatten()
+    timeout(limit, ask(addr, tls, message)).await.ok().flatten()
 }
 
-async fn ask(addr: &str, message: FoundingMessage) -> Option<FoundingMessage> {
-    let mut stream = TcpStream::connect(addr).await.ok()?;
+async fn ask(addr: &str, tls: Option<&Tls>, message: FoundingMessage) -> Option<FoundingMessage> {
+    let mut stream = PeerStream::dial(addr, tls, None).await.ok()?;
     wire::write(&mut stream, &encode(&Opening::Founding(message))).await.ok()?;
     let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await.ok()??;
     match decode::<Welcome>(&answer)? {

@@ -1,6 +1,7 @@
 //! The peer port: links in, founding questions in.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,10 +13,12 @@ use tracing::{debug, warn};
 use super::directory::{Directory, Standing};
 use super::founding::FoundingDoor;
 use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, PROTOCOL, Welcome, decode, encode};
+use super::stream::{Accepted, PeerStream, Purpose};
 use super::wire;
 use crate::config::{FRAME_BYTES_MAX, HANDSHAKE_MS, INBOUND_BYTES_MAX, PEER_CONNECTIONS_MAX};
 use crate::counters::SharedCounters;
 use crate::driver::{DriverMessage, DriverSender};
+use crate::tls::{Name, Tls, serve_join};
 
 /// Who may link to us, once the cluster stands.
 #[derive(Debug)]
@@ -39,6 +42,7 @@ impl Links {
 struct Port {
     links: Arc<OnceLock<Links>>,
     door: FoundingDoor,
+    tls: Option<Tls>,
     inbound: Arc<Semaphore>,
     counters: SharedCounters,
 }
@@ -48,11 +52,12 @@ pub async fn listen(
     listener: TcpListener,
     links: Arc<OnceLock<Links>>,
     door: FoundingDoor,
+    tls: Option<Tls>,
     counters: SharedCounters,
 ) {
     let inbound = Arc::new(Semaphore::new(INBOUND_BYTES_MAX));
     let connections = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
-    let port = Arc::new(Port { links, door, inbound, counters });
+    let port = Arc::new(Port { links, door, tls, inbound, counters });
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             // Out of file descriptors: a pause, not an end.
@@ -65,7 +70,7 @@ pub async fn listen(
         };
         let port = port.clone();
         tokio::spawn(async move {
-            if let Err(error) = port.serve(stream).await {
+            if let Err(error) = port.serve(stream, from.ip()).await {
                 debug!(%from, %error, "peer connection ended");
             }
             drop(permit);
@@ -74,9 +79,19 @@ pub async fn listen(
 }
 
 impl Port {
-    async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_nodelay(true)?;
+    async fn serve(&self, stream: TcpStream, from: IpAddr) -> io::Result<()> {
         let limit = Duration::from_millis(HANDSHAKE_MS);
+        let accepting = PeerStream::accept(stream, self.tls.as_ref());
+        let accepted = timeout(limit, accepting).await.map_err(|_| io::ErrorKind::TimedOut)?;
+        let Accepted { mut stream, purpose, name } = accepted.inspect_err(|error| {
+            self.counters.peer_refused();
+            warn!(%from, %error, "peer connection refused");
+        })?;
+        if purpose == Purpose::Join {
+            let desk = self.tls.as_ref().and_then(Tls::desk);
+            let serving = serve_join(&mut stream, desk, name, Some(from));
+            return timeout(limit, serving).await.map_err(|_| io::ErrorKind::TimedOut)?;
+        }
         let opening = timeout(limit, wire::read(&mut stream, HELLO_BYTES_MAX))
             .await
             .map_err(|_| io::ErrorKind::TimedOut)??;
@@ -90,12 +105,17 @@ impl Port {
                 }
                 Ok(())
             }
-            Opening::Link(hello) => self.link(stream, hello).await,
+            Opening::Link(hello) => self.link(stream, hello, name).await,
         }
     }
 
-    async fn link(&self, mut stream: TcpStream, hello: LinkHello) -> io::Result<()> {
-        let links = match self.admit(&hello) {
+    async fn link(
+        &self,
+        mut stream: PeerStream,
+        hello: LinkHello,
+        name: Option<Name>,
+    ) -> io::Result<()> {
+        let links = match self.admit(&hello, name) {
             Ok(links) => links,
             Err(why) => {
                 let standing = self.links.get().map(|links| links.standing(&hello));
@@ -126,7 +146,10 @@ impl Port {
     }
 
     /// Whether this node may link to us; the reason goes back to it.
-    fn admit(&self, hello: &LinkHello) -> Result<&Links, String> {
+    fn admit(&self, hello: &LinkHello, name: Option<Name>) -> Result<&Links, String> {
+        if name.is_some_and(|name| name.node != hello.node) {
+            return Err("the certificate is of another node".to_owned());
+        }
         let Some(links) = self.links.get() else {
             return Err("this node is not ready yet".to_owned());
         };

@@ -5,7 +5,9 @@
 //! is dropped, which consensus repairs. A connection that closes is dialled again at once: if that is refused, the
 //! peer's process is gone and the driver hears so immediately.
 //!
-//! Leaves out: TLS, and what frames mean (`replica::peer`).
+//! With TLS, both ends prove to be nodes of one cluster before a frame is read (`stream`, X2).
+//!
+//! Leaves out: what frames mean (`replica::peer`).
 
 mod dial;
 mod directory;
@@ -14,6 +16,9 @@ mod founding;
 mod hello;
 mod listen;
 mod outgoing;
+mod stream;
+#[cfg(test)]
+mod stream_test;
 mod wire;
 
 pub use dial::{Dialling, link_hello};
@@ -23,3 +28,4 @@ pub use founding::{FoundingAsker, FoundingDoor, meet};
 pub use hello::PROTOCOL;
 pub use listen::{Links, listen};
 pub use outgoing::Outgoing;
+pub(crate) use wire::{read as read_frame, write as write_frame};

@@ -2,11 +2,13 @@
 
 mod auth;
 mod cluster;
+mod join_token;
 mod queue;
 mod request;
 mod schedule;
 mod task;
 
+pub(crate) use join_token::JoinTokenPage;
 use serde::Serialize;
 
 /// Headings and rows.

@@ -4,6 +4,7 @@ mod bad_input;
 mod batches;
 mod cluster;
 mod door;
+mod floods;
 mod lifecycle;
 mod members;
 mod operations;

@@ -9,13 +9,13 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use ikada_api::pipe::{PIPE_PATH, PIPE_PROTOCOL};
 use ikada_api::routes::Operation;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::serve::serve;
 use crate::http::answer::{Reply, problem, text};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::guard::check_origin;
+use crate::http::places::Place;
 use crate::http::problems;
 use crate::http::security::{allow, policy_of, recognise};
 
@@ -36,7 +36,7 @@ fn names(headers: &HeaderMap, header: &str, word: &str) -> bool {
 pub(in crate::http) async fn accept<D: Door>(
     app: &Arc<App<D>>,
     mut request: Request<Incoming>,
-    place: Arc<OwnedSemaphorePermit>,
+    place: Arc<Place>,
 ) -> Reply {
     if let Err(refused) = check_origin(request.headers(), &app.door.info().client_addr) {
         return problem(&refused);

@@ -1,0 +1,189 @@
+//! Connections to nodes, in the open (`http`) or by TLS (`https`), for plain calls and for pipes alike.
+//!
+//! Promise: an `https` node is believed only if the cluster's own authority signed its certificate for that host; there
+//! are no other authorities, and no way to switch the check off.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::Uri;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tower_service::Service;
+
+use super::url::authority_of;
+
+/// A file that holds no usable certificate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the authority's certificate cannot be used: {0}")]
+pub struct BadAuthority(String);
+
+/// The cluster's authority, as a client trusts it.
+#[derive(Clone)]
+pub struct TrustedAuthority(Arc<ClientConfig>);
+
+impl TrustedAuthority {
+    /// Reads certificates in PEM form: the file `tls/ca.pem` of any node.
+    pub fn from_pem(pem: &[u8]) -> Result<TrustedAuthority, BadAuthority> {
+        let bad = |error: &dyn fmt::Display| BadAuthority(error.to_string());
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| bad(&error))?;
+            roots.add(certificate).map_err(|error| bad(&error))?;
+        }
+        if roots.is_empty() {
+            return Err(BadAuthority("there is no certificate in it".to_owned()));
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| bad(&error))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TrustedAuthority(Arc::new(config)))
+    }
+}
+
+impl fmt::Debug for TrustedAuthority {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TrustedAuthority(..)")
+    }
+}
+
+/// Opens connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Connector {
+    authority: Option<TrustedAuthority>,
+    patience: Duration,
+}
+
+impl Connector {
+    pub(crate) fn new(authority: Option<TrustedAuthority>, patience: Duration) -> Connector {
+        Connector { authority, patience }
+    }
+
+    /// A connection to `host:port`.
+    pub(crate) async fn open(&self, secure: bool, address: &str) -> io::Result<Stream> {
+        let opening = async {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            if !secure {
+                return Ok(Stream::Plain(stream));
+            }
+            let Some(TrustedAuthority(config)) = &self.authority else {
+                let detail = "https needs the cluster's authority: name its ca.pem";
+                return Err(io::Error::other(detail));
+            };
+            let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+            let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+            let name = ServerName::try_from(host).map_err(io::Error::other)?;
+            let stream = TlsConnector::from(config.clone()).connect(name, stream).await?;
+            Ok(Stream::Tls(Box::new(stream)))
+        };
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
+        tokio::time::timeout(self.patience, opening).await.map_err(|_| late())?
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<TokioIo<Stream>>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async move {
+            let secure = uri.scheme_str() == Some("https");
+            let address = uri.authority().map_or("", |authority| authority.as_str());
+            let address = authority_of(address, secure);
+            connector.open(secure, &address).await.map(TokioIo::new)
+        })
+    }
+}
+
+/// A connection.
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// The two halves of a connection.
+pub(crate) type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+
+impl Stream {
+    pub(crate) fn split(self) -> Halves {
+        match self {
+            Stream::Plain(stream) => {
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+            Stream::Tls(stream) => {
+                let (reader, writer) = tokio::io::split(stream);
+                (Box::new(reader), Box::new(writer))
+            }
+        }
+    }
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A node's certificate at its start: the one it has, one by a join token, or the first of a new authority.
+
+use std::collections::BTreeSet;
+
+use ikada_replica::founding::Plan;
+use ikada_store::{Identity, RealDisk};
+use tracing::info;
+
+use crate::boot::BootError;
+use crate::config::Config;
+use crate::run::RunError;
+use crate::tls::{self, JoinToken, Name, Papers, Tls};
+
+/// Names under which every node is reached from its own machine.
+const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// TLS of this node; none where it is not asked for.
+pub(crate) async fn certify(
+    config: &Config,
+    disk: &RealDisk,
+    node: u64,
+    hosts: &[String],
+) -> Result<Option<Tls>, RunError> {
+    if !config.tls {
+        return Ok(None);
+    }
+    let identity = Identity::load(disk).map_err(BootError::from)?;
+    let folder = Papers::folder(&config.data);
+    let papers = match (Papers::load(&folder)?, &config.join_token_file) {
+        (Some(papers), _) => papers,
+        (None, Some(path)) => {
+            let broken = |why: String| RunError::JoinToken { path: path.clone(), why };
+            let text = std::fs::read_to_string(path).map_err(|error| broken(error.to_string()))?;
+            let token = JoinToken::parse(&text)
+                .ok_or_else(|| broken("it holds no join token; copy the file again".to_owned()))?;
+            let peers = [config.peers.as_slice(), &config.join].concat();
+            tls::join(folder, &peers, &token, node, hosts.to_vec()).await?
+        }
+        (None, None) if !config.join.is_empty() => return Err(RunError::NoJoinToken),
+        (None, None) => {
+            let drawn = || fastrand::Rng::new().u64(1..);
+            let cluster = identity.as_ref().map_or_else(drawn, |identity| identity.cluster);
+            let others = u32::from(config.expect.saturating_sub(1));
+            let papers = Papers::found(&config.data, Name { cluster, node }, hosts, others)?;
+            info!(
+                cluster = format!("{cluster:016x}"),
+                "a new authority signs this cluster's certificates; its key is in the folder tls, keep a copy of it"
+            );
+            if others > 0 {
+                let path = config.data.join(tls::JOIN_TOKEN_FILE);
+                info!(path = %path.display(), "the other nodes join with the token in this file");
+            }
+            papers
+        }
+    };
+    let cluster = identity.map_or(papers.name.cluster, |identity| identity.cluster);
+    check(papers.name, Name { cluster, node })?;
+    Ok(Some(Tls::new(&papers)?))
+}
+
+fn check(found: Name, wanted: Name) -> Result<(), RunError> {
+    match found == wanted {
+        true => Ok(()),
+        false => Err(RunError::OtherCertificate { found, wanted }),
+    }
+}
+
+/// Keeps the certificate fresh while the node runs; the founded cluster must be the one it names.
+pub(crate) fn keep_certificate(
+    tls: &Tls,
+    plan: &Plan,
+    node: u64,
+    hosts: Vec<String>,
+) -> Result<(), RunError> {
+    check(tls.name(), Name { cluster: plan.cluster, node })?;
+    let others = plan.members.iter().filter(|member| member.node != node);
+    let peers = others.map(|member| member.peer_addr.clone()).collect();
+    tokio::spawn(tls.clone().watch(peers, hosts));
+    Ok(())
+}
+
+/// Hosts under which this node is reached.
+pub(crate) fn hosts(config: &Config, advertised: &[&str]) -> Vec<String> {
+    let mut hosts: BTreeSet<String> = LOCAL_HOSTS.iter().map(|host| (*host).to_owned()).collect();
+    for address in [config.listen, config.peer_listen] {
+        if !address.ip().is_unspecified() {
+            hosts.insert(address.ip().to_string());
+        }
+    }
+    for address in advertised {
+        let host = address.rsplit_once(':').map_or(*address, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if !host.is_empty() && !matches!(host, "0.0.0.0" | "::") {
+            hosts.insert(host.to_owned());
+        }
+    }
+    hosts.into_iter().collect()
+}

@@ -1,0 +1,106 @@
+//! Floods over real sockets: whoever is slow, idle or rude loses its own connection, and others are served (X7).
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::HttpLimits;
+use super::roles::guarded;
+use super::socket::Server;
+
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+
+fn impatient() -> HttpLimits {
+    HttpLimits { head_timeout: Duration::from_millis(300), ..HttpLimits::default() }
+}
+
+async fn connect(server: &Server) -> TcpStream {
+    TcpStream::connect(&server.address).await.unwrap()
+}
+
+/// What the server says until it closes the connection.
+async fn last_words(mut stream: TcpStream) -> String {
+    let mut said = Vec::new();
+    let _ = stream.read_to_end(&mut said).await;
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[tokio::test]
+async fn x7_slow_heads_lose_their_connections_and_others_are_served() {
+    let server = Server::guarded(impatient(), guarded()).await;
+    let mut slow = Vec::new();
+    for _ in 0..300 {
+        let mut stream = connect(&server).await;
+        stream.write_all(b"GET /v1/tasks HTTP/1.1\r\nx-slow: ").await.unwrap();
+        slow.push(stream);
+    }
+    assert!(server.raw(HEALTH).await.starts_with("HTTP/1.1 200"), "others are served meanwhile");
+    // A byte now and then does not help.
+    for stream in &mut slow {
+        let _ = stream.write_all(b"a").await;
+    }
+    for stream in slow {
+        assert!(!last_words(stream).await.contains(" 200 "));
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn x7_idle_connections_are_closed() {
+    let server = Server::guarded(impatient(), guarded()).await;
+    let mut idle = Vec::new();
+    for _ in 0..200 {
+        idle.push(connect(&server).await);
+    }
+    let mut kept = connect(&server).await;
+    kept.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    assert!(last_words(kept).await.starts_with("HTTP/1.1 200"), "and then it idles, too");
+    for stream in idle {
+        last_words(stream).await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn x7_strangers_cannot_make_the_node_read_a_body() {
+    let server = Server::guarded(HttpLimits::default(), guarded()).await;
+    let head = b"POST /v1/tasks HTTP/1.1\r\nhost: a\r\ncontent-length: 1073741824\r\n\r\n";
+    let mut stream = connect(&server).await;
+    stream.write_all(head).await.unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 401", "answered by the head alone");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn x7_long_heads_and_paths_are_refused() {
+    let server = Server::guarded(HttpLimits::default(), guarded()).await;
+    let long = "a".repeat(20 << 10);
+    let head = format!("GET /healthz HTTP/1.1\r\nhost: a\r\nx-long: {long}\r\n\r\n");
+    assert!(server.raw(head.as_bytes()).await.starts_with("HTTP/1.1 431"));
+    let path = "a".repeat(9 << 10);
+    let head = format!("GET /{path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    assert!(server.raw(head.as_bytes()).await.starts_with("HTTP/1.1 414"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn x7_one_address_leaves_room_for_others_and_gets_its_places_back() {
+    let limits = HttpLimits { connections_per_address_max: 3, ..HttpLimits::default() };
+    let server = Server::start(limits).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut stream = connect(&server).await;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        stream.read_exact(&mut [0; 12]).await.unwrap();
+        held.push(stream);
+    }
+    assert!(server.raw(HEALTH).await.starts_with("HTTP/1.1 503"));
+    drop(held);
+    while !server.raw(HEALTH).await.starts_with("HTTP/1.1 200") {
+        tokio::task::yield_now().await;
+    }
+    server.stop().await;
+}

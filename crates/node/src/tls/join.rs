@@ -1,0 +1,235 @@
+//! Getting a certificate from the node that keeps the authority's key: by a join token, or, to renew, by the old
+//! certificate. Spoken on the peer port under a protocol name of its own, so that nothing else is within reach.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use minicbor::{Decode, Encode};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tracing::{info, warn};
+
+use super::authority::{Authority, TlsError, new_key};
+use super::files::store_node;
+use super::{JoinToken, JoinTokens, Name, Papers, Tls};
+use crate::auth::{Denied, Gatekeeper, Secret};
+use crate::peers::{read_frame, write_frame};
+use crate::watch::wall_ms;
+
+/// The protocol's name in the handshake.
+pub const JOIN_PROTOCOL: &[u8] = b"ikada-join/1";
+/// Longest question and answer.
+const BYTES_MAX: usize = 16 << 10;
+/// How long one node may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The pause between two rounds of asking.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A wish for a certificate.
+#[derive(Clone, Encode, Decode)]
+pub struct JoinAsk {
+    /// Token id and secret; none to renew.
+    #[n(0)]
+    token: Option<(String, String)>,
+    /// The node.
+    #[n(1)]
+    node: u64,
+    /// Its public key.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    public_key: Vec<u8>,
+    /// Hosts under which it is reached.
+    #[n(3)]
+    hosts: Vec<String>,
+}
+
+/// What comes back.
+#[derive(Debug, Clone, Encode, Decode)]
+pub enum JoinAnswer {
+    /// The authority's and the node's certificate.
+    #[n(0)]
+    Given(#[n(0)] String, #[n(1)] String),
+    /// No; strangers are not told why.
+    #[n(1)]
+    Refused,
+    /// The authority's key is kept on another node.
+    #[n(2)]
+    NotHere,
+}
+
+/// Answers wishes, where the authority's key is.
+pub struct JoinDesk {
+    folder: PathBuf,
+    authority: Authority,
+    authority_pem: String,
+    /// Slows guessing down.
+    failures: Gatekeeper,
+    one_at_a_time: Mutex<()>,
+}
+
+impl JoinDesk {
+    /// A desk for these papers; none where the authority's key is not.
+    pub fn open(papers: &Papers) -> Result<Option<JoinDesk>, TlsError> {
+        let Some(authority) = papers.authority()? else { return Ok(None) };
+        Ok(Some(JoinDesk {
+            folder: papers.folder.clone(),
+            authority,
+            authority_pem: papers.authority_pem.clone(),
+            failures: Gatekeeper::default(),
+            one_at_a_time: Mutex::default(),
+        }))
+    }
+
+    /// Answers one wish. `shown` is the certificate that the caller has already.
+    pub fn answer(&self, ask: &JoinAsk, shown: Option<Name>, from: Option<IpAddr>) -> JoinAnswer {
+        let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.judge(ask, shown) {
+            Ok(Some(node_pem)) => {
+                info!(node = ask.node, "a certificate was given");
+                JoinAnswer::Given(self.authority_pem.clone(), node_pem)
+            }
+            Ok(None) => {
+                if self.failures.failed(from, wall_ms()) == Denied::Unknown {
+                    warn!(
+                        node = ask.node,
+                        ?from,
+                        "a certificate was refused: the join token does not hold"
+                    );
+                }
+                JoinAnswer::Refused
+            }
+            Err(error) => {
+                warn!(node = ask.node, %error, "a certificate could not be given");
+                JoinAnswer::Refused
+            }
+        }
+    }
+
+    /// Whether an address has failed so often that it is not even read.
+    pub fn judge(&self, ask: &JoinAsk, shown: Option<Name>) -> Result<Option<String>, TlsError> {
+        let good = match (&ask.token, shown) {
+            (None, Some(name)) => name.node == ask.node && name.cluster == self.authority.cluster(),
+            (None, None) => false,
+            (Some((id, secret)), _) => JoinTokens::open(&self.folder)?.spend(
+                id,
+                &Secret::new(secret.clone()),
+                ask.node,
+                &ask.public_key,
+                wall_ms(),
+            )?,
+        };
+        match good {
+            true => self.authority.sign_node(ask.node, &ask.public_key, &ask.hosts).map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+/// Asks the peers in turn until one gives a certificate, or all refuse.
+pub async fn join(
+    folder: PathBuf,
+    peers: &[String],
+    token: &JoinToken,
+    node: u64,
+    hosts: Vec<String>,
+) -> Result<Papers, TlsError> {
+    let key = new_key()?;
+    let ask = JoinAsk {
+        token: Some((token.id.clone(), token.secret.reveal().to_owned())),
+        node,
+        public_key: key.public_key_raw().to_vec(),
+        hosts,
+    };
+    let config = Tls::pinned(token.authority)?;
+    loop {
+        let mut told = Vec::new();
+        for peer in peers {
+            match ask_one(peer, config.clone(), &ask).await {
+                Ok(JoinAnswer::Given(authority_pem, node_pem)) => {
+                    store_node(&folder, &key.serialize_pem(), &authority_pem, &node_pem)?;
+                    let papers = Papers::load(&folder)?;
+                    return papers.ok_or(TlsError::Join("it is gone again".to_owned()));
+                }
+                Ok(JoinAnswer::Refused) => {
+                    return Err(TlsError::Join(format!(
+                        "{peer} refuses the join token: it is wrong, used up, over or revoked, or node id {node} is taken"
+                    )));
+                }
+                Ok(JoinAnswer::NotHere) => told.push(format!("{peer} does not keep the authority")),
+                Err(error) => told.push(format!("{peer}: {error}")),
+            }
+        }
+        info!(asked = told.join("; "), "waiting for the node that gives certificates");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Renews a node's certificate: by its own authority, or by asking the peers with the one it has.
+pub(super) async fn renew(
+    papers: &Papers,
+    tls: &Tls,
+    peers: &[String],
+    hosts: &[String],
+) -> Result<bool, TlsError> {
+    let key = new_key()?;
+    let (node, public_key) = (papers.name.node, key.public_key_raw().to_vec());
+    let store = |authority_pem: &str, node_pem: &str| {
+        store_node(&papers.folder, &key.serialize_pem(), authority_pem, node_pem)
+    };
+    if let Some(authority) = papers.authority()? {
+        let node_pem = authority.sign_node(node, &public_key, hosts)?;
+        return store(&papers.authority_pem, &node_pem).map(|()| true);
+    }
+    let ask = JoinAsk { token: None, node, public_key, hosts: hosts.to_vec() };
+    for peer in peers {
+        let answer = ask_one(peer, tls.joining(), &ask).await;
+        if let Ok(JoinAnswer::Given(authority_pem, node_pem)) = answer {
+            return store(&authority_pem, &node_pem).map(|()| true);
+        }
+    }
+    Ok(false)
+}
+
+async fn ask_one(
+    peer: &str,
+    config: Arc<ClientConfig>,
+    ask: &JoinAsk,
+) -> std::io::Result<JoinAnswer> {
+    let asking = async {
+        let stream = TcpStream::connect(peer).await?;
+        let mut stream = TlsConnector::from(config).connect(any_name(), stream).await?;
+        write_frame(&mut stream, &minicbor::to_vec(ask).map_err(std::io::Error::other)?).await?;
+        let answer = read_frame(&mut stream, BYTES_MAX).await?;
+        let answer = answer.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        minicbor::decode(&answer).map_err(std::io::Error::other)
+    };
+    tokio::time::timeout(PATIENCE, asking).await.map_err(|_| std::io::ErrorKind::TimedOut)?
+}
+
+/// Serves one wish on an accepted connection.
+pub async fn serve_join(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    desk: Option<Arc<JoinDesk>>,
+    shown: Option<Name>,
+    from: Option<IpAddr>,
+) -> std::io::Result<()> {
+    let bytes = read_frame(stream, BYTES_MAX).await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    let answer = match (desk, minicbor::decode::<JoinAsk>(&bytes)) {
+        (None, _) => JoinAnswer::NotHere,
+        (Some(_), Err(_)) => JoinAnswer::Refused,
+        // Files are locked and written: not on a thread that serves sockets.
+        (Some(desk), Ok(ask)) => {
+            tokio::task::spawn_blocking(move || desk.answer(&ask, shown, from)).await?
+        }
+    };
+    write_frame(stream, &minicbor::to_vec(&answer).map_err(std::io::Error::other)?).await
+}
+
+/// Nodes are known by the URI in their certificates, never by a host's name.
+pub fn any_name() -> ServerName<'static> {
+    ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into())
+}

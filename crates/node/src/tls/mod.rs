@@ -1,0 +1,28 @@
+//! Certificates: the cluster's own authority, a node's certificate, and who may speak to whom.
+//!
+//! Promise (X2): nodes speak mutual TLS 1.3 among themselves; a certificate says in one URI which cluster, which role and
+//! which node it is for (`ikada://<cluster>/node/<id>`), and nothing else in it counts. Whoever cannot show a node's
+//! certificate of this cluster is cut off before a byte of its frames is read. Clients are served with the same
+//! certificate. Files are looked at again every few seconds, so that a new certificate needs no restart.
+//!
+//! The authority is made by the first node; others get their certificates from it by a join token (X3).
+//!
+//! Leaves out: certificates of clients (they show tokens), and revocation lists (certificates are short-lived, and a
+//! member that was removed is refused by its id).
+
+mod authority;
+mod files;
+mod join;
+mod name;
+mod reload;
+mod token;
+mod verify;
+
+#[cfg(test)]
+pub(crate) use authority::new_key;
+pub use authority::{Authority, TlsError};
+pub use files::{JOIN_TOKEN_FILE, Papers, TLS_FOLDER};
+pub use join::{JOIN_PROTOCOL, JoinAnswer, JoinAsk, JoinDesk, any_name, join, serve_join};
+pub use name::{Name, name_of};
+pub use reload::{PEER_PROTOCOL, Tls};
+pub use token::{Grant, JoinRole, JoinToken, JoinTokens};
