@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::problem::{PROBLEM_TYPE, Problem};
-use crate::routes::{Access, ROUTES, Route};
+use crate::routes::{Access, Operation, ROUTES, Route};
 use crate::v1::{IDEMPOTENCY_KEY, LSN_HEADER, ROUTING_HEADER, TIMEOUT_HEADER};
 
 /// Builds the document.
@@ -18,7 +18,7 @@ pub fn document(version: &str) -> Value {
         let body = route.body.map(|schema| schema(&mut generator).to_value());
         let answer = route.answer.map(|schema| schema(&mut generator).to_value());
         let described = describe(route, body, answer, &problem);
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        let path = paths.entry(route.path.replace("*}", "}")).or_insert_with(|| json!({}));
         path[route.verb.as_str().to_lowercase()] = described;
     }
     json!({
@@ -53,6 +53,11 @@ fn describe(route: &Route, body: Option<Value>, answer: Option<Value>, problem: 
     if let Some(schema) = body {
         described["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    }
+    if route.operation == Operation::PutObject {
+        let bytes = json!({ "type": "string", "format": "binary" });
+        described["requestBody"] =
+            json!({ "required": true, "content": { "*/*": { "schema": bytes } } });
     }
     described
 }
@@ -91,7 +96,11 @@ fn parameters(route: &Route) -> Vec<Value> {
     let mut all = Vec::new();
     for segment in route.path.split('/') {
         if let Some(name) = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
-            all.push(parameter("path", name, "A name: [A-Za-z0-9._-]{1,128}.", true));
+            let (name, about) = match name.strip_suffix('*') {
+                Some(name) => (name, "A path: 1 to 1024 bytes, no part of it empty, `.` or `..`."),
+                None => (name, "A name: [A-Za-z0-9._-]{1,128}."),
+            };
+            all.push(parameter("path", name, about, true));
         }
     }
     for query in route.query {
@@ -118,7 +127,8 @@ mod tests {
     fn every_route_is_described_and_every_reference_resolves() {
         let document = document("1.2.3");
         for route in ROUTES {
-            let described = &document["paths"][route.path][route.verb.as_str().to_lowercase()];
+            let described = &document["paths"][route.path.replace("*}", "}")]
+                [route.verb.as_str().to_lowercase()];
             assert_eq!(described["summary"], route.summary);
             let anyone = route.policy.access == Access::Anyone;
             assert_eq!(described["x-ikada-roles"].as_array().unwrap().is_empty(), anyone);

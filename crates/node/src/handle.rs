@@ -14,6 +14,7 @@ use crate::counters::SharedCounters;
 use crate::driver::{AnswerSender, DriverMessage, DriverSender};
 use crate::http::{Door, NodeInfo};
 use crate::metrics::Counters;
+use crate::objects::Shelf;
 use crate::peers::{Directory, meet};
 use crate::tls::Tls;
 use ikada_replica::founding::{Candidate, FoundingMessage};
@@ -24,6 +25,7 @@ struct Shared {
     tls: Option<Tls>,
     driver: DriverSender,
     counters: SharedCounters,
+    shelf: Shelf,
     calls: AtomicU64,
     requests: AtomicU64,
 }
@@ -54,11 +56,13 @@ impl Handle {
         tls: Option<Tls>,
         driver: DriverSender,
         counters: SharedCounters,
+        shelf: Shelf,
     ) -> Self {
         // Request ids of two runs of one node never meet: the run's random start is part of them.
         let requests = AtomicU64::new(fastrand::u64(..1 << 48));
         let calls = AtomicU64::new(1);
-        Handle(Arc::new(Shared { info, directory, tls, driver, counters, calls, requests }))
+        let shared = Shared { info, directory, tls, driver, counters, shelf, calls, requests };
+        Handle(Arc::new(shared))
     }
 
     /// Begins a graceful stop.
@@ -143,6 +147,10 @@ impl Door for Handle {
         let me =
             Candidate { node: info.node, incarnation: 0, peer_addr: peer, client_addr: client };
         meet(peer_addr, self.0.tls.as_ref(), FoundingMessage::Join(me)).await
+    }
+
+    fn shelf(&self) -> &Shelf {
+        &self.0.shelf
     }
 
     fn counters(&self) -> Counters {

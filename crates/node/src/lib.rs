@@ -2,7 +2,7 @@
 //!
 //! Promise: everything that decides lives in `replica` and below; this crate reads clocks, moves bytes and translates.
 //! Each part is a room of its own: `config` (settings), `auth` (callers), `boot` (from disk to replica), `driver` (the loop and its disk
-//! threads), `peers` (frames between nodes), `http` (clients), `metrics`.
+//! threads), `peers` (frames between nodes), `objects` (bytes of objects), `http` (clients), `metrics`.
 //!
 //! Leaves out: commands and their output (`cli`), the public words (`api`).
 
@@ -15,6 +15,7 @@ mod driver;
 mod handle;
 pub mod http;
 pub mod metrics;
+pub mod objects;
 mod peers;
 mod run;
 pub mod tls;

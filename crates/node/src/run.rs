@@ -24,7 +24,8 @@ use crate::counters::SharedCounters;
 use crate::driver::{self, Driver, Ended};
 use crate::handle::Handle;
 use crate::http::{self, Door, HttpLimits, NodeInfo, Security};
-use crate::peers::{self, Dialling, Directory, FoundingDoor, Links, Outgoing};
+use crate::objects::{Shelf, ShelfOptions, tend};
+use crate::peers::{self, BlobDialling, Dialling, Directory, FoundingDoor, Links, Outgoing};
 use crate::tls::{self, Tls, TlsError};
 
 /// Why a server did not start, or had to end.
@@ -77,6 +78,9 @@ pub enum RunError {
     /// The disk cannot be trusted.
     #[error(transparent)]
     Boot(#[from] BootError),
+    /// The blobs cannot be read.
+    #[error(transparent)]
+    Blobs(#[from] ikada_store::BlobError),
     /// The replica refused what the disk holds.
     #[error("starting: {0}")]
     Start(#[from] driver::StartError<OpenError>),
@@ -182,10 +186,22 @@ pub async fn run(
         papers.worked = true;
         papers.store(&disk)?;
     }
-    let tls_of_links = tls.clone();
-    let start =
-        Start { config: &config, me: &me, links: &links, directory, tls: tls_of_links, counters };
+    let Identity { cluster, node, incarnation, .. } = boot.identity;
+    let hello = peers::link_hello(cluster, node, incarnation);
+    let reach = BlobDialling::new(hello, tls.clone(), directory.clone());
+    let shelf = Shelf::open(disk.clone(), &ShelfOptions::default(), reach)?;
+    let start = Start {
+        config: &config,
+        me: &me,
+        links: &links,
+        directory,
+        tls: tls.clone(),
+        counters,
+        shelf: shelf.clone(),
+    };
     let (handle, mut ended, threads) = start.go(boot, papers, disk)?;
+    let (rest, resting) = tokio::sync::watch::channel(false);
+    tokio::spawn(tend(shelf, handle.clone(), resting));
     started(Started { handle: handle.clone() });
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     let security = secure(&config, &handle, &plan, tls);
@@ -203,6 +219,7 @@ pub async fn run(
         },
     };
     let _ = close.send(());
+    let _ = rest.send(true);
     let _ = server.await;
     port.abort();
     handle.end();
@@ -288,6 +305,7 @@ struct Start<'a> {
     directory: Directory,
     tls: Option<Tls>,
     counters: SharedCounters,
+    shelf: Shelf,
 }
 
 impl Start<'_> {
@@ -298,7 +316,7 @@ impl Start<'_> {
         papers: Papers,
         disk: RealDisk,
     ) -> Result<(Handle, tokio::sync::watch::Receiver<Ended>, Threads), RunError> {
-        let Start { config, me, links, directory, tls, counters } = self;
+        let Start { config, me, links, directory, tls, counters, shelf } = self;
         let Boot { identity, shards, log, snapshots, notes } = boot;
         for note in notes {
             warn!("{note}");
@@ -317,7 +335,8 @@ impl Start<'_> {
             std::sync::mpsc::channel(),
         )?;
         let driver = sender.clone();
-        let _ = links.set(Links { cluster, node, directory: directory.clone(), driver });
+        let (known, blobs) = (directory.clone(), shelf.clone());
+        let _ = links.set(Links { cluster, node, directory: known, driver, shelf: blobs });
         let hello = peers::link_hello(cluster, node, incarnation);
         let (driver, counted) = (sender.clone(), counters.clone());
         let dialling = Dialling { hello, tls: tls.clone(), driver, counters: counted };
@@ -327,7 +346,7 @@ impl Start<'_> {
         let follow = peers::follow(changes, directory.clone(), dialling, outgoing, papers, disk);
         tokio::spawn(follow);
         let info = node_info(&identity, me);
-        Ok((Handle::new(info, directory, tls, sender, counters), ended, threads))
+        Ok((Handle::new(info, directory, tls, sender, counters, shelf), ended, threads))
     }
 }
 

@@ -116,7 +116,7 @@ fn ch_7_a_removed_object_is_gone_and_its_numbers_never_return() {
     assert!(world.shard.refers_to(&Digest([1; 32])), "the other version has it too");
     assert_eq!(world.run(delete("b", "x", None)), Reply::ObjectDeleted { versions: 1 });
     assert_eq!(found(&world, "b", "x"), None);
-    assert_eq!(world.shard.references(None, 10), References::default());
+    assert_eq!(world.shard.references(None, 10).digests, []);
     assert!(stored(&mut world, put("b", "x", &[1])) > second);
 }
 
@@ -225,7 +225,8 @@ fn what_is_referred_to_is_never_collected() {
     assert_eq!(world.run(collect(&[9, 2])), refused(RefusalCode::BlobReferenced));
     assert_eq!(world.run(collect(&[])), refused(RefusalCode::TooLarge));
     let page = world.shard.references(Some(&Digest([1; 32])), 1);
-    assert_eq!(page, References { digests: vec![Digest([2; 32])], more: false });
+    assert_eq!((page.digests, page.more), (vec![Digest([2; 32])], false));
+    assert!(world.shard.references(None, 1).more);
     world.run(delete("b", "x", None));
     assert_eq!(world.run(collect(&[1, 2])), Reply::Collected);
 }

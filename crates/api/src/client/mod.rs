@@ -12,6 +12,7 @@ mod batch;
 mod cluster;
 mod connect;
 mod error;
+mod objects;
 mod pipe;
 mod queues;
 mod retry;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http_body_util::Full;
+use http_body_util::combinators::BoxBody;
 use hyper::body::Bytes;
 use hyper_util::rt::TokioExecutor;
 
@@ -37,6 +38,7 @@ use pipe::Pipes;
 pub use batch::{BatchOptions, Completer, Enqueuer, ItemError, Place};
 pub use connect::{BadAuthority, TrustedAuthority};
 pub use error::{BadUrl, Error};
+pub use objects::{GetOptions, ObjectReader, ObjectSource, PutOptions};
 pub use tasks::{Consistency, TaskQuery};
 pub use token::{AccessToken, BadToken};
 pub use url::{BaseUrl, unique_key};
@@ -77,7 +79,10 @@ pub struct Client {
     inner: Arc<Inner>,
 }
 
-type HyperClient = hyper_util::client::legacy::Client<Connector, Full<Bytes>>;
+/// The body of a request: there at once, or read as it is sent.
+pub(crate) type SentBody = BoxBody<Bytes, std::io::Error>;
+
+type HyperClient = hyper_util::client::legacy::Client<Connector, SentBody>;
 
 struct Inner {
     urls: Vec<BaseUrl>,

@@ -13,7 +13,7 @@ use super::backoff::Backoff;
 use super::pipe::Answered;
 use super::retry::{Next, Try, decide};
 use super::url::unique_bits;
-use super::{Client, Error};
+use super::{Client, Error, SentBody};
 use crate::cbor;
 use crate::convert::Form;
 use crate::pipe::{PipeAsk, PipeVerb};
@@ -225,20 +225,15 @@ impl Client {
         })
     }
 
-    fn build(
+    /// What every request begins with: where it goes, and who sends it.
+    pub(super) fn head(
         &self,
-        ask: &Ask,
+        method: Method,
+        path: &str,
         node: usize,
-        limit: Duration,
-    ) -> Result<Request<Full<Bytes>>, String> {
-        let uri = format!("{}{}", self.inner.urls[node], ask.path);
-        let mut request = Request::builder()
-            .method(ask.method.clone())
-            .uri(uri)
-            .header(TIMEOUT_HEADER, server_ms(limit).to_string());
-        if let Some(key) = &ask.key {
-            request = request.header(IDEMPOTENCY_KEY, key);
-        }
+    ) -> Result<hyper::http::request::Builder, String> {
+        let uri = format!("{}{path}", self.inner.urls[node]);
+        let mut request = Request::builder().method(method).uri(uri);
         if let Some(namespace) = &self.inner.options.namespace {
             request = request.header(NAMESPACE_HEADER, namespace);
         }
@@ -248,6 +243,16 @@ impl Client {
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
+        Ok(request)
+    }
+
+    fn build(&self, ask: &Ask, node: usize, limit: Duration) -> Result<Request<SentBody>, String> {
+        let mut request = self
+            .head(ask.method.clone(), &ask.path, node)?
+            .header(TIMEOUT_HEADER, server_ms(limit).to_string());
+        if let Some(key) = &ask.key {
+            request = request.header(IDEMPOTENCY_KEY, key);
+        }
         if ask.body.is_some() {
             let media_type = match ask.form {
                 Form::Json => "application/json",
@@ -256,12 +261,13 @@ impl Client {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static(media_type));
         }
         let body = ask.body.clone().unwrap_or_default();
-        request.body(Full::new(body)).map_err(|error| format!("request: {error}"))
+        let body = Full::new(body).map_err(|never| match never {}).boxed();
+        request.body(body).map_err(|error| format!("request: {error}"))
     }
 
-    async fn exchange(
+    pub(super) async fn exchange(
         &self,
-        request: Request<Full<Bytes>>,
+        request: Request<SentBody>,
     ) -> Result<(Try, Option<Answer>), Failure> {
         let response =
             self.inner.http.request(request).await.map_err(|error| Failure {
@@ -297,9 +303,9 @@ fn server_ms(limit: Duration) -> u64 {
 }
 
 /// A try without an answer.
-struct Failure {
-    sent: bool,
-    detail: String,
+pub(super) struct Failure {
+    pub(super) sent: bool,
+    pub(super) detail: String,
 }
 
 fn give_up(ask: &Ask, maybe_done: bool, detail: String) -> Error {
@@ -316,7 +322,7 @@ fn read_retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// The deepest cause says most: "connection refused" rather than "client error".
-fn innermost(error: &dyn std::error::Error) -> String {
+pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

@@ -43,6 +43,11 @@ fn match_path(pattern: &str, path: &str) -> Option<Vec<String>> {
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return Some(names),
+            (Some(word), Some(segment)) if word.ends_with("*}") => {
+                let rest = given.fold(segment.to_owned(), |rest, part| format!("{rest}/{part}"));
+                names.push(unescape(&rest).filter(|name| !name.is_empty())?);
+                return wanted.next().is_none().then_some(names);
+            }
             (Some(word), Some(segment)) if word.starts_with('{') => {
                 // An empty name is no name; `..` and the like are refused later, by the name's own rule.
                 names.push(unescape(segment).filter(|name| !name.is_empty())?);
@@ -109,6 +114,18 @@ mod tests {
         assert_eq!(operation("GET", "/v1/tasks/a%2Fb").unwrap().1, ["a/b"]);
         assert!(operation("GET", "/v1/tasks/a%2").is_none());
         assert!(operation("GET", "/v1/tasks/%ff").is_none());
+    }
+
+    #[test]
+    fn the_name_of_an_object_is_all_that_follows() {
+        let names = |path| operation("GET", path).map(|(_, names)| names);
+        let found = |key: &str| Some(vec!["b".to_owned(), key.to_owned()]);
+        assert_eq!(names("/v1/objects/b/x/y.txt"), found("x/y.txt"));
+        assert_eq!(names("/v1/objects/b/x%2Fy%20z"), found("x/y z"));
+        assert_eq!(names("/v1/objects/b/../etc"), found("../etc"), "refused later, by its rule");
+        assert_eq!(names("/v1/objects/b/"), None);
+        assert_eq!(operation("PUT", "/v1/objects/b/k").unwrap().0, Operation::PutObject);
+        assert_eq!(operation("GET", "/v1/objects/b").unwrap().0, Operation::ListObjects);
     }
 
     // B4-55

@@ -68,6 +68,11 @@ pub enum Operation {
     DeleteSchedule,
     PauseSchedule,
     ResumeSchedule,
+    ListBuckets,
+    ListObjects,
+    GetObject,
+    PutObject,
+    DeleteObject,
     ShowRequest,
     VoidRequest,
     Pipe,
@@ -105,7 +110,7 @@ pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 pub struct Route {
     /// Request method.
     pub verb: Verb,
-    /// Path; a segment in braces is a name.
+    /// Path; a segment in braces is a name, and one that ends in `*}` takes all that follows, slashes included.
     pub path: &'static str,
     /// What it does.
     pub operation: Operation,

@@ -73,6 +73,8 @@ pub enum BodyBound {
     Document,
     /// A list of tasks or reports.
     List,
+    /// Bytes of any length, taken as they come.
+    Stream,
 }
 
 /// A route's policy.
@@ -128,6 +130,14 @@ pub const LIST: Policy = Policy::new(LOOKERS, Class::List, BodyBound::Nothing);
 /// Brings new work, or takes own work back.
 pub const SUBMIT: Policy =
     Policy::new(&[Role::Admin, Role::Operator, Role::Submitter], Class::Submit, BodyBound::List);
+/// Brings or takes back bytes of objects, which jobs need and make.
+pub const STORE: Policy = Policy::new(
+    &[Role::Admin, Role::Operator, Role::Submitter, Role::Worker],
+    Class::Submit,
+    BodyBound::Stream,
+);
+/// Fetches bytes of objects.
+pub const FETCH: Policy = Policy::new(&Role::ALL, Class::Read, BodyBound::Nothing);
 /// Takes work.
 pub const CLAIM: Policy = Policy::new(WORKERS, Class::Claim, BodyBound::Document);
 /// Keeps claims.

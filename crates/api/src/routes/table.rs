@@ -3,7 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::policy::{
-    ADMINISTER, CLAIM, HEALTH, KNOWN, LIST, OPERATE, PIPE, Policy, RENEW, SETTLE, SUBMIT, VIEW,
+    ADMINISTER, CLAIM, FETCH, HEALTH, KNOWN, LIST, OPERATE, PIPE, Policy, RENEW, SETTLE, STORE,
+    SUBMIT, VIEW,
 };
 use super::{Operation, Parameter, Route, Verb};
 use crate::v1;
@@ -36,6 +37,15 @@ const FINISHED: Parameter = Parameter {
 };
 const AFTER_EVENT: Parameter =
     Parameter { name: "after", about: "Only events with a higher sequence." };
+
+const PREFIX: Parameter =
+    Parameter { name: "prefix", about: "Only objects whose names begin with this." };
+const VERSIONS: Parameter = Parameter {
+    name: "versions",
+    about: "`true`: every version, the newest first; `false` when absent.",
+};
+const VERSION: Parameter =
+    Parameter { name: "version", about: "This version instead of the newest (or of all)." };
 
 const READ: &[Parameter] = &[NAMESPACE, CONSISTENCY, MIN_LSN];
 const WRITE: &[Parameter] = &[NAMESPACE];
@@ -295,6 +305,51 @@ pub const ROUTES: &[Route] = &[
             Operation::ShowRequest,
             VIEW,
             "Tell what became of a request id.",
+        )
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, LIMIT],
+        answer: Some(of::<v1::BucketPage>),
+        ..look("/v1/objects", Operation::ListBuckets, LIST, "List the buckets that have objects.")
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, PREFIX, AFTER_ID, LIMIT, VERSIONS],
+        answer: Some(of::<v1::ObjectPage>),
+        ..look(
+            "/v1/objects/{bucket}",
+            Operation::ListObjects,
+            LIST,
+            "List a bucket's objects in order of their names.",
+        )
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, VERSION],
+        ..look(
+            "/v1/objects/{bucket}/{key*}",
+            Operation::GetObject,
+            FETCH,
+            "Download an object, or a range of its bytes.",
+        )
+    },
+    Route {
+        verb: Verb::Put,
+        answer: Some(of::<v1::ObjectInfo>),
+        ..act(
+            "/v1/objects/{bucket}/{key*}",
+            Operation::PutObject,
+            STORE,
+            "Upload an object; an existing one gets a new version.",
+        )
+    },
+    Route {
+        verb: Verb::Delete,
+        query: &[NAMESPACE, VERSION],
+        answer: Some(of::<v1::ObjectRemoved>),
+        ..act(
+            "/v1/objects/{bucket}/{key*}",
+            Operation::DeleteObject,
+            STORE,
+            "Remove an object with all its versions, or one version.",
         )
     },
     Route {

@@ -4,6 +4,7 @@ mod cluster;
 mod explain;
 mod members;
 mod number;
+mod object;
 mod payload;
 mod position;
 mod queue;
@@ -20,6 +21,7 @@ pub use cluster::{
 pub use explain::{ReasonInfo, TaskExplanation};
 pub use members::{AddNode, ChangeView, SteerNode};
 pub use number::Number;
+pub use object::{BucketPage, ObjectInfo, ObjectPage, ObjectRemoved};
 pub use payload::{Body, BodyError, JSON_DEPTH_MAX, RawBytes, json_depth};
 pub use position::{Position, PositionError, parse_positions, print_positions};
 pub use queue::{
@@ -51,5 +53,9 @@ pub const AGE_HEADER: &str = "ikada-age-ms";
 pub const TIMEOUT_HEADER: &str = "ikada-timeout-ms";
 /// Header by which a caller asks to be redirected (`redirect`) instead of being served by way of another node.
 pub const ROUTING_HEADER: &str = "ikada-routing";
+/// Header with the BLAKE3 digest of an object's bytes in hex: a wrong one is refused.
+pub const OBJECT_DIGEST_HEADER: &str = "ikada-digest";
+/// Header with the number of an object's version.
+pub const OBJECT_VERSION_HEADER: &str = "ikada-version";
 /// Header that names the namespace.
 pub const NAMESPACE_HEADER: &str = "ikada-namespace";

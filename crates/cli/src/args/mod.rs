@@ -5,6 +5,7 @@ mod bench;
 mod cluster;
 mod demo;
 mod join_token;
+mod object;
 mod queue;
 mod request;
 mod schedule;
@@ -23,6 +24,9 @@ pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, S
 pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use join_token::JoinTokenCommand;
+pub(crate) use object::{
+    ObjectCommand, ObjectDeleteArgs, ObjectGetArgs, ObjectListArgs, ObjectPutArgs,
+};
 pub(crate) use queue::{PurgeArgs, QueueCommand};
 pub(crate) use request::RequestCommand;
 pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
@@ -170,6 +174,9 @@ pub(crate) enum Command {
     /// Remember clusters by a name.
     #[command(subcommand)]
     Context(ContextCommand),
+    /// Upload, download, list and remove files that the cluster keeps.
+    #[command(subcommand)]
+    Object(ObjectCommand),
     /// Ask what became of a request, or rule it out.
     #[command(subcommand)]
     Request(RequestCommand),

@@ -27,5 +27,25 @@ pub const JOIN_ASK_MS: u64 = 500;
 pub const SNAPSHOTS_KEPT: usize = 2;
 /// Most shards of one node.
 pub const SHARDS_MAX: u16 = 256;
+/// Pieces of one upload that are on their way to disks at one time: with pieces of 1 MiB, what an upload holds in memory.
+pub const UPLOAD_PIECES_MAX: usize = 4;
+/// Disk jobs on pieces of objects at one time: enough to keep a disk busy, few enough to let the log's syncs through.
+pub const BLOB_DISK_JOBS_MAX: usize = 8;
+/// Connections to one peer for pieces of objects; further questions wait.
+pub const BLOB_LINKS_MAX: usize = 8;
+/// A question about one piece must be answered in this time: 1 MiB over a slow line and a slow disk.
+pub const BLOB_CALL_MS: u64 = 15_000;
+/// Bytes of pieces kept in memory.
+pub const BLOB_CACHE_BYTES: u64 = 64 << 20;
+/// Room on the disk that objects leave for the log and snapshots (F-12).
+pub const DISK_RESERVE_BYTES: u64 = 64 << 20;
+/// How often a node looks for pieces that it lacks. Cheap while nothing changed.
+pub const REPAIR_EVERY_MS: u64 = 5_000;
+/// How often it looks at all of them, whether or not anything changed: a file may vanish without a word.
+pub const REPAIR_ALL_EVERY_MS: u64 = 10 * 60 * 1000;
+/// How often every piece is read and checked.
+pub const SCRUB_EVERY_MS: u64 = 6 * 60 * 60 * 1000;
+/// How often pieces without references are removed; they have stayed for the grace time before.
+pub const COLLECT_EVERY_MS: u64 = 10 * 60 * 1000;
 /// Most voters: beyond it every write waits for too many disks.
 pub const VOTERS_MAX: u16 = 7;

@@ -39,6 +39,10 @@ pub(super) struct App<D> {
     pub(super) bodies: Semaphore,
     /// Permits for event streams; held by their tasks.
     pub(super) streams: Arc<Semaphore>,
+    /// Permits for uploads of objects.
+    pub(super) uploads: Semaphore,
+    /// Permits for downloads of objects; held by their tasks.
+    pub(super) downloads: Arc<Semaphore>,
     /// Turns true when the door closes.
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
     /// Who is let in.
@@ -80,6 +84,8 @@ impl<D: Door> App<D> {
             requests: Semaphore::new(limits.requests_max),
             bodies: Semaphore::new(limits.bodies_bytes_max / BODY_UNIT_BYTES),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
+            uploads: Semaphore::new(limits.uploads_max),
+            downloads: Arc::new(Semaphore::new(limits.downloads_max)),
             counters,
             samples: Mutex::default(),
             draws: AtomicU64::new(0),

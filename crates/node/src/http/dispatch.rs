@@ -16,7 +16,7 @@ use super::door::Door;
 use super::guard::{Contained, check_origin};
 use super::request::{Context, form_wanted, take_body};
 use super::security::{allow, enter, recognise};
-use super::{cluster, operate, problems, queues, requests, schedules, tasks, tokens};
+use super::{cluster, objects, operate, problems, queues, requests, schedules, tasks, tokens};
 
 /// The node answers at its deadline; this is only the net below it.
 const NET: Duration = Duration::from_secs(2);
@@ -82,6 +82,10 @@ where
     if route.policy.scope == Scope::Namespace {
         context.namespace = enter(app, &context.principal, context.named.take())?;
     }
+    if route.policy.body == BodyBound::Stream || route.operation == Operation::GetObject {
+        let answered = objects::answer(app, route.operation, &context, &parts, body).await;
+        return answered.unwrap_or_else(|| Err(mismatch("object")));
+    }
     let (body, _memory) = take(app, route, &parts, body).await?;
     let running = run(app, route.operation, &context, &body);
     if route.policy.class != Class::Claim {
@@ -107,7 +111,7 @@ where
 {
     let bytes_max = match route.policy.body {
         _ if route.body.is_none() => return Ok((Bytes::new(), None)),
-        BodyBound::Nothing => return Ok((Bytes::new(), None)),
+        BodyBound::Nothing | BodyBound::Stream => return Ok((Bytes::new(), None)),
         BodyBound::Document => app.limits.task_body_bytes_max,
         BodyBound::List => app.limits.batch_body_bytes_max,
     };
@@ -147,6 +151,11 @@ pub(super) async fn run<D: Door>(
         Operation::DeleteSchedule => schedules::delete(app, context).await,
         Operation::PauseSchedule => schedules::pause(app, context, true).await,
         Operation::ResumeSchedule => schedules::pause(app, context, false).await,
+        Operation::ListObjects => objects::list(app, context).await,
+        Operation::ListBuckets => objects::list_buckets(app, context).await,
+        Operation::PutObject | Operation::GetObject | Operation::DeleteObject => {
+            Err(mismatch("object"))
+        }
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
         Operation::Pipe => Err(problems::upgrade_required().into()),

@@ -10,6 +10,7 @@ use ikada_replica::status::{NodeStatus, RoleEvent};
 
 use crate::driver::AnswerSender;
 use crate::metrics::Counters;
+use crate::objects::Shelf;
 
 /// A node's fixed facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +65,9 @@ pub trait Door: Clone + Send + Sync + 'static {
 
     /// Asks the node at a peer address who it is; none if nobody answers there.
     fn meet(&self, peer_addr: &str) -> impl Future<Output = Option<FoundingMessage>> + Send;
+
+    /// The bytes of objects.
+    fn shelf(&self) -> &Shelf;
 
     /// Numbers for the metrics.
     fn counters(&self) -> Counters;

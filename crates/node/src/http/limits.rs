@@ -29,6 +29,10 @@ pub struct HttpLimits {
     pub requests_max: usize,
     /// Most event streams at one time: each holds a connection for hours.
     pub streams_max: usize,
+    /// Most uploads of objects at one time: each holds a few MiB.
+    pub uploads_max: usize,
+    /// Most downloads of objects at one time: each holds a few MiB.
+    pub downloads_max: usize,
     /// A head must arrive within this time; an idle connection is closed after it.
     pub head_timeout: Duration,
     /// A body must arrive within this time.
@@ -56,6 +60,8 @@ impl Default for HttpLimits {
             connections_per_address_max: 2_048,
             requests_max: 8_192,
             streams_max: 256,
+            uploads_max: 64,
+            downloads_max: 256,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             timeout_default: Duration::from_secs(10),

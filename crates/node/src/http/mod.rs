@@ -16,6 +16,7 @@ mod dispatch;
 mod door;
 mod guard;
 mod limits;
+mod objects;
 mod operate;
 mod pipe;
 mod places;

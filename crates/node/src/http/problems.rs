@@ -9,6 +9,8 @@ use ikada_api::routes::{Operation, Verb};
 use ikada_api::state::{Namespace, RefusalCode, Role};
 use ikada_replica::call::Unavailable;
 
+use crate::objects::{FetchError, SpreadError};
+
 /// Seconds after which a caller without a leader should come back: an election takes less.
 const RETRY_SOON_S: u32 = 1;
 /// Seconds after which an address that failed too often should come back.
@@ -330,6 +332,37 @@ pub(super) fn no_leader_address(node: u64) -> Problem {
 /// The node cannot serve yet.
 pub(super) fn not_ready(detail: String) -> Problem {
     Problem::new(503, "not_ready", "not ready", detail).with_retry_after_s(RETRY_SOON_S)
+}
+
+/// An object over its bound.
+pub(super) fn object_too_large(bytes_max: u64) -> Problem {
+    let detail = format!("an object may have at most {bytes_max} bytes; split it");
+    Problem::new(413, "too_large", "object too large", detail)
+}
+
+/// Bytes that are not what their sender said.
+pub(super) fn wrong_digest(found: &str) -> Problem {
+    let detail = format!("the bytes that arrived have the digest {found}; nothing was stored");
+    Problem::new(400, "wrong_digest", "wrong digest", detail).with_field("ikada-digest")
+}
+
+/// Bytes that are not on enough disks.
+pub(super) fn not_spread(error: &SpreadError) -> Problem {
+    let (status, code, title, advice) = match error {
+        SpreadError::Full => {
+            (507, "disk_full", "disk full", "remove objects, or give the nodes more room")
+        }
+        SpreadError::TooFew { .. } => {
+            (503, "too_few_copies", "too few copies", "nothing was stored; try again")
+        }
+    };
+    Problem::new(status, code, title, format!("{error}; {advice}")).with_retry_after_s(RETRY_SOON_S)
+}
+
+/// A piece of an object that no node gave.
+pub(super) fn piece_missing(error: &FetchError) -> Problem {
+    let detail = format!("{error}; try again, or start the nodes that are down");
+    Problem::new(503, "piece_missing", "bytes not at hand", detail).with_retry_after_s(RETRY_SOON_S)
 }
 
 /// A defect of ours.

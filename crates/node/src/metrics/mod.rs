@@ -1,5 +1,6 @@
 //! Numbers for operators: what is counted, and how it is written down.
 
+mod blobs;
 mod counters;
 mod queues;
 mod render;

@@ -10,6 +10,7 @@ use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use super::{Counters, HttpCounters};
 use crate::http::NodeInfo;
+use crate::objects::BlobCounters;
 
 /// Writes the page.
 pub fn render(
@@ -19,6 +20,7 @@ pub fn render(
     http: &HttpCounters,
     queues: Vec<(QueueView, QueueHealth)>,
     schedules: Vec<(String, ScheduleInfo)>,
+    blobs: &BlobCounters,
 ) -> String {
     let mut page = Page::default();
     let labels = format!("version=\"{}\",node=\"{}\"", escape(&info.version), info.node);
@@ -54,6 +56,7 @@ pub fn render(
     doors(&mut page, http);
     super::queues::queues(&mut page, queues);
     super::schedules::schedules(&mut page, schedules);
+    super::blobs::blobs(&mut page, blobs);
     page.text
 }
 

@@ -17,6 +17,9 @@ pub enum Opening {
     /// To ask one founding question.
     #[n(1)]
     Founding(#[n(0)] FoundingMessage),
+    /// To ask about blobs.
+    #[n(2)]
+    Blobs(#[n(0)] LinkHello),
 }
 
 /// Who opens a link, to whom.

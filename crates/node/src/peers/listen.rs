@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
@@ -18,10 +19,10 @@ use super::wire;
 use crate::config::{FRAME_BYTES_MAX, HANDSHAKE_MS, INBOUND_BYTES_MAX, PEER_CONNECTIONS_MAX};
 use crate::counters::SharedCounters;
 use crate::driver::{DriverMessage, DriverSender};
+use crate::objects::Shelf;
 use crate::tls::{Name, Tls, serve_join};
 
 /// Who may link to us, once the cluster stands.
-#[derive(Debug)]
 pub struct Links {
     /// The cluster.
     pub cluster: u64,
@@ -31,6 +32,8 @@ pub struct Links {
     pub directory: Directory,
     /// Where frames go.
     pub driver: DriverSender,
+    /// Our blobs.
+    pub shelf: Shelf,
 }
 
 impl Links {
@@ -58,6 +61,8 @@ pub async fn listen(
     let inbound = Arc::new(Semaphore::new(INBOUND_BYTES_MAX));
     let connections = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
     let port = Arc::new(Port { links, door, tls, inbound, counters });
+    // Dropped with this future: a node that has stopped must not answer its peers any more.
+    let mut serving = JoinSet::new();
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             // Out of file descriptors: a pause, not an end.
@@ -68,8 +73,9 @@ pub async fn listen(
             warn!(%from, "too many peer connections; one refused");
             continue;
         };
+        while serving.try_join_next().is_some() {}
         let port = port.clone();
-        tokio::spawn(async move {
+        serving.spawn(async move {
             if let Err(error) = port.serve(stream, from.ip()).await {
                 debug!(%from, %error, "peer connection ended");
             }
@@ -106,6 +112,7 @@ impl Port {
                 Ok(())
             }
             Opening::Link(hello) => self.link(stream, hello, name).await,
+            Opening::Blobs(hello) => self.blobs(stream, hello, name).await,
         }
     }
 
@@ -143,6 +150,23 @@ impl Port {
             }
         }
         Ok(())
+    }
+
+    async fn blobs(
+        &self,
+        mut stream: PeerStream,
+        hello: LinkHello,
+        name: Option<Name>,
+    ) -> io::Result<()> {
+        let links = match self.admit(&hello, name) {
+            Ok(links) => links,
+            Err(why) => {
+                warn!(peer = hello.node, %why, "connection for blobs refused");
+                return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
+            }
+        };
+        wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
+        crate::objects::serve_peer(stream, &links.shelf).await
     }
 
     /// Whether this node may link to us; the reason goes back to it.

@@ -9,6 +9,7 @@
 //!
 //! Leaves out: what frames mean (`replica::peer`).
 
+mod blobs;
 mod dial;
 mod directory;
 mod follow;
@@ -19,13 +20,16 @@ mod outgoing;
 mod stream;
 #[cfg(test)]
 mod stream_test;
-mod wire;
+pub(crate) mod wire;
 
+pub use blobs::BlobDialling;
 pub use dial::{Dialling, link_hello};
 pub use directory::Directory;
 pub use follow::follow;
 pub use founding::{FoundingAsker, FoundingDoor, meet};
-pub use hello::PROTOCOL;
+pub use hello::{LinkHello, PROTOCOL};
+pub(crate) use hello::{decode, encode};
+pub(crate) use stream::PeerStream;
 pub use listen::{Links, listen};
 pub use outgoing::Outgoing;
 pub(crate) use wire::{read as read_frame, write as write_frame};

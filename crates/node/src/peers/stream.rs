@@ -21,7 +21,7 @@ pub(super) enum Purpose {
 }
 
 /// A connection.
-pub(super) enum PeerStream {
+pub(crate) enum PeerStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }

@@ -12,6 +12,8 @@ pub struct References {
     pub digests: Vec<Digest>,
     /// Whether there are more after the last one.
     pub more: bool,
+    /// How often objects of the shard changed since this process read it. Equal numbers: equal references.
+    pub changes: u64,
 }
 
 impl Shard {
@@ -26,6 +28,7 @@ impl Shard {
         let mut all =
             self.index.references.range((start, Bound::Unbounded)).map(|(digest, _)| digest);
         let digests = all.by_ref().take(limit).copied().collect();
-        References { digests, more: all.next().is_some() }
+        let changes = self.index.object_changes;
+        References { digests, more: all.next().is_some(), changes }
     }
 }

@@ -45,6 +45,7 @@ impl Shard {
 impl Index {
     /// A version came.
     pub(crate) fn add_version(&mut self, version: &ObjectVersion) {
+        self.object_changes += 1;
         self.object_versions += 1;
         self.object_bytes += version.size;
         for digest in version.chunks.iter() {
@@ -55,6 +56,7 @@ impl Index {
 
     /// A version went.
     pub(crate) fn remove_version(&mut self, version: &ObjectVersion) {
+        self.object_changes += 1;
         self.object_versions -= 1;
         self.object_bytes -= version.size;
         for digest in version.chunks.iter() {

@@ -44,6 +44,8 @@ pub(crate) struct Index {
     pub(crate) references: BTreeMap<Digest, u32>,
     /// Sum of those numbers.
     pub(crate) reference_count: u64,
+    /// Changes of objects since the index was derived; tells readers whether to look again.
+    pub(crate) object_changes: u64,
     /// Versions of all objects.
     pub(crate) object_versions: u64,
     /// Their sizes, blobs that several share counted again for each.

@@ -47,6 +47,12 @@ impl RealDisk {
         &self.root
     }
 
+    /// Room left on the file system for this process.
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let found = rustix::fs::statvfs(self.root.as_path())?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
     fn path(&self, name: &str) -> io::Result<PathBuf> {
         check_name(name)?;
         Ok(self.root.join(name))

@@ -3,6 +3,7 @@
 mod auth;
 mod cluster;
 mod join_token;
+mod object;
 mod queue;
 mod request;
 mod schedule;

@@ -7,6 +7,7 @@ mod door;
 mod floods;
 mod lifecycle;
 mod members;
+mod objects;
 mod operations;
 mod outcomes;
 mod pipe;

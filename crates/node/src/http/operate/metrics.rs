@@ -13,6 +13,8 @@ pub(in crate::http) async fn metrics<D: Door>(app: &App<D>) -> Result<Reply, Sto
     let queues = queues.map(|view| (app.health(&view), view)).map(|(health, view)| (view, health));
     let schedules = app.every_schedule().await;
     let (info, counters) = (app.door.info(), app.door.counters());
-    let page = render(info, &status, &counters, &app.counters, queues.collect(), schedules);
+    let blobs = app.door.shelf().counters();
+    let queues = queues.collect();
+    let page = render(info, &status, &counters, &app.counters, queues, schedules, &blobs);
     Ok(text(StatusCode::OK, "text/plain; version=0.0.4", page))
 }

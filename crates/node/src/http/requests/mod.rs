@@ -4,6 +4,6 @@ mod read;
 mod show;
 mod void;
 
-pub(super) use read::{read, show_view};
+pub(super) use read::{Seen, label, read, show_view};
 pub(super) use show::show;
 pub(super) use void::void;

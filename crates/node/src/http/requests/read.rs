@@ -46,9 +46,14 @@ pub(in crate::http) fn show_view<T: serde::Serialize>(
     document: &T,
 ) -> Result<Reply, Stop> {
     let mut response = show_document(context, StatusCode::OK, document)?;
-    add_positions(&mut response, &seen.positions);
-    if context.consistency == Consistency::Stale {
-        add_age(&mut response, seen.age_ms);
-    }
+    label(&mut response, context, seen);
     Ok(response)
+}
+
+/// Labels the answer to a read with its position and, if stale, its age.
+pub(in crate::http) fn label(response: &mut Reply, context: &Context, seen: &Seen) {
+    add_positions(response, &seen.positions);
+    if context.consistency == Consistency::Stale {
+        add_age(response, seen.age_ms);
+    }
 }

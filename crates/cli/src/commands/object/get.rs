@@ -1,0 +1,154 @@
+//! `ikada object get`. A download goes into a part file named after its content, is checked, and only then renamed. A
+//! run that finds the part of the same content goes on where that ended.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use ikada_api::Client;
+use ikada_api::client::{Error, GetOptions, ObjectReader};
+
+use super::place::{below, last_part, one, split};
+use super::put::unreadable;
+use super::{bytes_bar, objects_under};
+use crate::args::ObjectGetArgs;
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// How often a download that breaks off is continued.
+const RESUMES_MAX: usize = 10;
+
+pub(super) async fn get(
+    client: &Client,
+    args: ObjectGetArgs,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    if args.recursive {
+        return get_many(client, &args, screen).await;
+    }
+    let (bucket, key) = one(&args.source)?;
+    let options = GetOptions { version: args.version, ..GetOptions::default() };
+    if args.target.as_deref() == Some(Path::new("-")) {
+        return to_stdout(client.get_object(bucket, key, &options).await?).await;
+    }
+    let target = match &args.target {
+        Some(path) if path.is_dir() => path.join(last_part(key)),
+        Some(path) => path.clone(),
+        None => PathBuf::from(last_part(key)),
+    };
+    download(client, bucket, key, options, &target).await?;
+    eprintln!("{}", target.display());
+    Ok(())
+}
+
+async fn get_many(
+    client: &Client,
+    args: &ObjectGetArgs,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let (bucket, prefix) = split(&args.source)?;
+    let folder = args.target.clone().unwrap_or_else(|| PathBuf::from("."));
+    // What is left of a name below the folder that the prefix names.
+    let cut = prefix.rfind('/').map_or(0, |slash| slash + 1);
+    let objects = objects_under(client, bucket, prefix).await?;
+    let mut passed = 0;
+    for object in &objects {
+        let target = below(&folder, &object.key[cut..])?;
+        let there = std::fs::metadata(&target).is_ok_and(|file| file.len() == object.size);
+        if there && digest_of(&target)? == object.digest {
+            passed += 1;
+            continue;
+        }
+        if let Some(folder) = target.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| unreadable(folder, &error))?;
+        }
+        let options = GetOptions { version: Some(object.version.0), ..GetOptions::default() };
+        download(client, bucket, &object.key, options, &target).await?;
+    }
+    eprintln!("{} downloaded, {passed} were there already", objects.len() - passed);
+    screen.show(&ikada_api::v1::ObjectPage { objects, next: None })
+}
+
+async fn to_stdout(mut reader: ObjectReader) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    while let Some(bytes) = reader.next().await? {
+        match out.write_all(&bytes) {
+            Ok(()) => {}
+            // The reader of a pipe has seen enough.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) => return Err(Failure::failed(format!("standard output: {error}"))),
+        }
+    }
+    out.flush().map_err(|error| Failure::failed(format!("standard output: {error}")))
+}
+
+/// Downloads into a file, going on where an earlier try ended.
+async fn download(
+    client: &Client,
+    bucket: &str,
+    key: &str,
+    mut options: GetOptions,
+    target: &Path,
+) -> Result<(), Failure> {
+    let mut reader = client.get_object(bucket, key, &options).await?;
+    let digest = reader.digest.clone();
+    let part = part_of(target, &digest);
+    let failed = |error: std::io::Error| unreadable(&part, &error);
+    let mut file = OpenOptions::new().create(true).append(true).open(&part).map_err(failed)?;
+    let mut have = file.metadata().map_err(failed)?.len();
+    let bar = bytes_bar(reader.left, last_part(key));
+    for _ in 0..=RESUMES_MAX {
+        if have > 0 && reader.left > 0 {
+            options = GetOptions { from: have, if_match: Some(digest.clone()), ..options };
+            reader = match client.get_object(bucket, key, &options).await {
+                Ok(reader) => reader,
+                // The part holds all, and more cannot be asked for.
+                Err(Error::Refused(problem)) if problem.status == 416 => break,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        match append(&mut reader, &mut file, &mut have, &bar).await {
+            Ok(()) => break,
+            Err(Failure::Unavailable { message, .. }) => eprintln!("{message}; going on"),
+            Err(failure) => return Err(failure),
+        }
+    }
+    bar.finish_and_clear();
+    file.sync_all().map_err(failed)?;
+    drop(file);
+    if digest_of(&part)? != digest {
+        std::fs::remove_file(&part).map_err(failed)?;
+        let message = format!("{bucket}/{key}: the bytes that arrived have another digest");
+        return Err(Failure::failed_next(message, "run the command again"));
+    }
+    std::fs::rename(&part, target).map_err(|error| unreadable(target, &error))
+}
+
+async fn append(
+    reader: &mut ObjectReader,
+    file: &mut File,
+    have: &mut u64,
+    bar: &indicatif::ProgressBar,
+) -> Result<(), Failure> {
+    while let Some(bytes) = reader.next().await? {
+        file.write_all(&bytes).map_err(|error| Failure::failed(format!("writing: {error}")))?;
+        *have += bytes.len() as u64;
+        bar.set_position(*have);
+    }
+    Ok(())
+}
+
+/// Where a download lies until it is whole: named after its content, so that two contents never mix.
+fn part_of(target: &Path, digest: &str) -> PathBuf {
+    let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let short: String = digest.chars().take(16).collect();
+    target.with_file_name(format!(".{name}.{short}.part"))
+}
+
+/// BLAKE3 digest of a file in hex.
+pub(super) fn digest_of(path: &Path) -> Result<String, Failure> {
+    let mut hasher = blake3::Hasher::new();
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    hasher.update_reader(file).map_err(|error| unreadable(path, &error))?;
+    Ok(hasher.finalize().to_hex().to_string())
+}

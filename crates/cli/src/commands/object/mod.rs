@@ -1,0 +1,54 @@
+//! `ikada object put|get|list|delete`. Bytes are streamed; bars go to standard error, data to standard output.
+
+mod delete;
+mod get;
+mod list;
+mod place;
+mod put;
+
+use ikada_api::v1::ObjectInfo;
+
+use crate::args::{ObjectCommand, SharedArgs};
+use crate::failure::Failure;
+use crate::render::Screen;
+
+pub(crate) async fn object(
+    shared: &SharedArgs,
+    command: ObjectCommand,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let client = shared.client()?;
+    match command {
+        ObjectCommand::Put(args) => put::put(&client, args, screen).await,
+        ObjectCommand::Get(args) => get::get(&client, args, screen).await,
+        ObjectCommand::List(args) => list::list(&client, args, screen).await,
+        ObjectCommand::Delete(args) => delete::delete(&client, args, screen).await,
+    }
+}
+
+/// All objects whose names begin with a text.
+async fn objects_under(
+    client: &ikada_api::Client,
+    bucket: &str,
+    prefix: &str,
+) -> Result<Vec<ObjectInfo>, Failure> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = client.objects(bucket, prefix, after.as_deref(), false).await?;
+        found.extend(page.objects);
+        after = page.next;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// A bar that counts bytes.
+fn bytes_bar(length: u64, what: &str) -> indicatif::ProgressBar {
+    let bar = indicatif::ProgressBar::new(length);
+    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    let style = indicatif::ProgressStyle::with_template(template);
+    bar.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
+    bar.set_message(what.to_owned());
+    bar
+}

@@ -1,0 +1,78 @@
+//! `BUCKET/KEY`, and what a file's name says about its content.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Splits `BUCKET/KEY`; the key may be empty.
+pub(super) fn split(text: &str) -> Result<(&str, &str), Failure> {
+    let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
+    match bucket.is_empty() {
+        true => Err(Failure::usage(format!("{text:?} names no bucket; write BUCKET/KEY"))),
+        false => Ok((bucket, key)),
+    }
+}
+
+/// The key of one object.
+pub(super) fn one(text: &str) -> Result<(&str, &str), Failure> {
+    match split(text)? {
+        (_, "") => Err(Failure::usage(format!("{text:?} names no object; write BUCKET/KEY"))),
+        named => Ok(named),
+    }
+}
+
+/// The last part of a key or path.
+pub(super) fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Where a key lies below a folder. Keys have no part `..`, but whoever answers may not be who we think.
+pub(super) fn below(folder: &Path, key: &str) -> Result<PathBuf, Failure> {
+    let climbs = |part: &str| matches!(part, "" | "." | "..") || part.contains(['\\', '\0']);
+    match key.split('/').any(climbs) {
+        true => Err(Failure::failed(format!("{key:?} cannot be a file's name here"))),
+        false => Ok(folder.join(key)),
+    }
+}
+
+/// What a file is, by its ending.
+pub(super) fn content_type(name: &str) -> &'static str {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+    match ending.as_str() {
+        "txt" | "log" | "md" => "text/plain; charset=utf-8",
+        "csv" => "text/csv; charset=utf-8",
+        "html" | "htm" => "text/html; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "json" => "application/json",
+        "xml" => "application/xml",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "gz" | "tgz" => "application/gzip",
+        "wasm" => "application/wasm",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "svg" => "image/svg+xml",
+        "webp" => "image/webp",
+        "mp4" => "video/mp4",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_split_and_never_climb() {
+        assert_eq!(split("b/a/c").unwrap(), ("b", "a/c"));
+        assert_eq!(split("b").unwrap(), ("b", ""));
+        assert!(split("/a").is_err() && one("b/").is_err());
+        assert_eq!(last_part("a/b.txt"), "b.txt");
+        assert_eq!(below(Path::new("/x"), "a/b").unwrap(), Path::new("/x/a/b"));
+        for bad in ["../a", "a/../b", "/a", "a//b", "a/."] {
+            assert!(below(Path::new("/x"), bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Objects through the door: what is stored, what is refused, and what is left behind (CH-1, CH-7, CH-8, CH-9).
+
+use hyper::StatusCode;
+
+use super::{Bench, Heard};
+
+const MIB: usize = 1 << 20;
+
+fn body_of(length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place * 31 + place / 4096) as u8).collect()
+}
+
+async fn put(bench: &Bench, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Heard {
+    bench.send("PUT", path, headers, body).await
+}
+
+// CH-1, CH-8
+#[tokio::test]
+async fn ch_1_an_object_comes_back_whole_and_in_parts() {
+    let bench = Bench::new();
+    let body = body_of(2 * MIB + 700);
+    let path = "/v1/objects/b/dir/big%20file";
+    let stored = put(&bench, path, &[("content-type", "text/csv")], body.clone()).await;
+    assert_eq!(stored.status, StatusCode::CREATED);
+    let info = stored.json();
+    assert_eq!(
+        (info["key"].as_str(), info["size"].as_u64()),
+        (Some("dir/big file"), Some(body.len() as u64))
+    );
+    let digest = blake3::hash(&body).to_hex().to_string();
+    assert_eq!(info["digest"], digest.as_str());
+    assert_eq!(stored.header("etag"), format!("\"{digest}\""));
+    assert!(!stored.header("ikada-lsn").is_empty());
+    let whole = bench.get(path).await;
+    assert_eq!((whole.status, whole.header("content-type")), (StatusCode::OK, "text/csv"));
+    assert!(whole.body == body);
+    assert_eq!(whole.header("content-length"), body.len().to_string());
+    assert_eq!(whole.header("content-security-policy"), "sandbox; default-src 'none'");
+    for (range, from, to) in [
+        ("bytes=0-0", 0, 1),
+        ("bytes=1048570-1048580", MIB - 6, MIB + 5),
+        ("bytes=5-2097160", 5, 2 * MIB + 9),
+        ("bytes=-3", body.len() - 3, body.len()),
+        ("bytes=2097152-", 2 * MIB, body.len()),
+    ] {
+        let part = bench.send("GET", path, &[("range", range)], "").await;
+        assert_eq!(part.status, StatusCode::PARTIAL_CONTENT, "{range}");
+        assert!(part.body == body[from..to], "{range}");
+        let shown = format!("bytes {from}-{}/{}", to - 1, body.len());
+        assert_eq!(part.header("content-range"), shown);
+    }
+    let beyond = bench.send("GET", path, &[("range", "bytes=9999999-")], "").await;
+    assert_eq!(beyond.status, StatusCode::RANGE_NOT_SATISFIABLE);
+    assert_eq!(beyond.header("content-range"), format!("bytes */{}", body.len()));
+    let head = bench.send("HEAD", path, &[], "").await;
+    assert_eq!((head.status, head.body.len()), (StatusCode::OK, 0));
+    assert_eq!(head.header("content-length"), body.len().to_string());
+}
+
+// CH-7
+#[tokio::test]
+async fn ch_7_an_unknown_name_is_not_found() {
+    let bench = Bench::new();
+    assert_eq!(bench.get("/v1/objects/b/none").await.code(), "object_not_found");
+    put(&bench, "/v1/objects/b/x", &[], b"1".to_vec()).await;
+    assert_eq!(bench.get("/v1/objects/b/x?version=999").await.code(), "object_not_found");
+    let gone = bench.send("DELETE", "/v1/objects/b/none", &[], "").await;
+    assert_eq!((gone.status, gone.code().as_str()), (StatusCode::NOT_FOUND, "object_not_found"));
+    let empty = put(&bench, "/v1/objects/b/empty", &[], Vec::new()).await;
+    assert_eq!(empty.status, StatusCode::CREATED);
+    let empty = bench.get("/v1/objects/b/empty").await;
+    assert_eq!((empty.status, empty.body.len()), (StatusCode::OK, 0), "empty is not absent");
+}
+
+// CH-9
+#[tokio::test]
+async fn ch_9_versions_conditions_and_removal() {
+    let bench = Bench::new();
+    let path = "/v1/objects/b/x";
+    let first = put(&bench, path, &[("if-none-match", "*")], b"one".to_vec()).await;
+    assert_eq!(first.status, StatusCode::CREATED);
+    let again = put(&bench, path, &[("if-none-match", "*")], b"two".to_vec()).await;
+    assert_eq!(
+        (again.status, again.code().as_str()),
+        (StatusCode::PRECONDITION_FAILED, "precondition_failed")
+    );
+    let tag = first.header("etag").to_owned();
+    let second = put(&bench, path, &[("if-match", &tag)], b"two".to_vec()).await;
+    assert_eq!(second.status, StatusCode::CREATED);
+    let late = put(&bench, path, &[("if-match", &tag)], b"three".to_vec()).await;
+    assert_eq!(late.status, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(bench.get(path).await.body, "two");
+    let version = first.header("ikada-version");
+    assert_eq!(bench.get(&format!("{path}?version={version}")).await.body, "one");
+    let unchanged = bench.send("GET", path, &[("if-none-match", second.header("etag"))], "").await;
+    assert_eq!((unchanged.status, unchanged.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    let changed = bench.send("GET", path, &[("if-none-match", &tag)], "").await;
+    assert_eq!(changed.status, StatusCode::OK);
+    let listed = bench.get("/v1/objects/b?versions=true").await.json();
+    assert_eq!(listed["objects"].as_array().unwrap().len(), 2);
+    let removed = bench.send("DELETE", path, &[], "").await;
+    assert_eq!(removed.json()["versions"], 2);
+    assert_eq!(bench.get(path).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn lists_go_by_prefix_and_page() {
+    let bench = Bench::new();
+    for name in ["a/1", "a/2", "a/3", "b"] {
+        put(&bench, &format!("/v1/objects/b1/{name}"), &[], name.into()).await;
+    }
+    put(&bench, "/v1/objects/b2/x", &[], b"x".to_vec()).await;
+    let page = bench.get("/v1/objects/b1?prefix=a/&limit=2").await.json();
+    assert_eq!(page["objects"][1]["key"], "a/2");
+    assert_eq!(page["next"], "a/2");
+    let page = bench.get("/v1/objects/b1?prefix=a/&limit=2&after=a/2").await.json();
+    assert_eq!(
+        (page["objects"][0]["key"].as_str(), &page["next"]),
+        (Some("a/3"), &serde_json::Value::Null)
+    );
+    let buckets = bench.get("/v1/objects").await.json();
+    assert_eq!(buckets["buckets"], serde_json::json!(["b1", "b2"]));
+    assert_eq!(bench.get("/v1/objects/b1?limit=0").await.code(), "bad_parameter");
+}
+
+// X8: names that climb, lie or overflow are refused by name, and nothing leaves the folder of digests.
+#[tokio::test]
+async fn bad_names_and_headers_are_refused_and_leave_nothing() {
+    let bench = Bench::new();
+    let long = format!("/v1/objects/b/{}", "x".repeat(1025));
+    for path in [
+        "/v1/objects/b/..",
+        "/v1/objects/b/../../etc/passwd",
+        "/v1/objects/b/%2e%2e/x",
+        "/v1/objects/b/a/%2e%2e%2fx",
+        "/v1/objects/b/a//b",
+        "/v1/objects/b/%00",
+        "/v1/objects/b/a%0d%0ab",
+        &long,
+    ] {
+        let refused = put(&bench, path, &[], b"x".to_vec()).await;
+        assert_eq!(
+            (refused.status, refused.code().as_str()),
+            (StatusCode::BAD_REQUEST, "bad_name"),
+            "{path}"
+        );
+        assert_eq!(refused.json()["field"], "key");
+    }
+    let bucket = put(&bench, "/v1/objects/%2e%2e/x", &[], b"x".to_vec()).await;
+    assert_eq!(bucket.json()["field"], "bucket");
+    let reserved = put(&bench, "/v1/objects/jobs/x", &[], b"x".to_vec()).await;
+    assert_eq!(reserved.code(), "bucket_reserved");
+    let path = "/v1/objects/b/x";
+    let wrong = "0".repeat(64);
+    let cases: [(&str, &str, &str); 5] = [
+        ("ikada-digest", "zz", "bad_parameter"),
+        ("ikada-digest", &wrong, "wrong_digest"),
+        ("if-match", "\"zz\"", "bad_parameter"),
+        ("content-length", "99999999999999", "too_large"),
+        ("content-type", &"t".repeat(129), "bad_parameter"),
+    ];
+    for (name, value, code) in cases {
+        assert_eq!(put(&bench, path, &[(name, value)], b"x".to_vec()).await.code(), code, "{name}");
+    }
+    assert_eq!(bench.get("/v1/objects/b").await.json()["objects"], serde_json::json!([]));
+    let right = blake3::hash(b"x").to_hex().to_string();
+    let stored = put(&bench, path, &[("ikada-digest", &right)], b"x".to_vec()).await;
+    assert_eq!(stored.status, StatusCode::CREATED);
+    assert_eq!(bench.door().blob_files().len(), 1, "equal bytes are one file");
+}
+
+// CH-28, A1: a flipped bit on disk is never served.
+#[tokio::test]
+async fn ch_28_damage_is_found_and_never_served() {
+    let bench = Bench::new();
+    put(&bench, "/v1/objects/b/x", &[], b"good".to_vec()).await;
+    let file = bench.door().blob_files().pop().unwrap();
+    std::fs::write(&file, b"goof").unwrap();
+    let missing = bench.get("/v1/objects/b/x").await;
+    assert_eq!(
+        (missing.status, missing.code().as_str()),
+        (StatusCode::SERVICE_UNAVAILABLE, "piece_missing")
+    );
+    assert!(!file.exists(), "set aside");
+    put(&bench, "/v1/objects/b/y", &[], b"good".to_vec()).await;
+    assert_eq!(bench.get("/v1/objects/b/x").await.body, "good", "equal bytes heal it");
+    put(&bench, "/v1/objects/b/x", &[], b"next".to_vec()).await;
+    assert_eq!(bench.get("/v1/objects/b/x").await.body, "next", "memory never shows the old bytes");
+}
+
+// A3: what nothing refers to goes; everything else stays.
+#[tokio::test]
+async fn only_what_nothing_refers_to_is_collected() {
+    let bench = Bench::new();
+    put(&bench, "/v1/objects/b/x", &[], b"keep".to_vec()).await;
+    put(&bench, "/v1/objects/b/y", &[], b"drop".to_vec()).await;
+    put(&bench, "/v1/objects/b/z", &[("if-match", "*")], b"never named".to_vec()).await;
+    bench.send("DELETE", "/v1/objects/b/y", &[], "").await;
+    assert_eq!(bench.door().blob_files().len(), 3);
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let shelf = crate::http::Door::shelf(bench.door()).clone();
+    assert_eq!(shelf.collect(bench.door()).await, 2);
+    assert_eq!(bench.door().blob_files().len(), 1);
+    assert_eq!(bench.get("/v1/objects/b/x").await.body, "keep");
+    assert_eq!(shelf.collect(bench.door()).await, 0);
+}

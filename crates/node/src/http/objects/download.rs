@@ -1,0 +1,161 @@
+//! `GET` and `HEAD /v1/objects/{bucket}/{key}`: the bytes of an object, or a part of them.
+//!
+//! The name is looked up as freshly as the caller asks; its bytes cannot be out of date, since they are named by their
+//! digests. Should a piece be lost in mid-stream, the connection is cut: a short answer never passes for a whole one.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http_body_util::channel::{Channel, Sender};
+use http_body_util::{BodyExt, Empty};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, HeaderValue, IF_MATCH, IF_NONE_MATCH,
+};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode};
+use ikada_api::state::limits::OBJECT_CHUNK_BYTES;
+use ikada_api::state::{Digest, ObjectVersion};
+use ikada_replica::call::{Query, View};
+
+use super::name::{object_key, version};
+use super::precondition::tags;
+use super::range::{Span, span};
+use super::show::add_headers;
+use crate::http::answer::{Reply, Stop};
+use crate::http::app::App;
+use crate::http::dispatch::mismatch;
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::Context;
+use crate::http::requests::{Seen, label, read};
+use crate::objects::Shelf;
+
+/// Pieces that wait for a slow reader.
+const PIECES_MAX: usize = 2;
+
+pub(super) async fn download<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    parts: &Parts,
+) -> Result<Reply, Stop> {
+    let key = object_key(context)?;
+    let wanted = version(context)?;
+    let shown = format!("{}/{}", key.1, key.2);
+    let seen = read(app, context, Query::Object(key)).await?;
+    let View::Object(object) = &seen.view else {
+        return Err(mismatch("get object"));
+    };
+    let Some(found) = object.as_ref().and_then(|object| object.version(wanted)) else {
+        return Err(problems::not_found("object_not_found", "object", &shown).into());
+    };
+    if tags(&parts.headers, IF_MATCH)?.is_some_and(|tags| !tags.hold(&found.digest)) {
+        return Err(problems::refusal(ikada_api::state::RefusalCode::PreconditionFailed).into());
+    }
+    if tags(&parts.headers, IF_NONE_MATCH)?.is_some_and(|tags| tags.hold(&found.digest)) {
+        return Ok(bare(StatusCode::NOT_MODIFIED, context, &seen, found));
+    }
+    let (status, from, to) = match span(&parts.headers, found.size, &found.digest) {
+        Span::Whole => (StatusCode::OK, 0, found.size),
+        Span::Part(from, to) => (StatusCode::PARTIAL_CONTENT, from, to),
+        Span::Beyond => {
+            let mut response = bare(StatusCode::RANGE_NOT_SATISFIABLE, context, &seen, found);
+            set(&mut response, CONTENT_RANGE, &format!("bytes */{}", found.size));
+            return Ok(response);
+        }
+    };
+    let mut response = bare(status, context, &seen, found);
+    if status == StatusCode::PARTIAL_CONTENT {
+        let range = format!("bytes {from}-{}/{}", to - 1, found.size);
+        set(&mut response, CONTENT_RANGE, &range);
+    }
+    set(&mut response, CONTENT_LENGTH, &(to - from).to_string());
+    if parts.method != Method::HEAD && from < to {
+        *response.body_mut() = stream(app, found, from, to).await?;
+    }
+    Ok(response)
+}
+
+/// A response about a version, without its bytes.
+fn bare(status: StatusCode, context: &Context, seen: &Seen, found: &ObjectVersion) -> Reply {
+    let mut response = Response::new(Empty::new().boxed());
+    *response.status_mut() = status;
+    add_headers(response.headers_mut(), found);
+    // May be kept by whoever asks again with the tag.
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert("x-content-type-options", nosniff);
+    label(&mut response, context, seen);
+    response
+}
+
+fn set(response: &mut Reply, name: hyper::header::HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// The bytes in a span. The first piece is there before anything is promised.
+async fn stream<D: Door>(
+    app: &App<D>,
+    found: &ObjectVersion,
+    from: u64,
+    to: u64,
+) -> Result<crate::http::answer::ReplyBody, Stop> {
+    let permit = app.downloads.clone().try_acquire_owned();
+    let permit = permit.map_err(|_| problems::door_full("downloads"))?;
+    let shelf = app.door.shelf().clone();
+    let (first, last) =
+        ((from / OBJECT_CHUNK_BYTES) as usize, ((to - 1) / OBJECT_CHUNK_BYTES) as usize);
+    let wanted: Vec<Digest> = found.chunks.get(first..=last).unwrap_or_default().to_vec();
+    // Somebody may remove the object while it is being read.
+    shelf.pin(&wanted);
+    let Some(digest) = wanted.first() else { return Err(mismatch("get object")) };
+    let piece = shelf.fetch(*digest).await.map_err(|error| problems::piece_missing(&error))?;
+    let begin = (from % OBJECT_CHUNK_BYTES) as usize;
+    if wanted.len() == 1 {
+        let end = begin + (to - from) as usize;
+        let part = piece.get(begin..end).map(|_| piece.slice(begin..end));
+        let part = part.ok_or_else(|| mismatch("get object"))?;
+        return Ok(http_body_util::Full::new(part).boxed());
+    }
+    let (sender, body) = Channel::<Bytes, Infallible>::new(PIECES_MAX);
+    let patience = app.limits.body_timeout;
+    tokio::spawn(async move {
+        let piece = piece.slice(begin.min(piece.len())..);
+        let left = to - from;
+        feed(shelf, wanted, piece, left, sender, patience).await;
+        drop(permit);
+    });
+    Ok(body.boxed())
+}
+
+/// Sends pieces in order until the reader leaves, takes too long, or a piece cannot be had. An early end is seen by the
+/// reader, since the length was announced.
+async fn feed(
+    shelf: Shelf,
+    wanted: Vec<Digest>,
+    first: Bytes,
+    mut left: u64,
+    mut sender: Sender<Bytes, Infallible>,
+    patience: std::time::Duration,
+) {
+    let mut next = Some(first);
+    for number in 0..wanted.len() {
+        let piece = match next.take() {
+            Some(piece) => piece,
+            None => match shelf.fetch(wanted[number]).await {
+                Ok(piece) => piece,
+                Err(error) => {
+                    tracing::warn!(%error, "a download was cut short");
+                    return;
+                }
+            },
+        };
+        let length = left.min(piece.len() as u64);
+        left -= length;
+        let sent = sender.send_data(piece.slice(..length as usize));
+        if !matches!(tokio::time::timeout(patience, sent).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}

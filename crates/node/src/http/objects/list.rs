@@ -1,0 +1,67 @@
+//! `GET /v1/objects/{bucket}` and `GET /v1/objects`: what there is, a page at a time.
+
+use ikada_api::convert::parse_name;
+use ikada_api::state::{BucketName, Object, ObjectVersion};
+use ikada_api::v1::{BucketPage, ObjectInfo, ObjectPage};
+use ikada_replica::call::{Query, View};
+
+use super::name::bucket;
+use super::show::describe;
+use crate::http::answer::{Reply, Stop};
+use crate::http::app::App;
+use crate::http::dispatch::mismatch;
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::Context;
+use crate::http::requests::{read, show_view};
+
+pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
+    let versions = context.query_as("versions", "must be true or false")?.unwrap_or(false);
+    let query = Query::Objects {
+        namespace: context.namespace.clone(),
+        bucket: bucket(context)?,
+        prefix: context.query("prefix").unwrap_or("").to_owned(),
+        after: context.query("after").map(str::to_owned),
+        limit: limit(app, context)?,
+    };
+    let seen = read(app, context, query).await?;
+    let View::Objects(page) = &seen.view else {
+        return Err(mismatch("list objects"));
+    };
+    let show = |object: &Object| -> Vec<ObjectInfo> {
+        let shown = |version: &ObjectVersion| describe(object, version);
+        match versions {
+            true => object.versions.iter().rev().map(shown).collect(),
+            false => object.newest().map(shown).into_iter().collect(),
+        }
+    };
+    let objects = page.objects.iter().flat_map(|object| show(object)).collect();
+    let next = page.next.as_ref().map(|name| name.to_string());
+    show_view(context, &seen, &ObjectPage { objects, next })
+}
+
+pub(in crate::http) async fn list_buckets<D: Door>(
+    app: &App<D>,
+    context: &Context,
+) -> Result<Reply, Stop> {
+    let after = context.query("after").map(|text| parse_name("after", text, BucketName::parse));
+    let after = after.transpose().map_err(|error| problems::bad_field(&error))?;
+    let limit = limit(app, context)?;
+    let query = Query::Buckets { namespace: context.namespace.clone(), after, limit };
+    let seen = read(app, context, query).await?;
+    let View::Buckets(names) = &seen.view else {
+        return Err(mismatch("list buckets"));
+    };
+    let buckets: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let next = buckets.last().filter(|_| buckets.len() == limit).cloned();
+    show_view(context, &seen, &BucketPage { buckets, next })
+}
+
+fn limit<D: Door>(app: &App<D>, context: &Context) -> Result<usize, Stop> {
+    let rule = format!("must be 1 to {}", app.limits.page_max);
+    let limit: usize = context.query_as("limit", &rule)?.unwrap_or(app.limits.page_default);
+    match (1..=app.limits.page_max).contains(&limit) {
+        true => Ok(limit),
+        false => Err(problems::bad_parameter("limit", rule).into()),
+    }
+}

@@ -1,0 +1,43 @@
+//! Objects: one file per verb. Bodies are streamed both ways; names never become paths.
+
+mod delete;
+mod download;
+mod list;
+mod name;
+mod precondition;
+mod put;
+mod range;
+mod show;
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::http::request::Parts;
+use ikada_api::routes::Operation;
+
+use crate::http::answer::{Reply, Stop};
+use crate::http::app::App;
+use crate::http::door::Door;
+use crate::http::request::Context;
+
+pub(super) use list::{list, list_buckets};
+
+/// Answers a request whose headers or streamed body matter; none for every other operation.
+pub(super) async fn answer<D, B>(
+    app: &App<D>,
+    operation: Operation,
+    context: &Context,
+    parts: &Parts,
+    body: B,
+) -> Option<Result<Reply, Stop>>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match operation {
+        Operation::PutObject => Some(put::put(app, context, parts, body).await),
+        Operation::GetObject => Some(download::download(app, context, parts).await),
+        Operation::DeleteObject => Some(delete::delete(app, context, parts).await),
+        _ => None,
+    }
+}

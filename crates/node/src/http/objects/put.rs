@@ -1,0 +1,179 @@
+//! `PUT /v1/objects/{bucket}/{key}`: takes bytes in as they come and commits the name once a majority has them.
+//!
+//! An upload that breaks off, is too short, too long or not what it was said to be leaves nothing that anyone can see.
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::Body;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use hyper::http::request::Parts;
+use ikada_api::state::limits::CONTENT_TYPE_BYTES_MAX;
+use ikada_api::state::{
+    Command, Digest, Lsn, Object, ObjectKey, ObjectVersion, Order, PutCondition, PutObject,
+    Reply as StateReply, RequestId, RequestKey, ShardId,
+};
+use ikada_api::v1::OBJECT_DIGEST_HEADER;
+use ikada_replica::call::{Answer, Outcome, Request, Routing};
+
+use super::name::object_key;
+use super::precondition::condition;
+use super::show::{add_headers, describe};
+use crate::http::answer::{Reply, Stop, add_positions, show_document};
+use crate::http::app::App;
+use crate::http::dispatch::{call, mismatch};
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::Context;
+use crate::objects::{Content, Upload};
+use crate::watch::wall_ms;
+
+/// What an object is when its writer does not say.
+const TYPE_DEFAULT: &str = "application/octet-stream";
+
+/// What the headers say of the bytes to come.
+struct Announced {
+    content_type: String,
+    condition: PutCondition,
+    digest: Option<Digest>,
+}
+
+pub(super) async fn put<D, B>(
+    app: &App<D>,
+    context: &Context,
+    parts: &Parts,
+    body: B,
+) -> Result<Reply, Stop>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let key = object_key(context)?;
+    let announced = read_headers(parts)?;
+    let permit = app.uploads.try_acquire();
+    let _permit = permit.map_err(|_| problems::door_full("uploads"))?;
+    let content = take_in(app, body).await?;
+    if announced.digest.is_some_and(|digest| digest != content.digest) {
+        return Err(problems::wrong_digest(&content.digest.to_string()).into());
+    }
+    commit(app, context, key, announced, content).await
+}
+
+fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
+    let text = |name: &str| match parts.headers.get(name) {
+        None => Ok(None),
+        Some(value) => {
+            value.to_str().map(Some).map_err(|_| problems::bad_parameter(name, "is not plain text"))
+        }
+    };
+    if let Some(length) = text(CONTENT_LENGTH.as_str())?
+        && length.parse::<u64>().is_ok_and(|length| length > Upload::BYTES_MAX)
+    {
+        return Err(problems::object_too_large(Upload::BYTES_MAX).into());
+    }
+    let content_type = text(CONTENT_TYPE.as_str())?.unwrap_or(TYPE_DEFAULT);
+    if content_type.len() > CONTENT_TYPE_BYTES_MAX {
+        let detail = format!("may have at most {CONTENT_TYPE_BYTES_MAX} bytes");
+        return Err(problems::bad_parameter("content-type", detail).into());
+    }
+    let digest = match text(OBJECT_DIGEST_HEADER)? {
+        None => None,
+        Some(text) => {
+            let rule = "must be a BLAKE3 digest: 64 hex digits in lower case";
+            let digest = Digest::parse(text.trim());
+            Some(digest.ok_or_else(|| problems::bad_parameter(OBJECT_DIGEST_HEADER, rule))?)
+        }
+    };
+    let condition = condition(&parts.headers)?;
+    Ok(Announced { content_type: content_type.to_owned(), condition, digest })
+}
+
+/// Takes all bytes in. Each part must come in time; the whole may take as long as it takes.
+async fn take_in<D, B>(app: &App<D>, body: B) -> Result<Content, Stop>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut body = Box::pin(body);
+    let mut upload = Upload::begin(app.door.shelf());
+    loop {
+        let frame = tokio::time::timeout(app.limits.body_timeout, body.frame()).await;
+        let frame = match frame {
+            Err(_) | Ok(Some(Err(_))) => return Err(problems::body_incomplete().into()),
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame,
+        };
+        if let Ok(bytes) = frame.into_data() {
+            if upload.size() + bytes.len() as u64 > Upload::BYTES_MAX {
+                return Err(problems::object_too_large(Upload::BYTES_MAX).into());
+            }
+            upload.push(bytes).await.map_err(|error| problems::not_spread(&error))?;
+        }
+    }
+    upload.finish().await.map_err(|error| problems::not_spread(&error).into())
+}
+
+async fn commit<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    (namespace, bucket, name): ObjectKey,
+    announced: Announced,
+    content: Content,
+) -> Result<Reply, Stop> {
+    let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
+    let Content { size, digest, chunks } = content;
+    let put = PutObject {
+        bucket: bucket.clone(),
+        name: name.clone(),
+        size,
+        content_type: announced.content_type.clone(),
+        digest,
+        chunks: chunks.clone(),
+        condition: announced.condition,
+    };
+    let order = Order {
+        namespace: namespace.clone(),
+        request: Some(RequestKey { id: request.clone(), item: 0 }),
+        command: Command::PutObject(put),
+    };
+    let (reply, position) = write_one(app, context, order, &request).await?;
+    let StateReply::ObjectPut { version, fresh } = reply else {
+        return Err(mismatch("put object"));
+    };
+    // The bytes have travelled already, so what is told is put together here instead of being read again.
+    let (content_type, created_ms) = (announced.content_type, wall_ms());
+    let stored = ObjectVersion { version, size, content_type, digest, chunks, created_ms };
+    let object = Object { namespace, bucket, name, versions: Vec::new() };
+    let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = show_document(context, status, &describe(&object, &stored))?;
+    let kind = response.headers().get(CONTENT_TYPE).cloned();
+    add_headers(response.headers_mut(), &stored);
+    if let Some(kind) = kind {
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+    }
+    add_positions(&mut response, &[position]);
+    Ok(response)
+}
+
+/// Writes one order; a refusal, or an outcome that is not known, becomes the answer to the request.
+pub(super) async fn write_one<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    order: Order,
+    request: &RequestId,
+) -> Result<(StateReply, (ShardId, Lsn)), Stop> {
+    let write = Request::Write(vec![order]);
+    let Answer::Written(outcomes) = call(app, context, write, Routing::Forward).await? else {
+        return Err(mismatch("write object"));
+    };
+    match outcomes.into_iter().next() {
+        Some(Outcome::Reply { reply: StateReply::Refused { code }, .. }) => {
+            Err(problems::refusal(code).into())
+        }
+        Some(Outcome::Reply { reply, shard, lsn }) => Ok((reply, (shard, lsn))),
+        Some(Outcome::Unavailable(reason)) => Err(problems::unavailable(&reason).into()),
+        Some(Outcome::Unknown) | None => Err(problems::unknown(Some(request.as_str())).into()),
+    }
+}

@@ -1,0 +1,109 @@
+//! Brings back pieces that objects refer to and this node lacks: it was down, joined later, was skipped while it was
+//! slow, or set a damaged file aside (CH-5, CH-14, F-37).
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
+use ikada_replica::state::{Digest, References, ShardId};
+use tracing::{info, warn};
+
+use super::Shelf;
+use super::counters::Cells;
+use crate::config::REPAIR_ALL_EVERY_MS;
+use crate::http::Door;
+
+/// References looked at in one go.
+const PAGE: usize = 1_000;
+/// How long a look at the state may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is known of earlier rounds.
+#[derive(Debug, Default)]
+pub(super) struct Repair {
+    /// For each shard: its count of changes when nothing was missing.
+    whole_at: BTreeMap<ShardId, u64>,
+    /// Damaged pieces counted then.
+    damaged: u64,
+    looked_at_all: Option<Instant>,
+}
+
+impl Shelf {
+    /// One round. Shards without changes since they were whole are passed over, except now and then.
+    pub(super) async fn repair<D: Door>(&self, door: &D, known: &mut Repair) {
+        let damaged = self.0.blobs.damaged();
+        let all_due = known
+            .looked_at_all
+            .is_none_or(|looked| looked.elapsed() > Duration::from_millis(REPAIR_ALL_EVERY_MS));
+        if damaged != known.damaged || all_due {
+            known.whole_at.clear();
+            (known.damaged, known.looked_at_all) = (damaged, Some(Instant::now()));
+        }
+        let shards = door.status().await.shards.len() as ShardId;
+        for shard in 0..shards {
+            let Some(begun_at) = self.references(door, shard, None, 0).await else { return };
+            if known.whole_at.get(&shard) == Some(&begun_at.changes) {
+                continue;
+            }
+            if self.repair_shard(door, shard).await {
+                known.whole_at.insert(shard, begun_at.changes);
+            }
+        }
+    }
+
+    /// Repairs all of one shard; true if nothing is missing any more.
+    async fn repair_shard<D: Door>(&self, door: &D, shard: ShardId) -> bool {
+        let (mut after, mut whole, mut repaired) = (None, true, 0u64);
+        loop {
+            let Some(page) = self.references(door, shard, after, PAGE).await else { return false };
+            after = page.digests.last().copied();
+            for digest in self.missing(page.digests).await {
+                match self.fetch_from_peers(digest).await {
+                    Ok(_) => repaired += 1,
+                    Err(error) => {
+                        whole = false;
+                        Cells::add(&self.0.cells.unrepaired, 1);
+                        warn!(%error, shard, "a piece is missing; it is looked for again later");
+                    }
+                }
+            }
+            if !page.more {
+                break;
+            }
+        }
+        if repaired > 0 {
+            Cells::add(&self.0.cells.repaired, repaired);
+            info!(shard, repaired, "missing pieces fetched from peers");
+        }
+        whole
+    }
+
+    /// Which pieces have no file here.
+    async fn missing(&self, digests: Vec<Digest>) -> Vec<Digest> {
+        let looked = self.on_disk(move |inner, _| {
+            let mut missing = Vec::new();
+            for digest in digests {
+                if !inner.blobs.exists(&digest.0)? {
+                    missing.push(digest);
+                }
+            }
+            Ok(missing)
+        });
+        looked.await.unwrap_or_default()
+    }
+
+    /// A page of what this node's own state refers to.
+    async fn references<D: Door>(
+        &self,
+        door: &D,
+        shard: ShardId,
+        after: Option<Digest>,
+        limit: usize,
+    ) -> Option<References> {
+        let read = Request::Read(Query::References { shard, after, limit }, Consistency::Stale);
+        match door.call(read, PATIENCE, Routing::Forward).await {
+            Answer::View { view: View::References(page), .. } => Some(page),
+            _ => None,
+        }
+    }
+}

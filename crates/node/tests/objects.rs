@@ -1,0 +1,202 @@
+//! Objects over whole servers: real disks, real sockets, stopped nodes, damaged files (CH-1 to CH-10, F-37).
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ikada_api::Client;
+use ikada_api::client::{Error, GetOptions, ObjectSource, PutOptions};
+use ikada_node::config::{RawConfig, resolve};
+use ikada_node::http::Door;
+use ikada_node::{Handle, RunError, run};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+struct Server {
+    handle: Handle,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<Result<(), RunError>>,
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+async fn start(folder: &Path, node: usize, ports: &[u16]) -> Server {
+    let raw = RawConfig {
+        data: Some(folder.join(format!("n{node}"))),
+        listen: Some("127.0.0.1:0".into()),
+        peer_listen: Some(format!("127.0.0.1:{}", ports[node])),
+        peer: Some(ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()),
+        expect: Some(ports.len() as u16),
+        shards: Some(2),
+        node_id: Some(node as u64 + 1),
+        ..RawConfig::default()
+    };
+    let config = resolve(vec![raw]).unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (ready, handle) = oneshot::channel();
+    let until = async {
+        let _ = stopped.await;
+    };
+    let running = tokio::spawn(run(config, until, move |started| {
+        let _ = ready.send(started.handle);
+    }));
+    Server { handle: handle.await.unwrap(), stop, running }
+}
+
+async fn start_all(folder: &Path, ports: &[u16]) -> Vec<Server> {
+    let starting: Vec<_> = (0..ports.len())
+        .map(|node| {
+            let (folder, ports) = (folder.to_owned(), ports.to_owned());
+            tokio::spawn(async move { start(&folder, node, &ports).await })
+        })
+        .collect();
+    let mut servers = Vec::new();
+    for server in starting {
+        servers.push(server.await.unwrap());
+    }
+    servers
+}
+
+async fn stop(server: Server) {
+    let _ = server.stop.send(());
+    server.running.await.unwrap().unwrap();
+}
+
+fn client_of(server: &Server) -> Client {
+    let info = server.handle.info();
+    Client::new([format!("http://{}", info.client_addr)]).unwrap()
+}
+
+async fn put(client: &Client, key: &str, bytes: &[u8]) -> Result<u64, Error> {
+    let source = ObjectSource::Bytes(bytes.to_vec().into());
+    let stored = client.put_object("b", key, &source, &PutOptions::default()).await?;
+    assert_eq!(stored.digest, blake3::hash(bytes).to_hex().to_string());
+    Ok(stored.version.0)
+}
+
+async fn read(client: &Client, key: &str) -> Vec<u8> {
+    let reader = client.get_object("b", key, &GetOptions::default()).await.unwrap();
+    reader.collect().await.unwrap()
+}
+
+fn bytes_of(seed: u64, length: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..length).map(|_| random.u8(..)).collect()
+}
+
+fn blob_files(folder: &Path, node: usize) -> Vec<PathBuf> {
+    let Ok(folders) = std::fs::read_dir(folder.join(format!("n{node}/blob"))) else {
+        return Vec::new();
+    };
+    let inside = |folder: std::fs::DirEntry| std::fs::read_dir(folder.path()).unwrap();
+    folders.flatten().flat_map(inside).map(|file| file.unwrap().path()).collect()
+}
+
+/// Waits until a node has so many pieces.
+async fn wait_for_pieces(folder: &Path, node: usize, count: usize) {
+    for _ in 0..600 {
+        if blob_files(folder, node).len() == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("node {node} has {} pieces, not {count}", blob_files(folder, node).len());
+}
+
+// CH-3, CH-4, CH-8, CH-10, CH-28
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_3_every_node_serves_what_any_node_took() {
+    let folder = tempfile::tempdir().unwrap();
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let servers = start_all(folder.path(), &ports).await;
+    let clients: Vec<Client> = servers.iter().map(client_of).collect();
+    for round in 0..6u64 {
+        let body = bytes_of(round, 2_500_000 + round as usize);
+        put(&clients[round as usize % 3], "same/name", &body).await.unwrap();
+        for client in &clients {
+            assert!(read(client, "same/name").await == body, "overwrite, then read on every node");
+        }
+    }
+    let stale = GetOptions { stale: true, ..GetOptions::default() };
+    let reader = clients[1].get_object("b", "same/name", &stale).await.unwrap();
+    assert!(reader.age_ms.is_some(), "a stale answer is labelled");
+    let part = GetOptions { from: 2_400_000, ..GetOptions::default() };
+    let tail = clients[2].get_object("b", "same/name", &part).await.unwrap().collect().await;
+    assert!(tail.unwrap() == bytes_of(5, 2_500_005)[2_400_000..]);
+    for server in servers {
+        stop(server).await;
+    }
+    let servers = start_all(folder.path(), &ports).await;
+    for server in &servers {
+        assert!(read(&client_of(server), "same/name").await == bytes_of(5, 2_500_005));
+    }
+    for server in servers {
+        stop(server).await;
+    }
+}
+
+// CH-5, CH-32, F-37: a node that was down fetches what it missed; without a majority nothing is stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_5_a_node_that_was_down_gets_what_it_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let mut servers = start_all(folder.path(), &ports).await;
+    let client = client_of(&servers[0]);
+    put(&client, "before", &bytes_of(1, 100)).await.unwrap();
+    stop(servers.remove(2)).await;
+    let missed = bytes_of(2, 3 << 20);
+    put(&client, "missed", &missed).await.unwrap();
+    stop(servers.remove(1)).await;
+    let refused = put(&client.with_timeout(Duration::from_secs(2)), "alone", b"x").await;
+    assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+    servers.push(start(folder.path(), 2, &ports).await);
+    // With nobody else up, the node asks the only one that has the pieces, when it is asked for them.
+    let late = client_of(&servers[1]);
+    assert!(read(&late, "missed").await == missed);
+    servers.push(start(folder.path(), 1, &ports).await);
+    let names = late.objects("b", "", None, false).await.unwrap();
+    let names: Vec<&str> = names.objects.iter().map(|object| object.key.as_str()).collect();
+    assert_eq!(names, ["before", "missed"], "what was not acknowledged is not there");
+    for node in 0..3 {
+        let there = blob_files(folder.path(), node).len();
+        wait_for_pieces(folder.path(), node, there.max(4)).await;
+    }
+    for server in servers {
+        stop(server).await;
+    }
+}
+
+// A1, F-15, F-37: 100 of 100 flipped bits are found, and repaired from peers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flipped_bits_are_found_and_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let servers = start_all(folder.path(), &ports).await;
+    let client = client_of(&servers[0]);
+    for number in 0..100u64 {
+        put(&client, &format!("o/{number}"), &bytes_of(number, 200)).await.unwrap();
+    }
+    for node in 0..3 {
+        wait_for_pieces(folder.path(), node, 100).await;
+    }
+    for (number, file) in blob_files(folder.path(), 1).iter().enumerate() {
+        let mut bytes = std::fs::read(file).unwrap();
+        bytes[number % 200] ^= 1 << (number % 8);
+        std::fs::write(file, bytes).unwrap();
+    }
+    assert_eq!(servers[1].handle.shelf().scrub(false).await, 100);
+    wait_for_pieces(folder.path(), 1, 100).await;
+    assert_eq!(servers[1].handle.shelf().scrub(false).await, 0);
+    let damaged = std::fs::read_dir(folder.path().join("n1/quarantine")).unwrap().count();
+    assert_eq!(damaged, 100, "nothing damaged is deleted");
+    for number in 0..100u64 {
+        assert!(
+            read(&client_of(&servers[1]), &format!("o/{number}")).await == bytes_of(number, 200)
+        );
+    }
+    for server in servers {
+        stop(server).await;
+    }
+}
