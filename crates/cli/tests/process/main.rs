@@ -11,6 +11,7 @@ mod fresh;
 mod kill;
 mod members;
 mod network;
+mod objects;
 mod operations;
 mod partition;
 mod pause;

@@ -48,10 +48,10 @@ pub(super) async fn download<D: Door>(
     let Some(found) = object.as_ref().and_then(|object| object.version(wanted)) else {
         return Err(problems::not_found("object_not_found", "object", &shown).into());
     };
-    if tags(&parts.headers, IF_MATCH)?.is_some_and(|tags| !tags.hold(&found.digest)) {
+    if tags(&parts.headers, &IF_MATCH)?.is_some_and(|tags| !tags.hold(&found.digest)) {
         return Err(problems::refusal(ikada_api::state::RefusalCode::PreconditionFailed).into());
     }
-    if tags(&parts.headers, IF_NONE_MATCH)?.is_some_and(|tags| tags.hold(&found.digest)) {
+    if tags(&parts.headers, &IF_NONE_MATCH)?.is_some_and(|tags| tags.hold(&found.digest)) {
         return Ok(bare(StatusCode::NOT_MODIFIED, context, &seen, found));
     }
     let (status, from, to) = match span(&parts.headers, found.size, &found.digest) {
@@ -140,10 +140,10 @@ async fn feed(
     patience: std::time::Duration,
 ) {
     let mut next = Some(first);
-    for number in 0..wanted.len() {
+    for digest in wanted {
         let piece = match next.take() {
             Some(piece) => piece,
-            None => match shelf.fetch(wanted[number]).await {
+            None => match shelf.fetch(digest).await {
                 Ok(piece) => piece,
                 Err(error) => {
                     tracing::warn!(%error, "a download was cut short");

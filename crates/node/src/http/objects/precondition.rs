@@ -26,10 +26,10 @@ impl Tags {
 }
 
 /// The tags of a header; none if it is absent. A tag that cannot be ours matches nothing.
-pub(super) fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Tags>, Stop> {
+pub(super) fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Stop> {
     let mut found = Vec::new();
     let mut given = false;
-    for value in headers.get_all(&name) {
+    for value in headers.get_all(name) {
         given = true;
         let text = value.to_str().map_err(|_| bad_parameter(name.as_str(), "is not plain text"))?;
         if text.trim() == "*" {
@@ -46,7 +46,7 @@ pub(super) fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Tags>
 
 /// What a change demands.
 pub(super) fn condition(headers: &HeaderMap) -> Result<PutCondition, Stop> {
-    let (wanted, unwanted) = (tags(headers, IF_MATCH)?, tags(headers, IF_NONE_MATCH)?);
+    let (wanted, unwanted) = (tags(headers, &IF_MATCH)?, tags(headers, &IF_NONE_MATCH)?);
     match (wanted, unwanted) {
         (None, None) => Ok(PutCondition::Any),
         (None, Some(Tags::Any)) => Ok(PutCondition::Absent),
