@@ -102,21 +102,21 @@ fn quorum(others: &[Arc<Peer>]) -> usize {
 
 /// Waits until so many nodes have said yes.
 async fn wait_for(needed: usize, mut words: mpsc::Receiver<Word>) -> Result<(), SpreadError> {
-        let (mut copies, mut full, mut why) = (0, false, "no answer".to_owned());
-        while let Some(word) = words.recv().await {
-            match word {
-                Ok(()) => copies += 1,
-                Err((reason, is_full)) => {
-                    why = reason;
-                    full |= is_full;
-                }
-            }
-            if copies >= needed {
-                return Ok(());
+    let (mut copies, mut full, mut why) = (0, false, "no answer".to_owned());
+    while let Some(word) = words.recv().await {
+        match word {
+            Ok(()) => copies += 1,
+            Err((reason, is_full)) => {
+                why = reason;
+                full |= is_full;
             }
         }
-        match full {
-            true => Err(SpreadError::Full),
-            false => Err(SpreadError::TooFew { copies, needed, why }),
+        if copies >= needed {
+            return Ok(());
         }
     }
+    match full {
+        true => Err(SpreadError::Full),
+        false => Err(SpreadError::TooFew { copies, needed, why }),
+    }
+}
