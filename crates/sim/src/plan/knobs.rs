@@ -5,7 +5,11 @@
 
 use fastrand::Rng;
 
-use crate::draw::{chance, log_uniform};
+use crate::draw::{chance, log_uniform, pick};
+use crate::oracle::timing;
+
+/// Wall time at the start unless something else is drawn: a day on which no clocks are set.
+const WALL_START_MS: u64 = 1_800_000_000_000;
 
 /// Drawn settings.
 #[derive(Debug, Clone)]
@@ -50,6 +54,8 @@ pub struct Knobs {
     pub sync_us_max: u64,
     /// Applied entries between two comparisons of the state hash.
     pub hash_distance: u64,
+    /// Wall time at the start, in ms since 1970.
+    pub wall_start_ms: u64,
 }
 
 impl Knobs {
@@ -76,6 +82,7 @@ impl Knobs {
             sync_us_min: 300,
             sync_us_max: 3_000,
             hash_distance: 1_000,
+            wall_start_ms: WALL_START_MS,
         }
     }
 
@@ -106,6 +113,15 @@ impl Knobs {
             sync_us_min: 100,
             sync_us_max: log_uniform(rng, 500, 20_000),
             hash_distance: log_uniform(rng, 8, 1_000),
+            wall_start_ms: wall_start_ms(rng),
         }
     }
+}
+
+/// Some runs begin a minute or so before the clocks of some zone are set.
+fn wall_start_ms(rng: &mut Rng) -> u64 {
+    let changes_ms = timing::changes_ms();
+    let change_ms = *pick(rng, &changes_ms);
+    let early_ms = rng.u64(5_000..=100_000);
+    if chance(rng, 400) { change_ms - early_ms } else { WALL_START_MS + early_ms }
 }

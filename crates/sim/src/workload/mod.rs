@@ -43,6 +43,8 @@ pub enum Step {
     Change,
     /// A transfer is due.
     Transfer,
+    /// A schedule is paused or resumed.
+    Turn,
 }
 
 /// One user of the cluster.

@@ -1,4 +1,4 @@
-//! An operator: makes schedules, hands leadership over, changes the membership, and after the healing pauses schedules,
+//! An operator: makes schedules, pauses and resumes them, hands leadership over, changes the membership, and after the healing pauses schedules,
 //! resumes queues and sends a probe to every shard.
 
 use std::collections::BTreeMap;
@@ -13,13 +13,23 @@ use ikada_state::{
 use super::{QUEUES, Step, namespace, queue, some_door};
 use crate::check::Verdict;
 use crate::check::schedule_instants::PREFIX;
-use crate::draw::pick;
+use crate::draw::{chance, pick};
 use crate::marks::Mark;
+use crate::oracle::timing::ZONES;
 use crate::world::calls::{CallEnd, OpenCall};
 use crate::world::{Event, Phase, World};
 
-/// Schedules of a run.
-const SCHEDULES: u64 = 2;
+/// Schedules of a run; the last has a cron line.
+const SCHEDULES: u64 = 3;
+
+/// A schedule that the operator made.
+#[derive(Debug)]
+struct Made {
+    name: ScheduleName,
+    spec: ScheduleSpec,
+    /// The version that a pause gave it: what a resume goes on from.
+    paused_version: Option<u64>,
+}
 
 /// The operator.
 #[derive(Debug)]
@@ -32,8 +42,8 @@ pub struct Operator {
     probes: BTreeMap<CallId, (ShardId, Vec<Order>)>,
     /// What to send again a little later.
     unsent: Vec<(ShardId, Vec<Order>)>,
-    /// Schedules that run.
-    schedules: Vec<(ScheduleName, ScheduleSpec)>,
+    /// Schedules that run until the healing.
+    schedules: Vec<Made>,
 }
 
 impl Operator {
@@ -57,6 +67,7 @@ impl Operator {
             Step::Change => self.change(world, me),
             Step::Probe => self.probe(world, me),
             Step::Next => self.begin_schedules(world, me),
+            Step::Turn => self.turn_schedule(world, me),
             Step::Again(_) => {
                 for (shard, orders) in std::mem::take(&mut self.unsent) {
                     self.send(world, me, shard, orders);
@@ -105,29 +116,78 @@ impl Operator {
             let mut task =
                 Enqueue::new(id, queue(pick::<&str>(&mut self.rng, &QUEUES)), &b"tick"[..]);
             task.ttl_ms = Some(world.plan.knobs.ttl_ms as u32);
-            let every_ms = self.rng.u64(1_500..=8_000);
-            let timing = Timing::Every { every_ms, anchor_ms: self.rng.u64(1..=every_ms) };
+            let timing = match number + 1 == SCHEDULES {
+                true => self.cron(world.plan.knobs.wall_start_ms),
+                false => self.interval(),
+            };
             let missed = *pick(&mut self.rng, &[Missed::Skip, Missed::One, Missed::All]);
             let overlap = *pick(&mut self.rng, &[Overlap::Allow, Overlap::Allow, Overlap::Skip]);
             let grace_ms = self.rng.u64(0..=10_000);
             let spec = ScheduleSpec { timing, task, missed, overlap, grace_ms, paused: false };
-            self.schedules.push((name.clone(), spec.clone()));
             // A late copy must not revive what was paused meanwhile.
-            self.set_schedule(world, me, name, spec, Some(0));
+            let expected_version = Some(0);
+            let set = SetSchedule {
+                name: name.clone(),
+                spec: Some(Box::new(spec.clone())),
+                paused: None,
+                expected_version,
+            };
+            self.schedules.push(Made { name, spec, paused_version: None });
+            self.set_schedule(world, me, set);
         }
+        world.schedule.after(self.rng.u64(3_000_000..15_000_000), Event::Actor(me, Step::Turn));
     }
 
-    fn set_schedule(
-        &mut self,
-        world: &mut World,
-        me: usize,
-        name: ScheduleName,
-        spec: ScheduleSpec,
-        expected_version: Option<u64>,
-    ) {
+    fn interval(&mut self) -> Timing {
+        let every_ms = self.rng.u64(1_500..=8_000);
+        Timing::Every { every_ms, anchor_ms: self.rng.u64(1..=every_ms) }
+    }
+
+    /// A cron line with instants soon: in every hour, or in hours named around the one at the start.
+    fn cron(&mut self, wall_start_ms: u64) -> Timing {
+        let some = pick(&mut self.rng, &ZONES);
+        let soon = ZONES.iter().find(|zone| zone.changes_after(wall_start_ms));
+        let zone = soon.filter(|_| chance(&mut self.rng, 700)).unwrap_or(some);
+        let step = pick(&mut self.rng, &[1, 1, 2, 5]);
+        let hour = zone.hour(wall_start_ms);
+        let line = match self.rng.bool() {
+            true => format!("*/{step} * * * *"),
+            false => format!("*/{step} {},{},{} * * *", hour, (hour + 1) % 24, (hour + 2) % 24),
+        };
+        Timing::Cron { line, zone: zone.name.to_owned() }
+    }
+
+    /// Pauses a schedule, or resumes one that was paused.
+    fn turn_schedule(&mut self, world: &mut World, me: usize) {
+        if world.phase == Phase::Liveness || self.schedules.is_empty() {
+            return;
+        }
+        let position = self.rng.usize(0..self.schedules.len());
+        let made = &self.schedules[position];
+        // A late copy of a resume must not revive what was paused for good: it goes on from a version. A late pause
+        // does no harm.
+        let expected_version = made.paused_version;
+        let paused = Some(expected_version.is_none());
+        let set = SetSchedule { name: made.name.clone(), spec: None, paused, expected_version };
+        self.set_schedule(world, me, set);
+        let again_us = self.rng.u64(2_000_000..20_000_000);
+        world.schedule.after(again_us, Event::Actor(me, Step::Turn));
+    }
+
+    /// Learns what became of a pause or a resume.
+    fn schedule_set(&mut self, set: &SetSchedule, reply: &Reply) {
+        let Some(made) = self.schedules.iter_mut().find(|made| made.name == set.name) else {
+            return;
+        };
+        made.paused_version = match (set.paused, reply) {
+            (Some(true), Reply::ScheduleSet { version }) => Some(*version),
+            (Some(_), _) => None,
+            (None, _) => made.paused_version,
+        };
+    }
+
+    fn set_schedule(&mut self, world: &mut World, me: usize, set: SetSchedule) {
         self.count += 1;
-        let spec = Some(Box::new(spec));
-        let set = SetSchedule { name, spec, paused: None, expected_version };
         let order = self.order(Command::SetSchedule(set));
         self.send(world, me, ShardId::MAX, vec![order]);
     }
@@ -136,9 +196,10 @@ impl Operator {
     fn end_schedules(&mut self, world: &mut World, me: usize) {
         self.probes.clear();
         self.unsent.clear();
-        for (name, spec) in std::mem::take(&mut self.schedules) {
-            let paused = ScheduleSpec { paused: true, ..spec };
-            self.set_schedule(world, me, name, paused, None);
+        for Made { name, spec, .. } in std::mem::take(&mut self.schedules) {
+            let spec = Some(Box::new(ScheduleSpec { paused: true, ..spec }));
+            let set = SetSchedule { name, spec, paused: None, expected_version: None };
+            self.set_schedule(world, me, set);
         }
     }
 
@@ -234,6 +295,9 @@ impl Operator {
             for (order, outcome) in orders.iter().zip(outcomes) {
                 if let Outcome::Reply { reply, .. } = outcome {
                     world.clients.told(order, reply);
+                    if let Command::SetSchedule(set) = &order.command {
+                        self.schedule_set(set, reply);
+                    }
                 }
             }
         }

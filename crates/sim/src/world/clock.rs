@@ -8,13 +8,12 @@
 
 use ikada_replica::output::Now;
 
-/// Wall time at the start of every simulation, in ms since 1970.
-pub const WALL_START_MS: u64 = 1_800_000_000_000;
-
 /// One machine's clocks.
 #[derive(Debug, Clone)]
 pub struct Clock {
     segments: Vec<Segment>,
+    /// True wall time at the start of the simulation, in ms since 1970.
+    wall_start_ms: u64,
     wall_offset_ms: i64,
 }
 
@@ -26,10 +25,11 @@ struct Segment {
 }
 
 impl Clock {
-    /// A clock that shows `mono_start_ms` at true time zero and runs at `rate_permille` / 1000.
-    pub fn new(mono_start_ms: u64, rate_permille: u64) -> Self {
+    /// A clock that shows `mono_start_ms` and `wall_start_ms` at true time zero and runs at `rate_permille` / 1000.
+    pub fn new(mono_start_ms: u64, wall_start_ms: u64, rate_permille: u64) -> Self {
         Self {
             segments: vec![Segment { true_us: 0, mono_us: mono_start_ms * 1_000, rate_permille }],
+            wall_start_ms,
             wall_offset_ms: 0,
         }
     }
@@ -51,7 +51,7 @@ impl Clock {
         let ran_ms = (mono_us - self.segments[0].mono_us) / 1_000;
         Now {
             mono_ms: mono_us / 1_000,
-            wall_ms: (WALL_START_MS + ran_ms).saturating_add_signed(self.wall_offset_ms),
+            wall_ms: (self.wall_start_ms + ran_ms).saturating_add_signed(self.wall_offset_ms),
         }
     }
 
@@ -78,7 +78,7 @@ impl Clock {
     /// Sets the wall clock right again, as time synchronisation would.
     pub fn heal_wall(&mut self, true_us: u64) {
         let shown_ms = self.read(true_us).wall_ms as i64;
-        let right_ms = (WALL_START_MS + true_us / 1_000) as i64;
+        let right_ms = (self.wall_start_ms + true_us / 1_000) as i64;
         self.wall_offset_ms += right_ms - shown_ms;
     }
 }
@@ -87,9 +87,11 @@ impl Clock {
 mod tests {
     use super::*;
 
+    const WALL_START_MS: u64 = 1_800_000_000_000;
+
     #[test]
     fn drift_bends_the_clock_without_a_step() {
-        let mut clock = Clock::new(5, 1_000);
+        let mut clock = Clock::new(5, 7, 1_000);
         clock.set_rate(10_000, 2_000);
         assert_eq!(clock.mono_us_at(10_000), 15_000);
         assert_eq!(clock.mono_us_at(12_000), 19_000);
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_wall_jump_is_healed() {
-        let mut clock = Clock::new(0, 500);
+        let mut clock = Clock::new(0, WALL_START_MS, 500);
         clock.jump_wall(-3_600_000);
         let before = clock.read(1_000_000);
         assert_eq!(before.wall_ms, WALL_START_MS + 500 - 3_600_000);

@@ -45,7 +45,7 @@ impl World {
         };
         for node in 1..=world.plan.nodes {
             let mut rng: Rng = world.plan.rng(100 + node);
-            let clock = Clock::new(rng.u64(0..1_000_000), 1_000);
+            let clock = Clock::new(rng.u64(0..1_000_000), world.plan.knobs.wall_start_ms, 1_000);
             let setup = founding_setup(&world.plan, node, false);
             world.machines.insert(node, Machine::new(node, setup, clock));
             world.schedule.at(rng.u64(0..300_000), Event::Start(node));

@@ -85,7 +85,8 @@ impl World {
         let now_us = self.now_us();
         let setup = self.setup_of(node, true);
         let mono_ms = self.rng.u64(0..1_000_000);
-        let machine = Machine::new(node, setup, Clock::new(mono_ms, 1_000));
+        let clock = Clock::new(mono_ms, self.plan.knobs.wall_start_ms, 1_000);
+        let machine = Machine::new(node, setup, clock);
         self.machines.insert(node, machine);
         self.schedule.at(now_us, super::Event::Start(node));
         node

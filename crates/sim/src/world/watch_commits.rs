@@ -237,13 +237,19 @@ impl World {
     fn follow_schedule(&mut self, order: &Order, reply: &Reply) -> Verdict {
         let time_ms = self.watch.rules[0].time_ms;
         match &order.command {
-            Command::SetSchedule(set) => self.watch.schedules.set(set, reply, time_ms),
+            Command::SetSchedule(set) => {
+                let turned = self.watch.schedules.set(set, reply, time_ms)?;
+                self.marks.hit_if(turned.paused, Mark::SchedulePaused);
+                self.marks.hit_if(turned.resumed, Mark::ScheduleResumed);
+            }
             Command::Fire(fire) => {
-                let fresh = self.watch.schedules.fired(fire, reply, time_ms)?;
+                let decided = self.watch.schedules.fired(fire, reply, time_ms)?;
                 let again = matches!(reply, Reply::Fired { fresh: false });
-                self.marks.hit_if(fresh && fire.run, Mark::InstantKept);
+                self.marks.hit_if(decided.fresh && fire.run, Mark::InstantKept);
+                self.marks.hit_if(decided.cron && fire.run, Mark::InstantOfCron);
+                self.marks.hit_if(decided.clocks_set, Mark::InstantClocksSet);
                 self.marks.hit_if(again, Mark::InstantAgain);
-                self.marks.hit_if(fresh && fire.missed > 0, Mark::InstantsMissed);
+                self.marks.hit_if(decided.fresh && fire.missed > 0, Mark::InstantsMissed);
             }
             _ => {}
         }
