@@ -24,6 +24,15 @@ fn complete(grant: &Grant, worker: &str) -> Order {
     Order { namespace: Namespace::default(), request: None, command }
 }
 
+fn renew(grant: &Grant, worker: &str) -> Request {
+    Request::Renew(Renewal {
+        namespace: Namespace::default(),
+        worker: WorkerId::parse(worker).expect("id"),
+        session: None,
+        claims: vec![(grant.id.clone(), grant.fence)],
+    })
+}
+
 #[test]
 fn one_worker_drains_all_shards() {
     let mut cluster = Cluster::new(3, 4);
@@ -91,14 +100,6 @@ fn an_unrenewed_claim_expires_and_a_renewed_one_does_not() {
     cluster.settle();
     cluster.ask(1, Request::Write(vec![enqueue("a"), enqueue("b")]));
     let grants = grants(cluster.ask(1, claim("w", 2, 0, "c")));
-    let renew = |grant: &Grant, worker: &str| {
-        Request::Renew(Renewal {
-            namespace: Namespace::default(),
-            worker: WorkerId::parse(worker).expect("id"),
-            session: None,
-            claims: vec![(grant.id.clone(), grant.fence)],
-        })
-    };
     for _ in 0..5 {
         cluster.pass(9_000);
         let answer = cluster.ask(2, renew(&grants[0], "w"));
@@ -119,6 +120,32 @@ fn an_unrenewed_claim_expires_and_a_renewed_one_does_not() {
         Outcome::Reply { reply: Reply::Refused { code: RefusalCode::StaleFence }, .. }
     );
     assert!(stale, "{outcomes:?}");
+}
+
+/// Q6: an expiry that waited in line behind a log that stood still once overruled a renewal that was confirmed meanwhile.
+#[test]
+fn a_renewal_counts_as_long_as_the_expiry_cannot_be_proposed() {
+    let mut cluster = Cluster::with(3, 1, |config| config.entries_in_flight_max = 1);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("leader");
+    cluster.ask(leader, Request::Write(vec![enqueue("a")]));
+    let grant = grants(cluster.ask(leader, claim("w", 1, 0, "c"))).remove(0);
+    cluster.pass(29_800);
+    // Nobody answers the leader: one entry is in flight, and no other can follow.
+    for other in (1..=3).filter(|node| *node != leader) {
+        cluster.cut.insert((other, leader));
+    }
+    cluster.call(leader, Request::Write(vec![enqueue("b")]));
+    cluster.pass(400);
+    let answer = cluster.ask(leader, renew(&grant, "w"));
+    let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
+    assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }]);
+    cluster.cut.clear();
+    cluster.pass(2_000);
+    let answer = cluster.ask(leader, Request::Write(vec![complete(&grant, "w")]));
+    let Answer::Written(outcomes) = answer else { panic!("{answer:?}") };
+    let done = matches!(&outcomes[0], Outcome::Reply { reply: Reply::Completed, .. });
+    assert!(done, "{outcomes:?}");
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub struct Cluster {
     pub cut: BTreeSet<(u64, u64)>,
     pub frames: VecDeque<(u64, u64, Bytes)>,
     pub answers: BTreeMap<u64, Answer>,
+    /// Snapshot work that nobody does unless the test does.
+    pub works: VecDeque<(u64, SnapshotWork)>,
     pub now: Now,
     pub shards: u16,
     next_call: u64,
@@ -58,6 +60,7 @@ impl Cluster {
             cut: BTreeSet::new(),
             frames: VecDeque::new(),
             answers: BTreeMap::new(),
+            works: VecDeque::new(),
             now,
             shards,
             next_call: 1,
@@ -105,6 +108,8 @@ impl Cluster {
                     let done = SnapshotDone::Saved { shard, start, conf, bytes };
                     self.nodes.get_mut(&node).expect("node").step(Input::Snapshot(done), self.now);
                     again = true;
+                } else {
+                    self.works.push_back((node, work));
                 }
             }
             if !again {
@@ -164,6 +169,16 @@ impl Cluster {
         let ids: Vec<u64> = self.nodes.keys().copied().collect();
         for other in ids {
             self.step(other, Input::PeerDown { peer: node, refused: true });
+        }
+    }
+
+    /// A killed node is there again, with all it had in memory.
+    pub fn revive(&mut self, node: u64) {
+        self.down.remove(&node);
+        let ids: Vec<u64> = self.nodes.keys().copied().filter(|id| *id != node).collect();
+        for other in ids {
+            self.step(other, Input::PeerUp(node));
+            self.step(node, Input::PeerUp(other));
         }
     }
 

@@ -9,3 +9,4 @@ mod members;
 mod operations;
 mod reads;
 mod schedules;
+mod snapshots;
