@@ -73,6 +73,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             }
             Command::Auth(command) => commands::auth(&cli.shared, command, &mut screen).await,
             Command::JoinToken(command) => commands::join_token(command, &mut screen),
+            Command::Audit(command) => commands::audit(&command, &mut screen),
             Command::Context(command) => commands::context(&cli.shared, command, &mut screen),
             Command::Object(command) => commands::object(&cli.shared, command, &mut screen).await,
             Command::Request(command) => commands::request(&cli.shared, command, &mut screen).await,

@@ -67,11 +67,12 @@ fn check(found: Name, wanted: Name) -> Result<(), RunError> {
 
 /// Keeps the certificate fresh while the node runs; the founded cluster must be the one it names.
 pub(crate) fn keep_certificate(
-    tls: &Tls,
+    tls: Option<&Tls>,
     plan: &Plan,
     node: u64,
     hosts: Vec<String>,
 ) -> Result<(), RunError> {
+    let Some(tls) = tls else { return Ok(()) };
     check(tls.name(), Name { cluster: plan.cluster, node })?;
     let others = plan.members.iter().filter(|member| member.node != node);
     let peers = others.map(|member| member.peer_addr.clone()).collect();

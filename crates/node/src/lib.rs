@@ -6,12 +6,15 @@
 //!
 //! Leaves out: commands and their output (`cli`), the public words (`api`).
 
+pub mod audit;
 pub mod auth;
 mod boot;
 mod certify;
 pub mod config;
 mod counters;
 mod driver;
+#[cfg(test)]
+mod fuzz_test;
 mod handle;
 pub mod http;
 pub mod metrics;

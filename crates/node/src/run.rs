@@ -7,7 +7,7 @@ use std::fs::File;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ikada_replica::consensus::OpenError;
 use ikada_replica::founding::{Candidate, Plan};
@@ -16,6 +16,7 @@ use ikada_store::{Identity, RealDisk};
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
+use crate::audit::{self, AuditLog};
 use crate::auth;
 use crate::boot::{self, Boot, BootError, FoundError, Papers, PapersError};
 use crate::certify::{certify, hosts, keep_certificate};
@@ -23,7 +24,7 @@ use crate::config::Config;
 use crate::counters::SharedCounters;
 use crate::driver::{self, Driver, Ended};
 use crate::handle::Handle;
-use crate::http::{self, Door, HttpLimits, NodeInfo, Security};
+use crate::http::{self, Audit, Door, HttpLimits, NodeInfo, Security};
 use crate::objects::{Shelf, ShelfOptions, tend};
 use crate::peers::{self, BlobDialling, Dialling, Directory, FoundingDoor, Links, Outgoing};
 use crate::tls::{self, Tls, TlsError};
@@ -130,6 +131,9 @@ pub enum RunError {
     },
 }
 
+/// How long the last lines of the audit log may take.
+const AUDIT_PATIENCE: Duration = Duration::from_secs(2);
+
 type Threads = Vec<std::thread::JoinHandle<()>>;
 
 /// What a running server tells its starter.
@@ -145,9 +149,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
     started: impl FnOnce(Started),
 ) -> Result<(), RunError> {
-    for warning in &config.warnings {
-        warn!("{warning}");
-    }
+    config.warnings.iter().for_each(|warning| warn!("{warning}"));
     let client_listener = bind(&config.listen.to_string(), "--listen").await?;
     let peer_listener = bind(&config.peer_listen.to_string(), "--peer-listen").await?;
     let client_addr = advertised(config.advertise.as_ref(), &client_listener);
@@ -163,8 +165,8 @@ pub async fn run(
         tls = certify(&config, &disk, papers.node, &hosts) => tls?,
         () = &mut stop => return Ok(()),
     };
-    let port =
-        peers::listen(peer_listener, links.clone(), door.clone(), tls.clone(), counters.clone());
+    let (tls_in, counted) = (tls.clone(), counters.clone());
+    let port = peers::listen(peer_listener, links.clone(), door.clone(), tls_in, counted);
     let port = tokio::spawn(port);
     let me =
         Candidate { node: papers.node, incarnation: papers.incarnation, peer_addr, client_addr };
@@ -173,23 +175,11 @@ pub async fn run(
         () = &mut stop => return Ok(()),
         () = http::answer_waiting(&client_listener), if tls.is_none() => return Ok(()),
     };
-    if let Some(tls) = &tls {
-        keep_certificate(tls, &plan, papers.node, hosts)?;
-    }
+    keep_certificate(tls.as_ref(), &plan, papers.node, hosts)?;
     let directory = Directory::new(boot::members(&plan));
     door.founded(&plan, directory.clone());
-    if papers.worked && !boot::log_exists(&disk)? {
-        return Err(RunError::LogGone { node: papers.node });
-    }
-    let boot = boot::recover(&disk, identity, &plan)?;
-    if !papers.worked {
-        papers.worked = true;
-        papers.store(&disk)?;
-    }
-    let Identity { cluster, node, incarnation, .. } = boot.identity;
-    let hello = peers::link_hello(cluster, node, incarnation);
-    let reach = BlobDialling::new(hello, tls.clone(), directory.clone());
-    let shelf = Shelf::open(disk.clone(), &ShelfOptions::default(), reach)?;
+    let boot = recover(&disk, &mut papers, identity, &plan)?;
+    let shelf = open_shelf(&disk, &boot.identity, tls.clone(), directory.clone())?;
     let start = Start {
         config: &config,
         me: &me,
@@ -204,37 +194,94 @@ pub async fn run(
     tokio::spawn(tend(shelf, handle.clone(), resting));
     started(Started { handle: handle.clone() });
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
-    let security = secure(&config, &handle, &plan, tls);
+    let (security, auditing) = secure(&config, &handle, &plan, tls)?;
     let limits = HttpLimits::default();
     let server =
         tokio::spawn(http::serve(handle.clone(), client_listener, limits, security, async {
             let _ = closed.await;
         }));
     let result = tokio::select! {
-        () = &mut stop => { stop_gracefully(&handle, &mut ended).await }
-        error = halted(ended.clone()) => match error {
-            // An operator wanted this: it is no failure.
-            RunError::Halted(halt @ Halt::Removed { .. }) => { warn!("{halt}"); Ok(()) }
-            error => Err(error),
-        },
+        () = &mut stop => stop_gracefully(&handle, &mut ended).await,
+        error = halted(ended.clone()) => forgive(error),
     };
     let _ = close.send(());
     let _ = rest.send(true);
     let _ = server.await;
     port.abort();
     handle.end();
-    let join = move || threads.into_iter().for_each(|thread| drop(thread.join()));
-    let _ = tokio::task::spawn_blocking(join).await;
+    join(threads).await;
+    // A call that was cut off may still hold the audit log; its end is not waited for.
+    let _ = tokio::time::timeout(AUDIT_PATIENCE, join(auditing)).await;
     result
 }
 
+/// Reads what a founded node has on its disk; a log that is gone is not begun anew.
+fn recover(
+    disk: &RealDisk,
+    papers: &mut Papers,
+    identity: Identity,
+    plan: &Plan,
+) -> Result<Boot, RunError> {
+    if papers.worked && !boot::log_exists(disk)? {
+        return Err(RunError::LogGone { node: papers.node });
+    }
+    let boot = boot::recover(disk, identity, plan)?;
+    if !papers.worked {
+        papers.worked = true;
+        papers.store(disk)?;
+    }
+    Ok(boot)
+}
+
+/// The blobs of this node, and the way to those of others.
+fn open_shelf(
+    disk: &RealDisk,
+    identity: &Identity,
+    tls: Option<Tls>,
+    directory: Directory,
+) -> Result<Shelf, RunError> {
+    let hello = peers::link_hello(identity.cluster, identity.node, identity.incarnation);
+    let reach = BlobDialling::new(hello, tls, directory);
+    Ok(Shelf::open(disk.clone(), &ShelfOptions::default(), reach)?)
+}
+
+/// An end that an operator wanted is no failure.
+fn forgive(error: RunError) -> Result<(), RunError> {
+    match error {
+        RunError::Halted(halt @ Halt::Removed { .. }) => {
+            warn!("{halt}");
+            Ok(())
+        }
+        error => Err(error),
+    }
+}
+
+async fn join(threads: Threads) {
+    let join = move || threads.into_iter().for_each(|thread| drop(thread.join()));
+    let _ = tokio::task::spawn_blocking(join).await;
+}
+
 /// What stands before the client port. The member with the lowest id makes the first token.
-fn secure(config: &Config, handle: &Handle, plan: &Plan, tls: Option<Tls>) -> Security {
+fn secure(
+    config: &Config,
+    handle: &Handle,
+    plan: &Plan,
+    tls: Option<Tls>,
+) -> Result<(Security, Threads), RunError> {
     if config.auth && plan.members.iter().all(|member| member.node >= handle.info().node) {
         tokio::spawn(auth::make_first_token(handle.clone(), config.data.clone()));
     }
     let gatekeeper = config.auth.then(Arc::default);
-    Security { gatekeeper, tls, insecure: config.insecure }
+    let mut security = Security { gatekeeper, audit: None, tls, insecure: config.insecure };
+    let mut threads = Threads::new();
+    if config.auth {
+        let path = config.data.join(audit::AUDIT_FOLDER);
+        let (log, thread) =
+            AuditLog::open(&path).map_err(|source| RunError::Folder { path, source })?;
+        security.audit = Some(Arc::new(Audit { log, all: config.audit_all }));
+        threads.push(thread);
+    }
+    Ok((security, threads))
 }
 
 async fn bind(addr: &str, flag: &'static str) -> Result<TcpListener, RunError> {

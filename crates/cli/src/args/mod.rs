@@ -1,5 +1,6 @@
 //! The command line as typed. Nothing here decides; commands turn it into calls.
 
+mod audit;
 mod auth;
 mod bench;
 mod cluster;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand};
 use ikada_api::Client;
 use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 
+pub(crate) use audit::{AuditCommand, AuditVerifyArgs};
 pub(crate) use auth::{AuthCommand, ContextCommand, CredentialArgs, TokenCommand};
 pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, StartupArgs};
 pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
@@ -171,6 +173,9 @@ pub(crate) enum Command {
     /// Make and revoke join tokens, by which nodes get certificates.
     #[command(subcommand)]
     JoinToken(JoinTokenCommand),
+    /// Check the audit log of a node.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Remember clusters by a name.
     #[command(subcommand)]
     Context(ContextCommand),

@@ -71,6 +71,10 @@ pub(crate) struct ServerArgs {
     /// the lowest id.
     #[arg(long)]
     auth: bool,
+    /// What the audit log holds where tokens are asked for: `all` changes, or only `operations`; denials always
+    /// [default: all].
+    #[arg(long, value_name = "WHAT")]
+    audit: Option<String>,
     /// Settings file; ikada.toml in the current folder when present.
     #[arg(long, env = "IKADA_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -95,6 +99,7 @@ impl ServerArgs {
             node_id: self.node_id,
             name: self.name.clone(),
             insecure_listen_anywhere: self.insecure_listen_anywhere.then_some(true),
+            audit: self.audit.clone(),
             tls: self.tls.then_some(true),
             join_token_file: self.join_token_file.clone(),
             auth: self.auth.then_some(true),

@@ -1,5 +1,6 @@
 //! One file per noun.
 
+mod audit;
 mod auth;
 mod cluster;
 mod context;
@@ -12,6 +13,7 @@ mod schedule;
 mod server;
 mod task;
 
+pub(crate) use audit::audit;
 pub(crate) use auth::auth;
 pub(crate) use cluster::cluster;
 pub(crate) use context::context;

@@ -4,6 +4,7 @@
 //! limit is only there so that a hang becomes a failure.
 
 mod bad_start;
+mod canaries;
 mod claims;
 mod cluster;
 mod damage;

@@ -36,6 +36,13 @@ impl Failures {
         window.count <= FAILURES_MAX
     }
 
+    /// Whether an address has failed so often that it is not even listened to.
+    pub(super) fn must_wait(&self, address: IpAddr, now_ms: u64) -> bool {
+        self.windows.get(&address).is_some_and(|window| {
+            window.count > FAILURES_MAX && now_ms.saturating_sub(window.since_ms) < WINDOW_MS
+        })
+    }
+
     fn make_room(&mut self, now_ms: u64) {
         self.windows.retain(|_, window| now_ms.saturating_sub(window.since_ms) < WINDOW_MS);
         if self.windows.len() >= ADDRESSES_MAX {
@@ -57,6 +64,7 @@ mod tests {
         let address = IpAddr::from([10, 0, 0, 1]);
         let passed = (0..100).filter(|_| failures.count(address, 5)).count();
         assert_eq!(passed, FAILURES_MAX as usize);
+        assert!(failures.must_wait(address, 6) && !failures.must_wait(address, 5 + WINDOW_MS));
         assert!(failures.count(IpAddr::from([10, 0, 0, 2]), 5), "others are not slowed");
         assert!(failures.count(address, 5 + WINDOW_MS));
     }

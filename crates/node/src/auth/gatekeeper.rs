@@ -108,6 +108,12 @@ impl Gatekeeper {
         }
     }
 
+    /// Whether an address has failed so often that it is not even listened to.
+    pub fn must_wait(&self, address: Option<IpAddr>, now_ms: u64) -> bool {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        address.is_some_and(|address| failures.must_wait(address, now_ms))
+    }
+
     fn table(&self) -> Arc<Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -33,6 +33,8 @@ pub struct RawConfig {
     pub name: Option<String>,
     /// Allow addresses other than loopback without TLS.
     pub insecure_listen_anywhere: Option<bool>,
+    /// What the audit log holds: `all` changes, or only `operations`; denials always.
+    pub audit: Option<String>,
     /// Speak TLS on both ports.
     pub tls: Option<bool>,
     /// File with the join token by which this node gets its certificate.
@@ -108,6 +110,7 @@ impl RawConfig {
             "name" => self.name = text(),
             "insecure-listen-anywhere" => self.insecure_listen_anywhere = Some(flag(value)?),
             "auth" => self.auth = Some(flag(value)?),
+            "audit" => self.audit = text(),
             "tls" => self.tls = Some(flag(value)?),
             "join-token-file" => self.join_token_file = Some(PathBuf::from(value)),
             "priority" => self.priority = number(value)?,
@@ -134,6 +137,7 @@ impl RawConfig {
             insecure_listen_anywhere: self
                 .insecure_listen_anywhere
                 .or(lower.insecure_listen_anywhere),
+            audit: self.audit.or(lower.audit),
             tls: self.tls.or(lower.tls),
             join_token_file: self.join_token_file.or(lower.join_token_file),
             auth: self.auth.or(lower.auth),

@@ -34,6 +34,8 @@ pub struct Config {
     pub name: String,
     /// Whether an open address was asked for without TLS.
     pub insecure: bool,
+    /// Whether the audit log holds every change, and not only what operators do.
+    pub audit_all: bool,
     /// Whether both ports speak TLS.
     pub tls: bool,
     /// File with the join token by which this node gets its certificate.
@@ -66,7 +68,6 @@ impl std::error::Error for ConfigProblems {}
 pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
     let raw = sources.into_iter().reduce(RawConfig::or).unwrap_or_default();
     let mut problems = Vec::new();
-    let insecure = raw.insecure_listen_anywhere.unwrap_or(false);
     let listen =
         address("listen", raw.listen.as_deref().unwrap_or("127.0.0.1:7400"), &mut problems);
     let peer_listen = address(
@@ -74,22 +75,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         raw.peer_listen.as_deref().unwrap_or("127.0.0.1:7401"),
         &mut problems,
     );
-    let tls = raw.tls.unwrap_or(false);
-    let auth = raw.auth.unwrap_or(tls);
-    for (what, addr, safe) in [("listen", listen, tls && auth), ("peer-listen", peer_listen, tls)] {
-        if !insecure && !safe && !addr.ip().is_loopback() {
-            problems.push(format!(
-                "{what} {addr} is not a loopback address, and without TLS and tokens anyone who reaches it could run \
-                 jobs here; add --tls, bind to 127.0.0.1, or accept that with --insecure-listen-anywhere"
-            ));
-        }
-    }
-    if raw.join_token_file.is_some() && !tls {
-        problems.push("join-token-file is of use only with tls; add --tls".to_owned());
-    }
-    let insecure = insecure
-        && ((!listen.ip().is_loopback() && !(tls && auth))
-            || (!peer_listen.ip().is_loopback() && !tls));
+    let Guard { tls, auth, audit_all, insecure } = guard(&raw, listen, peer_listen, &mut problems);
     if listen == peer_listen && listen.port() != 0 {
         problems
             .push(format!("listen and peer-listen are both {listen}; give them different ports"));
@@ -124,12 +110,57 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         node_id: raw.node_id,
         name: raw.name.unwrap_or_default(),
         insecure,
+        audit_all,
         tls,
         join_token_file: raw.join_token_file,
         auth,
         priority: raw.priority.unwrap_or(0),
         warnings: warnings(expect, insecure),
     })
+}
+
+/// What stands before the ports.
+struct Guard {
+    tls: bool,
+    auth: bool,
+    audit_all: bool,
+    /// Nothing does, and it was asked for.
+    insecure: bool,
+}
+
+/// Checks that whatever is reached from beyond this machine is guarded, or that the risk was asked for (X1).
+fn guard(
+    raw: &RawConfig,
+    listen: SocketAddr,
+    peer_listen: SocketAddr,
+    problems: &mut Vec<String>,
+) -> Guard {
+    let insecure = raw.insecure_listen_anywhere.unwrap_or(false);
+    let tls = raw.tls.unwrap_or(false);
+    let auth = raw.auth.unwrap_or(tls);
+    for (what, addr, safe) in [("listen", listen, tls && auth), ("peer-listen", peer_listen, tls)] {
+        if !insecure && !safe && !addr.ip().is_loopback() {
+            problems.push(format!(
+                "{what} {addr} is not a loopback address, and without TLS and tokens anyone who reaches it could run \
+                 jobs here; add --tls, bind to 127.0.0.1, or accept that with --insecure-listen-anywhere"
+            ));
+        }
+    }
+    let audit_all = match raw.audit.as_deref() {
+        None | Some("all") => true,
+        Some("operations") => false,
+        Some(other) => {
+            problems.push(format!("audit {other:?} is neither all nor operations"));
+            true
+        }
+    };
+    if raw.join_token_file.is_some() && !tls {
+        problems.push("join-token-file is of use only with tls; add --tls".to_owned());
+    }
+    let insecure = insecure
+        && !((listen.ip().is_loopback() || (tls && auth))
+            && (peer_listen.ip().is_loopback() || tls));
+    Guard { tls, auth, audit_all, insecure }
 }
 
 fn check_join(

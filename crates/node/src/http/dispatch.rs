@@ -15,7 +15,8 @@ use super::app::App;
 use super::door::Door;
 use super::guard::{Contained, check_origin};
 use super::request::{Context, form_wanted, take_body};
-use super::security::{allow, enter, recognise};
+use super::security::{Source, allow, enter, recognise};
+use super::trace::{Trace, note};
 use super::{cluster, objects, operate, problems, queues, requests, schedules, tasks, tokens};
 
 /// The node answers at its deadline; this is only the net below it.
@@ -30,7 +31,10 @@ where
 {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let form = form_wanted(request.headers());
-    let response = match Contained(Box::pin(respond(app, request))).await {
+    let source = request.extensions().get::<Source>().map(|source| source.0);
+    let mut trace = Trace { source, ..Trace::default() };
+    let outcome = Contained(Box::pin(respond(app, request, &mut trace))).await;
+    let response = match outcome {
         Ok(Ok(response)) => response,
         Ok(Err(Stop::Problem(problem))) => answer::problem_as(&problem, form),
         Ok(Err(Stop::Redirect(node))) => match app.door.address_of(node) {
@@ -43,10 +47,11 @@ where
         }
     };
     app.counters.count(response.status().as_u16());
+    note(app, &trace, response.status().as_u16());
     response
 }
 
-async fn respond<D, B>(app: &App<D>, request: Request<B>) -> Result<Reply, Stop>
+async fn respond<D, B>(app: &App<D>, request: Request<B>, trace: &mut Trace) -> Result<Reply, Stop>
 where
     D: Door,
     B: Body<Data = Bytes> + Send,
@@ -59,12 +64,17 @@ where
     }
     check_origin(&parts.headers, &app.door.info().client_addr)?;
     let found = find(parts.method.as_str(), parts.uri.path());
+    if let Found::Route(route, names) = &found {
+        trace.operation = Some(route.operation);
+        trace.object = (!names.is_empty()).then(|| names.join("/"));
+    }
     let anyone = matches!(&found, Found::Route(route, _) if route.policy.access == Access::Anyone);
     // Strangers learn nothing, not even which paths exist.
     let principal = match anyone {
         true => app.anyone.clone(),
         false => recognise(app, &parts.headers, parts.extensions.get().copied()).await?,
     };
+    trace.principal = Some(principal.clone());
     let (route, names) = match found {
         Found::Route(route, names) => (route, names),
         Found::OtherVerbs(verbs) => {
@@ -79,7 +89,9 @@ where
         _ => Some(app.requests.try_acquire().map_err(|_| problems::door_full("requests"))?),
     };
     let mut context = Context::read(route, names, &parts, &app.limits, principal)?;
+    trace.request = context.key.as_ref().map(ToString::to_string);
     if route.policy.scope == Scope::Namespace {
+        trace.namespace = Some(context.named.clone().unwrap_or_else(|| context.principal.home()));
         context.namespace = enter(app, &context.principal, context.named.take())?;
     }
     if route.policy.body == BodyBound::Stream || route.operation == Operation::GetObject {

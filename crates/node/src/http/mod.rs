@@ -28,13 +28,17 @@ mod schedules;
 mod security;
 mod tasks;
 mod tokens;
+mod trace;
 mod waiting;
 
 pub use connection::serve;
 pub use door::{Door, NodeInfo};
 pub use limits::HttpLimits;
 pub use security::Security;
+pub use trace::Audit;
 pub use waiting::answer_waiting;
 
 #[cfg(test)]
 mod http_test;
+#[cfg(test)]
+pub(crate) use http_test::fake_door;

@@ -14,6 +14,7 @@ use ikada_api::state::Namespace;
 use super::app::App;
 use super::door::Door;
 use super::problems;
+use super::trace::Audit;
 use crate::auth::{Denied, Gatekeeper, Principal, TokenText};
 use crate::tls::Tls;
 use crate::watch::wall_ms;
@@ -23,6 +24,8 @@ use crate::watch::wall_ms;
 pub struct Security {
     /// Knows callers by their tokens; none where no tokens are asked for.
     pub gatekeeper: Option<Arc<Gatekeeper>>,
+    /// Hears of changes and denials.
+    pub audit: Option<Arc<Audit>>,
     /// Certificate and key for clients; none where TLS is not spoken.
     pub tls: Option<Tls>,
     /// Whether the node listens beyond loopback without TLS and tokens.

@@ -28,6 +28,8 @@ pub use directory::Directory;
 pub use follow::follow;
 pub use founding::{FoundingAsker, FoundingDoor, meet};
 pub use hello::PROTOCOL;
+#[cfg(test)]
+pub(crate) use hello::{Opening, Welcome};
 pub(crate) use hello::{decode, encode};
 pub use listen::{Links, listen};
 pub use outgoing::Outgoing;

@@ -86,6 +86,9 @@ impl JoinDesk {
 
     /// Answers one wish. `shown` is the certificate that the caller has already.
     pub fn answer(&self, ask: &JoinAsk, shown: Option<Name>, from: Option<IpAddr>) -> JoinAnswer {
+        if self.failures.must_wait(from, wall_ms()) {
+            return JoinAnswer::Refused;
+        }
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         match self.judge(ask, shown) {
             Ok(Some(node_pem)) => {
@@ -109,8 +112,8 @@ impl JoinDesk {
         }
     }
 
-    /// Whether an address has failed so often that it is not even read.
-    pub fn judge(&self, ask: &JoinAsk, shown: Option<Name>) -> Result<Option<String>, TlsError> {
+    /// The certificate, if the wish is a good one.
+    fn judge(&self, ask: &JoinAsk, shown: Option<Name>) -> Result<Option<String>, TlsError> {
         let good = match (&ask.token, shown) {
             (None, Some(name)) => name.node == ask.node && name.cluster == self.authority.cluster(),
             (None, None) => false,
@@ -232,4 +235,41 @@ pub async fn serve_join(
 /// Nodes are known by the URI in their certificates, never by a host's name.
 pub fn any_name() -> ServerName<'static> {
     ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x3_guessing_a_join_token_is_refused_and_slowed_down() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = Name { cluster: 7, node: 1 };
+        let papers = Papers::found(folder.path(), name, &["127.0.0.1".to_owned()], 2).unwrap();
+        let desk = JoinDesk::open(&papers).unwrap().unwrap();
+        let text = std::fs::read_to_string(folder.path().join("join-token")).unwrap();
+        let token = JoinToken::parse(&text).unwrap();
+        let key = new_key().unwrap();
+        let ask = |node: u64, secret: &str| JoinAsk {
+            token: Some((token.id.clone(), secret.to_owned())),
+            node,
+            public_key: key.public_key_raw().to_vec(),
+            hosts: vec!["10.0.0.2".to_owned()],
+        };
+        let (one, two) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        for guess in 0..10_000 {
+            let answer = desk.answer(&ask(2, &format!("{guess:064x}")), None, Some(one));
+            assert!(matches!(answer, JoinAnswer::Refused));
+        }
+        let good = ask(2, token.secret.reveal());
+        assert!(matches!(desk.answer(&good, None, Some(one)), JoinAnswer::Refused), "must wait");
+        assert!(matches!(desk.answer(&good, None, Some(two)), JoinAnswer::Given(..)));
+        // Without a token only the node itself renews its certificate.
+        let renewal = JoinAsk { token: None, ..ask(2, "") };
+        let shown = |node| Some(Name { cluster: 7, node });
+        assert!(matches!(desk.answer(&renewal, shown(2), None), JoinAnswer::Given(..)));
+        for other in [None, shown(3), Some(Name { cluster: 8, node: 2 })] {
+            assert!(matches!(desk.answer(&renewal, other, None), JoinAnswer::Refused));
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The client door against a fake node: every route, bad input, and real sockets.
 
+mod audit;
 mod bad_input;
 mod batches;
 mod cluster;
@@ -27,6 +28,11 @@ use super::dispatch::answer;
 use super::limits::HttpLimits;
 use super::security::Security;
 use door::FakeDoor;
+
+/// A node without log or network.
+pub(crate) fn fake_door() -> impl super::Door {
+    FakeDoor::new()
+}
 
 /// An answer, read to its end.
 struct Heard {

@@ -22,11 +22,13 @@ use crate::http::guard::Contained;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::security::{allow, enter, policy_of};
+use crate::http::trace::{Trace, note};
 
 /// Carries out one call; none if its frame cannot be read.
 pub(super) async fn answer_frame<D: Door>(
     app: &App<D>,
     principal: &Arc<Principal>,
+    mut caller: Trace,
     frame: &Bytes,
 ) -> Option<Vec<u8>> {
     let ask: PipeAsk<'_> = minicbor::decode(frame).ok()?;
@@ -35,6 +37,8 @@ pub(super) async fn answer_frame<D: Door>(
             app.counters.panics.fetch_add(1, Ordering::Relaxed);
             Err(problems::internal().into())
         });
+    describe(&mut caller, &ask);
+    note(app, &caller, status_of(&answered));
     let mut encoded = Vec::new();
     encode_answer(app, ask.call, answered, &mut encoded);
     Some(encoded)
@@ -48,6 +52,22 @@ async fn carry_out<D: Door>(
     let _permits = admit(app, ask)?;
     let context = read_context(app, principal, ask)?;
     run(app, ask.verb.operation(), &context, ask.body).await
+}
+
+/// What a call is about.
+pub(super) fn describe(trace: &mut Trace, ask: &PipeAsk<'_>) {
+    trace.operation = Some(ask.verb.operation());
+    trace.request = ask.key.map(str::to_owned);
+    trace.namespace = ask.namespace.and_then(|text| Namespace::parse(text).ok());
+}
+
+/// The status of an answer.
+pub(super) fn status_of(answered: &Result<Reply, Stop>) -> u16 {
+    match answered {
+        Ok(reply) => reply.status().as_u16(),
+        Err(Stop::Problem(problem)) => problem.status,
+        Err(Stop::Redirect(_)) => 500,
+    }
 }
 
 /// Permits for a call and its body; held until it is answered.

@@ -17,7 +17,8 @@ use crate::http::door::Door;
 use crate::http::guard::check_origin;
 use crate::http::places::Place;
 use crate::http::problems;
-use crate::http::security::{allow, policy_of, recognise};
+use crate::http::security::{Source, allow, policy_of, recognise};
+use crate::http::trace::{Trace, note};
 
 /// Whether a request wants to become a pipe. Without the upgrade header it is answered as any other route.
 pub(in crate::http) fn is_wanted(request: &Request<Incoming>) -> bool {
@@ -41,28 +42,34 @@ pub(in crate::http) async fn accept<D: Door>(
     if let Err(refused) = check_origin(request.headers(), &app.door.info().client_addr) {
         return problem(&refused);
     }
-    let source = request.extensions().get().copied();
+    let source = request.extensions().get::<Source>().copied();
+    let mut trace = Trace {
+        operation: Some(Operation::Pipe),
+        source: source.map(|source| source.0),
+        ..Trace::default()
+    };
     let entered = match recognise(app, request.headers(), source).await {
-        Ok(principal) => match policy_of(Operation::Pipe) {
-            Some(policy) => allow(app, Operation::Pipe, policy, &principal).map(|()| principal),
-            None => Err(problems::internal()),
-        },
+        Ok(principal) => {
+            trace.principal = Some(principal.clone());
+            match policy_of(Operation::Pipe) {
+                Some(policy) => allow(app, Operation::Pipe, policy, &principal),
+                None => Err(problems::internal()),
+            }
+        }
         Err(refused) => Err(refused),
     };
-    let principal = match entered {
-        Ok(principal) => principal,
-        Err(refused) => {
-            app.counters.count(refused.status);
-            return problem(&refused);
-        }
-    };
+    if let Err(refused) = entered {
+        app.counters.count(refused.status);
+        note(app, &trace, refused.status);
+        return problem(&refused);
+    }
     let upgraded = hyper::upgrade::on(&mut request);
     let app_of_pipe = app.clone();
     tokio::spawn(async move {
         // A client that breaks off before the switch harms nobody but itself.
         if let Ok(stream) = upgraded.await {
             app_of_pipe.counters.pipes.fetch_add(1, Ordering::Relaxed);
-            serve(&app_of_pipe, TokioIo::new(stream), principal).await;
+            serve(&app_of_pipe, TokioIo::new(stream), trace).await;
             app_of_pipe.counters.pipes.fetch_sub(1, Ordering::Relaxed);
         }
         drop(place);

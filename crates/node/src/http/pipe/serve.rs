@@ -19,6 +19,7 @@ use crate::http::app::App;
 use crate::http::connection::told_to_stop;
 use crate::http::door::Door;
 use crate::http::problems;
+use crate::http::trace::Trace;
 
 /// Calls in flight on one pipe; further ones wait unread, which slows the sender down.
 const CALLS_MAX: usize = 4_096;
@@ -30,7 +31,7 @@ const PIECES_PER_WRITE: usize = 1_024;
 const FRAME_EXTRA_BYTES: usize = 1 << 10;
 
 /// Serves until the client goes away, sends nonsense, or the door closes.
-pub(super) async fn serve<D, S>(app: &Arc<App<D>>, stream: S, principal: Arc<Principal>)
+pub(super) async fn serve<D, S>(app: &Arc<App<D>>, stream: S, caller: Trace)
 where
     D: Door,
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -38,8 +39,9 @@ where
     let (reader, writer) = tokio::io::split(stream);
     let (out, encoded) = mpsc::unbounded_channel();
     let writing = tokio::spawn(write_answers(writer, encoded));
-    let writes = Writes::new(app, principal.clone());
-    let mut pipe = Pipe { app, principal, out, writes, calls: JoinSet::new() };
+    let principal = caller.principal.clone().unwrap_or_else(|| app.anyone.clone());
+    let writes = Writes::new(app, principal.clone(), caller.clone());
+    let mut pipe = Pipe { app, principal, caller, out, writes, calls: JoinSet::new() };
     pipe.run(reader).await;
     drop(pipe);
     let _ = writing.await;
@@ -48,6 +50,7 @@ where
 struct Pipe<'a, D: Door> {
     app: &'a Arc<App<D>>,
     principal: Arc<Principal>,
+    caller: Trace,
     /// Encoded answers on their way to the writer.
     out: mpsc::UnboundedSender<Vec<u8>>,
     writes: Writes<'a, D>,
@@ -119,9 +122,9 @@ impl<D: Door> Pipe<'_, D> {
                 }
                 PipeVerb::Claim | PipeVerb::Renew => {
                     let (app, out) = (self.app.clone(), self.out.clone());
-                    let principal = self.principal.clone();
+                    let (principal, caller) = (self.principal.clone(), self.caller.clone());
                     self.calls.spawn(async move {
-                        if let Some(answer) = answer_frame(&app, &principal, &frame).await {
+                        if let Some(answer) = answer_frame(&app, &principal, caller, &frame).await {
                             // A writer that is gone means that the client is.
                             let _ = out.send(answer);
                         }
@@ -169,7 +172,8 @@ async fn write_answers(
     while encoded.recv_many(&mut pieces, PIECES_PER_WRITE).await > 0 {
         let bytes = if pieces.len() == 1 { pieces.swap_remove(0) } else { pieces.concat() };
         pieces.clear();
-        if writer.write_all(&bytes).await.is_err() {
+        // What TLS has in hand goes out with it.
+        if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
             return;
         }
     }

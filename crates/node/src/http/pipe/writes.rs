@@ -12,7 +12,7 @@ use ikada_api::pipe::{PipeAsk, PipeVerb};
 use ikada_replica::call::{Answer, Call, CallId, Request};
 use tokio::sync::{SemaphorePermit, mpsc};
 
-use super::call::{admit, encode_answer, read_context};
+use super::call::{admit, describe, encode_answer, read_context, status_of};
 use crate::auth::Principal;
 use crate::driver::AnswerSender;
 use crate::http::answer::{Reply, Stop};
@@ -24,10 +24,12 @@ use crate::http::request::Context;
 use crate::http::tasks::{
     Enqueuing, Writing, Written, read_completions, read_failures, show_report,
 };
+use crate::http::trace::{Trace, note};
 
 pub(super) struct Writes<'a, D: Door> {
     app: &'a App<D>,
     principal: Arc<Principal>,
+    caller: Trace,
     open: HashMap<CallId, OpenWrite<'a>>,
     /// Begun and not handed over yet.
     gathered: Vec<Call>,
@@ -42,6 +44,8 @@ struct OpenWrite<'a> {
     context: Context,
     kind: Kind,
     writing: Writing,
+    /// For the audit log, where there is one.
+    trace: Option<Box<Trace>>,
     _permits: [SemaphorePermit<'a>; 2],
 }
 
@@ -67,10 +71,10 @@ impl Kind {
 }
 
 impl<'a, D: Door> Writes<'a, D> {
-    pub(super) fn new(app: &'a App<D>, principal: Arc<Principal>) -> Self {
+    pub(super) fn new(app: &'a App<D>, principal: Arc<Principal>, caller: Trace) -> Self {
         let (answers, answered) = mpsc::unbounded_channel();
         let (open, gathered) = (HashMap::new(), Vec::new());
-        Writes { app, principal, open, gathered, answers, answered }
+        Writes { app, principal, caller, open, gathered, answers, answered }
     }
 
     /// How many are not answered yet.
@@ -83,9 +87,23 @@ impl<'a, D: Door> Writes<'a, D> {
         let app = self.app;
         match contain(app, || self.prepare(ask)) {
             Ok(None) => {}
-            Ok(Some(reply)) => encode_answer(app, ask.call, Ok(reply), answers),
-            Err(stop) => encode_answer(app, ask.call, Err(stop), answers),
+            Ok(Some(reply)) => self.finish_at_once(ask, Ok(reply), answers),
+            Err(stop) => self.finish_at_once(ask, Err(stop), answers),
         }
+    }
+
+    fn finish_at_once(
+        &self,
+        ask: &PipeAsk<'_>,
+        answered: Result<Reply, Stop>,
+        answers: &mut Vec<u8>,
+    ) {
+        if self.app.security.audit.is_some() {
+            let mut trace = self.caller.clone();
+            describe(&mut trace, ask);
+            note(self.app, &trace, status_of(&answered));
+        }
+        encode_answer(self.app, ask.call, answered, answers);
     }
 
     fn prepare(&mut self, ask: &PipeAsk<'_>) -> Result<Option<Reply>, Stop> {
@@ -108,7 +126,12 @@ impl<'a, D: Door> Writes<'a, D> {
         let id = self.app.door.next_call();
         let (timeout_ms, routing) = (context.timeout.as_millis() as u64, context.routing);
         self.gathered.push(Call { id, timeout_ms, routing, request: Request::Write(orders) });
-        let open = OpenWrite { call: ask.call, context, kind, writing, _permits: permits };
+        let trace = self.app.security.audit.as_ref().map(|_| {
+            let mut trace = self.caller.clone();
+            describe(&mut trace, ask);
+            Box::new(trace)
+        });
+        let open = OpenWrite { call: ask.call, context, kind, writing, trace, _permits: permits };
         self.open.insert(id, open);
         Ok(None)
     }
@@ -125,14 +148,17 @@ impl<'a, D: Door> Writes<'a, D> {
     pub(super) fn finish(&mut self, answers: Vec<(CallId, Answer)>) -> Vec<u8> {
         let mut frames = Vec::with_capacity(answers.len() * 128);
         for (id, answer) in answers {
-            let Some(OpenWrite { call, context, kind, writing, _permits }) = self.open.remove(&id)
-            else {
+            let Some(open) = self.open.remove(&id) else {
                 continue;
             };
+            let OpenWrite { call, context, kind, writing, trace, _permits } = open;
             let reply = contain(self.app, || {
                 let written = writing.finish(judge(answer)?, kind.request())?;
                 kind.show(&context, written)
             });
+            if let Some(trace) = trace {
+                note(self.app, &trace, status_of(&reply));
+            }
             encode_answer(self.app, call, reply, &mut frames);
         }
         frames

@@ -1,0 +1,104 @@
+//! Lines that vouch for each other: `<hash> <json>`, where the hash covers the hash before and the JSON.
+
+use std::fmt;
+
+/// Hash before the first line of all.
+pub(super) const FIRST: [u8; 32] = [0; 32];
+/// A file's first line holds this and the hash that it goes on from.
+const HEAD: &str = "ikada-audit-1";
+/// Hexadecimal digits of a hash.
+const HASH_DIGITS: usize = 64;
+
+/// Where a chain is broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub why: &'static str,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}: {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// The first line of a file that goes on from a hash.
+pub(super) fn head(before: [u8; 32]) -> String {
+    format!("{HEAD} {}\n", blake3::Hash::from_bytes(before).to_hex())
+}
+
+/// A line, and the hash that the next goes on from.
+pub(super) fn link(before: [u8; 32], json: &str) -> (String, [u8; 32]) {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&before);
+    hasher.update(json.as_bytes());
+    let hash = hasher.finalize();
+    (format!("{} {json}\n", hash.to_hex()), *hash.as_bytes())
+}
+
+/// Checks one file's text. Gives the number of its records, the hash it goes on from and the one it ends with.
+pub fn verify(text: &str) -> Result<(usize, [u8; 32], [u8; 32]), Broken> {
+    let broken = |line, why| Broken { line, why };
+    let mut lines = text.split_inclusive('\n').enumerate().map(|(place, line)| (place + 1, line));
+    let (_, first) = lines.next().ok_or(broken(1, "the file is empty"))?;
+    let before = first.strip_prefix(HEAD).and_then(|rest| rest.strip_prefix(' '));
+    let before = before.and_then(|rest| rest.strip_suffix('\n')).and_then(read_hash);
+    let before = before.ok_or(broken(1, "this is not the head of an audit log"))?;
+    let (mut hash, mut records) = (before, 0);
+    for (place, line) in lines {
+        let body = line.strip_suffix('\n').ok_or(broken(place, "the line is cut off"))?;
+        let (told, json) = body
+            .split_at_checked(HASH_DIGITS)
+            .and_then(|(told, rest)| Some((read_hash(told)?, rest.strip_prefix(' ')?)))
+            .ok_or(broken(place, "the line does not begin with a hash"))?;
+        let (_, wanted) = link(hash, json);
+        if told != wanted {
+            return Err(broken(place, "this line, or the one before it, was changed"));
+        }
+        (hash, records) = (wanted, records + 1);
+    }
+    Ok((records, before, hash))
+}
+
+fn read_hash(text: &str) -> Option<[u8; 32]> {
+    let hash = blake3::Hash::from_hex(text).ok()?;
+    // One hash, one text.
+    (hash.to_hex().as_str() == text).then(|| *hash.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x15_any_changed_byte_and_any_lost_line_is_found() {
+        let mut text = head(FIRST);
+        let mut hash = FIRST;
+        for number in 0..5 {
+            let (line, next) = link(hash, &format!("{{\"n\":{number}}}"));
+            text.push_str(&line);
+            hash = next;
+        }
+        assert_eq!(verify(&text), Ok((5, FIRST, hash)));
+        let bytes = text.as_bytes();
+        for position in 0..bytes.len() {
+            let mut changed = bytes.to_vec();
+            changed[position] ^= 1;
+            let Ok(changed) = String::from_utf8(changed) else { continue };
+            let found = verify(&changed);
+            assert!(found.is_err() || found.unwrap().1 != FIRST, "byte {position}");
+        }
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        for gone in 1..lines.len() - 1 {
+            let without: String =
+                lines.iter().enumerate().filter(|(at, _)| *at != gone).map(|(_, l)| *l).collect();
+            assert!(verify(&without).is_err(), "line {gone}");
+        }
+        assert!(verify(&text[..text.len() - 1]).is_err(), "cut off");
+        assert!(verify("").is_err());
+    }
+}
