@@ -10,6 +10,7 @@
 //! Batches of `io` must reach the log in the order given; several may share one sync.
 
 use bytes::Bytes;
+use ikada_consensus::lease::{Answer as DatabaseAnswer, Ask};
 use ikada_consensus::{Conf, Io, NodeId, RoleChange, Start};
 use ikada_state::{Frozen, Shard, ShardId};
 
@@ -51,6 +52,8 @@ pub enum Input {
     Snapshot(SnapshotDone),
     /// A peer says that this node was removed from the cluster.
     Removed,
+    /// The database that holds the logs was heard.
+    Database(DatabaseTold),
     /// Hand leadership over and refuse new work.
     Stop,
 }
@@ -68,6 +71,11 @@ pub struct Outputs {
     pub roles: Vec<RoleChange>,
     /// Snapshot work, to be done off the hot path.
     pub snapshots: Vec<SnapshotWork>,
+    /// Questions for the database that holds the logs; each is answered once, by `DatabaseTold::Answered`.
+    pub asks: Vec<Ask>,
+    /// Shards whose log in the database begins after what this node has: bring the snapshot stored there into the
+    /// snapshot files and answer `DatabaseTold::Fetched`.
+    pub fetches: Vec<ShardId>,
     /// Log prefixes that a durable snapshot covers.
     pub purges: Vec<(ShardId, Start)>,
     /// The members have changed: links and addresses follow.
@@ -78,6 +86,29 @@ pub struct Outputs {
     pub halt: Option<Halt>,
     /// Graceful stop: no shard is led here any more (or none could be handed over in time).
     pub stopped: bool,
+}
+
+/// What the database said, where logs live in one.
+#[derive(Debug)]
+pub enum DatabaseTold {
+    /// The answer to a question.
+    Answered {
+        /// Which shard.
+        shard: ShardId,
+        /// Number of the question.
+        id: u64,
+        /// What was said.
+        answer: DatabaseAnswer,
+    },
+    /// A shard's log or lease changed.
+    Changed(ShardId),
+    /// A wanted snapshot is among the snapshot files, at this point; nothing if there is none yet.
+    Fetched {
+        /// Which shard.
+        shard: ShardId,
+        /// Its position and the membership there.
+        found: Option<(Start, Conf)>,
+    },
 }
 
 /// Work on snapshot files.

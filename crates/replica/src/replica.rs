@@ -82,7 +82,7 @@ impl Replica {
             seats.push(Seat::new(shard, state));
         }
         let legs = Legs::starting(config.consensus.seed);
-        Ok(Replica {
+        let mut replica = Replica {
             config,
             consensus,
             seats,
@@ -107,7 +107,11 @@ impl Replica {
             proposed_entries: 0,
             clock_watched_ms: now.mono_ms,
             wall_ms: now.wall_ms,
-        })
+        };
+        if replica.is_leased() {
+            replica.take_turns();
+        }
+        Ok(replica)
     }
 
     /// Takes one input in. Outputs gather until `poll`.
@@ -125,6 +129,7 @@ impl Replica {
             Input::Removed => {
                 self.outputs.halt = Some(Halt::Removed { node: self.config.node });
             }
+            Input::Database(told) => self.database_told(told, now),
             Input::Stop => {
                 self.stopping_since_ms.get_or_insert(now.mono_ms);
                 self.hand_over();

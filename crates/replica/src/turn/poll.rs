@@ -64,6 +64,8 @@ impl Replica {
         for (shard, start, conf) in outbox.install.drain(..) {
             self.snapshot_accepted(shard, start, conf);
         }
+        self.outputs.asks.append(&mut outbox.asks);
+        self.outputs.fetches.append(&mut outbox.snapshots_behind);
         if let Some(fault) = outbox.faults.drain(..).next() {
             self.outputs.halt = Some(crate::output::Halt::Engine(fault));
         }

@@ -34,6 +34,10 @@ impl Replica {
 
     /// Graceful stop: every shard led here is handed to its most caught-up voter.
     pub(crate) fn hand_over(&mut self) {
+        if self.is_leased() {
+            self.release_leases();
+            return;
+        }
         for position in 0..self.seats.len() {
             let shard = position as u16;
             if self.seats[position].leads()
@@ -51,8 +55,10 @@ impl Replica {
         let Some(since) = self.stopping_since_ms else {
             return false;
         };
-        let leads_with_successor =
-            self.seats.iter().any(|seat| seat.leads() && self.best_successor(seat.shard).is_some());
+        // A lease is given back even if nobody is there to take it.
+        let leads_with_successor = self.seats.iter().any(|seat| {
+            seat.leads() && (self.is_leased() || self.best_successor(seat.shard).is_some())
+        });
         !leads_with_successor || now.mono_ms.saturating_sub(since) >= self.config.stop_wait_ms
     }
 }

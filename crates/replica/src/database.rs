@@ -1,0 +1,79 @@
+//! Logs in a database: what it says goes to the lease protocol, what that wants goes out.
+//!
+//! Promise: everything above the log is the same as with Raft; only who may write, and where entries come from, is decided there.
+
+use ikada_consensus::NodeId;
+use ikada_state::ShardId;
+
+use crate::output::{DatabaseTold, Now};
+use crate::replica::Replica;
+
+/// How much later each further node tries to take a free lease, so that all nodes lead some shards.
+const TURN_MS: i64 = 300;
+/// The longest such wait.
+const TURN_MS_MAX: i64 = 1_500;
+
+impl Replica {
+    /// Whether logs live in a database.
+    pub(crate) fn is_leased(&self) -> bool {
+        self.config.consensus.lease.is_some()
+    }
+
+    pub(crate) fn database_told(&mut self, told: DatabaseTold, now: Now) {
+        match told {
+            DatabaseTold::Answered { shard, id, answer } => {
+                self.consensus.database_answered(shard, id, answer, now.mono_ms);
+            }
+            DatabaseTold::Changed(shard) => self.consensus.database_changed(shard, now.mono_ms),
+            DatabaseTold::Fetched { shard, found } => {
+                let Some(seat) = self.seats.get(usize::from(shard)) else {
+                    return;
+                };
+                let applied = seat.state.applied();
+                match found.filter(|(start, _)| start.index > applied.index) {
+                    Some((start, conf)) => self.snapshot_accepted(shard, start, conf),
+                    None => {
+                        // Nothing newer than what is here: the protocol looks again.
+                        let here =
+                            ikada_consensus::Start { index: applied.index, term: applied.term };
+                        let conf = self.consensus.conf(shard);
+                        self.consensus.snapshot_installed(shard, here, conf);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Spreads the shards over the nodes: each node is the first to try for its own share.
+    pub(crate) fn take_turns(&mut self) {
+        for shard in 0..self.seats.len() as ShardId {
+            let voters = self.consensus.conf(shard).voters;
+            let place = voters.iter().position(|node| *node == self.config.node);
+            let Some(place) = place else { continue };
+            let turn = (place + voters.len() - usize::from(shard) % voters.len()) % voters.len();
+            let wait_ms = (turn as i64 * TURN_MS).min(TURN_MS_MAX);
+            self.consensus.set_priority(shard, -wait_ms);
+        }
+    }
+
+    /// Gives every lease back, to a node that is up if there is one.
+    pub(crate) fn release_leases(&mut self) {
+        for shard in 0..self.seats.len() as ShardId {
+            let seat = &self.seats[usize::from(shard)];
+            if seat.leads() && self.consensus.transferring(shard).is_none() {
+                let to = self.next_holder(shard).unwrap_or(0);
+                // A refusal (the node just lost the lease) leaves nothing to do.
+                let _ = self.consensus.transfer(shard, to);
+            }
+        }
+    }
+
+    /// The next node after this one that is up.
+    fn next_holder(&self, shard: ShardId) -> Option<NodeId> {
+        let voters = self.consensus.conf(shard).voters;
+        let is_up = |node: &&NodeId| self.peers.get(node).is_some_and(|peer| peer.up);
+        let after = voters.iter().filter(|node| **node > self.config.node);
+        let before = voters.iter().filter(|node| **node < self.config.node);
+        after.chain(before).find(is_up).copied()
+    }
+}
