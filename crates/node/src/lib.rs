@@ -12,6 +12,7 @@ mod boot;
 mod certify;
 pub mod config;
 mod counters;
+mod database;
 mod driver;
 #[cfg(test)]
 mod fuzz_test;

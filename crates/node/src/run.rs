@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ikada_replica::consensus::OpenError;
+use ikada_replica::consensus::lease::LeaseConfig;
 use ikada_replica::founding::{Candidate, Plan};
 use ikada_replica::{Halt, Replica, ReplicaConfig};
 use ikada_store::{Identity, RealDisk};
@@ -22,6 +23,7 @@ use crate::boot::{self, Boot, BootError, FoundError, Papers, PapersError};
 use crate::certify::{certify, hosts, keep_certificate};
 use crate::config::Config;
 use crate::counters::SharedCounters;
+use crate::database::{self, Database, DatabaseError};
 use crate::driver::{self, Driver, Ended};
 use crate::handle::Handle;
 use crate::http::{self, Audit, Door, HttpLimits, NodeInfo, Security};
@@ -73,6 +75,9 @@ pub enum RunError {
         /// In the promise.
         promised: u64,
     },
+    /// The database that holds the logs.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
     /// No cluster could be founded.
     #[error(transparent)]
     Found(#[from] FoundError),
@@ -156,6 +161,7 @@ pub async fn run(
     let peer_addr = advertised(config.peer_advertise.as_ref(), &peer_listener);
     let (disk, _lock) = open_folder(&config)?;
     let mut papers = Papers::load_or_make(&disk, config.node_id, &mut fastrand::Rng::new())?;
+    papers.check_log(config.log.is_some())?;
     let counters = SharedCounters::default();
     let door = FoundingDoor::default();
     let links = Arc::new(OnceLock::new());
@@ -319,7 +325,12 @@ async fn belong(
     door: &FoundingDoor,
     tls: Option<Tls>,
 ) -> Result<(Identity, Plan), RunError> {
-    if let Some(identity) = Identity::load(disk).map_err(BootError::from)? {
+    let known = Identity::load(disk).map_err(BootError::from)?;
+    let founded = match &config.log {
+        Some(target) => Some(database::found(config, target, disk, papers, &me).await?),
+        None => None,
+    };
+    if let Some(identity) = known {
         let plan = papers.plan_today().ok_or(PapersError::Damaged)?;
         if plan.cluster != identity.cluster {
             let (identity, promised) = (identity.cluster, plan.cluster);
@@ -334,7 +345,10 @@ async fn belong(
         let identity = boot::write_identity(disk, &plan, node, incarnation, &config.name)?;
         return Ok((identity, plan));
     }
-    let plan = boot::found(config, disk, papers, me, door, tls).await?;
+    let plan = match founded {
+        Some(plan) => plan,
+        None => boot::found(config, disk, papers, me, door, tls).await?,
+    };
     info!(
         cluster = format!("{:016x}", plan.cluster),
         members = plan.members.len(),
@@ -371,16 +385,22 @@ impl Start<'_> {
         let Identity { cluster, node, incarnation, .. } = identity;
         let mut settings = ReplicaConfig::new(node, incarnation, cluster, fastrand::u64(..));
         settings.consensus.priority = config.priority;
+        settings.consensus.lease = config.log.as_ref().map(|_| LeaseConfig::default());
+        let database = Database::prepare(config.log.as_ref(), &disk, &identity)?;
         let outgoing = Outgoing::new(counters.clone());
         let (rolls, changes) = tokio::sync::mpsc::unbounded_channel();
-        let Driver { sender, ended, threads } = driver::start(
+        let Driver { sender, ended, mut threads } = driver::start(
             move |now| Replica::new(settings, shards, now),
             log,
             snapshots,
             (outgoing.clone(), rolls),
             &counters,
+            database.as_ref().map(Database::sender),
             std::sync::mpsc::channel(),
         )?;
+        if let Some(database) = database {
+            threads.push(database.start(sender.clone()).map_err(driver::StartError::Thread)?);
+        }
         let driver = sender.clone();
         let (known, blobs) = (directory.clone(), shelf.clone());
         let _ = links.set(Links { cluster, node, directory: known, driver, shelf: blobs });

@@ -13,6 +13,8 @@ Examples:
     ikada server --data a --expect 3 --listen 127.0.0.1:7400 --peer-listen 127.0.0.1:7401 --peer 127.0.0.1:7411 --peer 127.0.0.1:7421
     ikada server --data b --expect 3 --listen 127.0.0.1:7410 --peer-listen 127.0.0.1:7411 --peer 127.0.0.1:7401 --peer 127.0.0.1:7421
     ikada server --data c --expect 3 --listen 127.0.0.1:7420 --peer-listen 127.0.0.1:7421 --peer 127.0.0.1:7401 --peer 127.0.0.1:7411
+  three nodes that keep their logs in a Postgres you already run (each with its own ports and folder):
+    ikada server --log postgres://ikada@127.0.0.1:5432/ikada --expect 3 --data a
 
 Settings are read from flags, then IKADA_* variables (IKADA_DATA, IKADA_LISTEN, ...), then the file. IKADA_LOG sets what
 is logged, e.g. IKADA_LOG=debug.";
@@ -42,6 +44,10 @@ pub(crate) struct ServerArgs {
     /// A member's --peer-listen of a cluster to join; then run `ikada cluster add`. Instead of --peer and --expect.
     #[arg(long, value_name = "HOST:PORT")]
     join: Vec<String>,
+    /// Keep the logs in this Postgres instead of in the nodes' folders: postgres://user@host:5432/database. The password
+    /// may stand in PGPASSWORD, or the whole URL in IKADA_LOG_URL.
+    #[arg(long, value_name = "URL")]
+    log: Option<String>,
     /// How many nodes found the cluster together [default: 1].
     #[arg(long, value_name = "N")]
     expect: Option<u16>,
@@ -94,6 +100,7 @@ impl ServerArgs {
             peer_advertise: self.peer_advertise.clone(),
             peer: (!self.peer.is_empty()).then(|| self.peer.clone()),
             join: (!self.join.is_empty()).then(|| self.join.clone()),
+            log: self.log.clone(),
             expect: self.expect,
             shards: self.shards,
             node_id: self.node_id,

@@ -25,6 +25,10 @@ pub struct Papers {
     /// The members as last heard; none before they first changed.
     #[n(4)]
     pub members: Option<Vec<Candidate>>,
+    /// Whether its cluster's logs live in a database.
+    #[n(5)]
+    #[cbor(default)]
+    pub in_database: bool,
 }
 
 /// Why the papers could not be used.
@@ -38,6 +42,16 @@ pub enum PapersError {
         "the file `founding` in the data folder is damaged: restore it, or rejoin under a new node id"
     )]
     Damaged,
+    /// Started without the database, or with one that the folder does not know.
+    #[error(
+        "the data folder belongs to a cluster whose logs are {found}, but this process was started {asked}"
+    )]
+    OtherLog {
+        /// Where the folder's are.
+        found: &'static str,
+        /// What was asked for.
+        asked: &'static str,
+    },
     /// Started under another id than the folder's.
     #[error(
         "data folder belongs to node {found}, but this process was started with --node-id {asked}"
@@ -74,6 +88,7 @@ impl Papers {
             promise: None,
             worked: false,
             members: None,
+            in_database: false,
         };
         papers.store(disk)?;
         Ok(papers)
@@ -84,6 +99,18 @@ impl Papers {
         let plan = self.promise.clone()?;
         let members = self.members.clone().unwrap_or_else(|| plan.members.clone());
         Some(Plan { members, ..plan })
+    }
+
+    /// Refuses a start that would look for the logs in the wrong place.
+    pub fn check_log(&self, in_database: bool) -> Result<(), PapersError> {
+        if self.promise.is_none() || self.in_database == in_database {
+            return Ok(());
+        }
+        let (found, asked) = match self.in_database {
+            true => ("in a database", "without --log"),
+            false => ("in its nodes' folders", "with --log"),
+        };
+        Err(PapersError::OtherLog { found, asked })
     }
 
     /// Writes the papers durably.

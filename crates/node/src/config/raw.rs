@@ -23,6 +23,8 @@ pub struct RawConfig {
     pub peer: Option<Vec<String>>,
     /// Peer addresses of a cluster to join.
     pub join: Option<Vec<String>>,
+    /// Where the logs live instead of in the data folders: a Postgres URL.
+    pub log: Option<String>,
     /// How many nodes found the cluster.
     pub expect: Option<u16>,
     /// How many shards the cluster is founded with.
@@ -104,6 +106,8 @@ impl RawConfig {
             "join" => {
                 self.join = Some(value.split(',').map(|addr| addr.trim().to_owned()).collect())
             }
+            // IKADA_LOG says what is written to the terminal.
+            "log-url" => self.log = text(),
             "expect" => self.expect = number(value)?,
             "shards" => self.shards = number(value)?,
             "node-id" => self.node_id = number(value)?,
@@ -130,6 +134,7 @@ impl RawConfig {
             peer_advertise: self.peer_advertise.or(lower.peer_advertise),
             peer: self.peer.or(lower.peer),
             join: self.join.or(lower.join),
+            log: self.log.or(lower.log),
             expect: self.expect.or(lower.expect),
             shards: self.shards.or(lower.shards),
             node_id: self.node_id.or(lower.node_id),

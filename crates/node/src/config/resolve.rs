@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use ikada_store::postgres::Target;
+
 use super::limits::{SHARDS_MAX, VOTERS_MAX};
 use super::raw::RawConfig;
 
@@ -24,6 +26,8 @@ pub struct Config {
     pub peers: Vec<String>,
     /// Nodes of a cluster to join instead of founding one.
     pub join: Vec<String>,
+    /// The database that holds the logs, if one does.
+    pub log: Option<Target>,
     /// How many nodes found the cluster.
     pub expect: u16,
     /// How many shards it is founded with.
@@ -90,7 +94,14 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
     check_join(&join, raw.expect, raw.shards, &peers, &mut problems);
     let expect = raw.expect.unwrap_or(1);
     let shards = raw.shards.unwrap_or(4);
-    check_counts(expect, shards, &peers, &mut problems);
+    let log = raw
+        .log
+        .as_deref()
+        .and_then(|url| Target::parse(url).map_err(|error| problems.push(error.to_string())).ok());
+    if raw.log.is_some() && !join.is_empty() {
+        problems.push("join does not go together with log: nodes meet in the database".to_owned());
+    }
+    check_counts(expect, shards, raw.log.is_some() || !peers.is_empty(), &mut problems);
     if raw.node_id == Some(0) {
         problems.push("node-id 0 is reserved; use 1 or more".to_owned());
     }
@@ -105,6 +116,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         peer_advertise: raw.peer_advertise,
         peers,
         join,
+        log,
         expect,
         shards,
         node_id: raw.node_id,
@@ -182,14 +194,14 @@ fn check_join(
     }
 }
 
-fn check_counts(expect: u16, shards: u16, peers: &[String], problems: &mut Vec<String>) {
+fn check_counts(expect: u16, shards: u16, finds_others: bool, problems: &mut Vec<String>) {
     if expect == 0 || expect > VOTERS_MAX {
         problems.push(format!("expect {expect} is not between 1 and {VOTERS_MAX}"));
     }
     if shards == 0 || shards > SHARDS_MAX {
         problems.push(format!("shards {shards} is not between 1 and {SHARDS_MAX}"));
     }
-    if expect > 1 && peers.is_empty() {
+    if expect > 1 && !finds_others {
         problems.push(format!(
             "expect {expect} needs at least one --peer host:port to find the other nodes"
         ));

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ikada_replica::call::{Answer, Call, CallId};
+use ikada_replica::consensus::lease::Ask;
 use ikada_replica::{Halt, Input, Now, Outputs, Replica, Roll, SnapshotWork, reason_text};
 use ikada_store::{Log, RealDisk, Snapshots};
 use tokio::sync::mpsc::UnboundedSender;
@@ -17,6 +18,7 @@ use super::message::{AnswerSender, DriverMessage, DriverSender};
 use super::snapshot_thread;
 use crate::config::INPUTS_PER_TURN_MAX;
 use crate::counters::SharedCounters;
+use crate::database::{DatabaseSender, DatabaseWork};
 use crate::peers::Outgoing;
 
 /// How many role changes one question may be answered with.
@@ -66,6 +68,8 @@ struct Loop {
     callers: BTreeMap<u64, Caller>,
     log: Sender<LogWork>,
     snapshots: Sender<SnapshotWork>,
+    /// Present where logs live in a database.
+    database: Option<DatabaseSender>,
     outgoing: Outgoing,
     rolls: UnboundedSender<Roll>,
     counters: SharedCounters,
@@ -80,6 +84,7 @@ pub fn start<E: Send + 'static>(
     snapshots: Snapshots<RealDisk>,
     (outgoing, rolls): (Outgoing, UnboundedSender<Roll>),
     counters: &SharedCounters,
+    database: Option<DatabaseSender>,
     (sender, inbox): (DriverSender, Receiver<DriverMessage>),
 ) -> Result<Driver, StartError<E>> {
     let clocks = Clocks { started: Instant::now() };
@@ -101,6 +106,7 @@ pub fn start<E: Send + 'static>(
         callers: BTreeMap::new(),
         log: log_sender,
         snapshots: snapshot_sender,
+        database,
         outgoing,
         rolls,
         counters: counters.clone(),
@@ -215,6 +221,15 @@ impl Loop {
         }
     }
 
+    fn ask_database(&self, asks: Vec<Ask>, fetches: Vec<u16>) {
+        let Some(database) = &self.database else { return };
+        let asks = asks.into_iter().map(DatabaseWork::Ask);
+        for work in asks.chain(fetches.into_iter().map(DatabaseWork::Fetch)) {
+            // Its thread ends after this one.
+            let _ = database.send(work);
+        }
+    }
+
     /// Does what the turn asked for; false when the loop must end.
     fn carry_out(&mut self, outputs: Outputs) -> bool {
         if let Some(halt) = outputs.halt {
@@ -237,6 +252,7 @@ impl Loop {
             log_thread::send(&self.log, LogWork::Purge(shard, start));
         }
         self.answer_all(outputs.answers);
+        self.ask_database(outputs.asks, outputs.fetches);
         for work in outputs.snapshots {
             if self.snapshots.send(work).is_err() {
                 return false;

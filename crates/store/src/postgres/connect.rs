@@ -57,6 +57,8 @@ pub enum PostgresError {
         target: String,
         /// What was said.
         why: String,
+        /// Whether it may work later as it is: nobody listens there yet, or it has no room now.
+        is_passing: bool,
     },
     /// The tables belong to another version of Ikada.
     #[error(
@@ -83,6 +85,16 @@ pub enum PostgresError {
     Statement(String),
 }
 
+impl PostgresError {
+    /// Whether the same may work later.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            PostgresError::Connect { is_passing: true, .. } | PostgresError::Statement(_)
+        )
+    }
+}
+
 impl Target {
     /// Reads a URL such as `postgres://user@host:5432/database`. A password may come from the variable `PGPASSWORD`.
     pub fn parse(url: &str) -> Result<Target, PostgresError> {
@@ -106,10 +118,13 @@ impl Target {
 
     /// Opens a connection.
     pub async fn connect(&self) -> Result<Connection, PostgresError> {
-        let refused = |why: String| PostgresError::Connect { target: self.to_string(), why };
         let opening = tokio::time::timeout(CONNECT_PATIENCE, self.config.connect(NoTls));
-        let opened = opening.await.map_err(|_| refused("it does not answer".to_owned()))?;
-        let (client, connection) = opened.map_err(|error| refused(words(&error)))?;
+        let opened = opening.await.map_err(|_| PostgresError::Connect {
+            target: self.to_string(),
+            why: "it does not answer".to_owned(),
+            is_passing: true,
+        })?;
+        let (client, connection) = opened.map_err(|error| self.refused(&error))?;
         let driver = tokio::spawn(async move {
             // Whoever waits for an answer is told by the client's own error.
             let _ = connection.await;
@@ -117,8 +132,16 @@ impl Target {
         let connection = Connection { client, driver, target: self.to_string() };
         let limits =
             format!("SET statement_timeout = {STATEMENT_MS}; SET lock_timeout = {STATEMENT_MS}");
-        connection.client.batch_execute(&limits).await.map_err(|error| refused(words(&error)))?;
+        let limited = connection.client.batch_execute(&limits).await;
+        limited.map_err(|error| self.refused(&error))?;
         Ok(connection)
+    }
+
+    pub(super) fn refused(&self, error: &tokio_postgres::Error) -> PostgresError {
+        let is_passing = error.code().is_none_or(|code| {
+            [SqlState::CANNOT_CONNECT_NOW, SqlState::TOO_MANY_CONNECTIONS].contains(code)
+        });
+        PostgresError::Connect { target: self.to_string(), why: words(error), is_passing }
     }
 
     pub(super) fn config(&self) -> &Config {

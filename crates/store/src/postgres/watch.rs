@@ -4,7 +4,7 @@
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use super::connect::{PostgresError, Target, words};
+use super::connect::{PostgresError, Target};
 
 /// Notices of changed shards.
 pub struct Watch {
@@ -18,12 +18,8 @@ const NOTICES_MAX: usize = 1_024;
 
 /// Opens a connection that only listens.
 pub async fn watch(target: &Target) -> Result<Watch, PostgresError> {
-    let refused = |error: &tokio_postgres::Error| PostgresError::Connect {
-        target: target.to_string(),
-        why: words(error),
-    };
     let opened = target.config().connect(NoTls).await;
-    let (client, mut connection) = opened.map_err(|error| refused(&error))?;
+    let (client, mut connection) = opened.map_err(|error| target.refused(&error))?;
     let (sender, notices) = mpsc::channel(NOTICES_MAX);
     let driver = tokio::spawn(async move {
         while let Some(Ok(message)) =
@@ -36,7 +32,7 @@ pub async fn watch(target: &Target) -> Result<Watch, PostgresError> {
             }
         }
     });
-    client.batch_execute("LISTEN ikada").await.map_err(|error| refused(&error))?;
+    client.batch_execute("LISTEN ikada").await.map_err(|error| target.refused(&error))?;
     Ok(Watch { notices, driver, _client: client })
 }
 

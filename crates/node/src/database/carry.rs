@@ -1,0 +1,216 @@
+//! Carries questions to the database over lanes: one connection each, one statement at a time, opened again when it breaks.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ikada_replica::DatabaseTold;
+use ikada_replica::consensus::lease::{Answer, Ask, Lease, Work};
+use ikada_replica::consensus::{Entry, EntryKind};
+use ikada_store::postgres::{AppendOutcome, Connection, LeaseRow, PostgresError, Tail};
+use ikada_store::{RealDisk, Snapshots};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use super::snapshot;
+use super::thread::{DatabaseWork, Shared};
+
+/// Lanes for appends; shards share them.
+const APPEND_LANES: usize = 4;
+/// How long a question about a lease may take: shorter than a lease, so that it can be asked again.
+const LEASE_PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long any other question may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a snapshot may take to be stored or fetched.
+const BULK_PATIENCE: Duration = Duration::from_secs(600);
+
+type Inbox = mpsc::UnboundedSender<DatabaseWork>;
+
+/// The lanes, by what they are for.
+pub(super) struct Lanes {
+    lease: Inbox,
+    look: Inbox,
+    tail: Inbox,
+    append: Vec<Inbox>,
+    bulk: Inbox,
+}
+
+impl Lanes {
+    /// Starts all lanes on the thread's own task set.
+    pub(super) fn new(shared: &Shared, snapshots: Snapshots<RealDisk>) -> Lanes {
+        let snapshots = Rc::new(snapshots);
+        let lane = |patience: Duration| {
+            let (sender, inbox) = mpsc::unbounded_channel();
+            let lane = Lane {
+                shared: shared.clone(),
+                snapshots: snapshots.clone(),
+                patience,
+                connection: None,
+                is_troubled: false,
+            };
+            tokio::task::spawn_local(lane.run(inbox));
+            sender
+        };
+        Lanes {
+            lease: lane(LEASE_PATIENCE),
+            look: lane(PATIENCE),
+            tail: lane(PATIENCE),
+            append: (0..APPEND_LANES).map(|_| lane(PATIENCE)).collect(),
+            bulk: lane(BULK_PATIENCE),
+        }
+    }
+
+    /// Puts work into its lane.
+    pub(super) fn take(&self, work: DatabaseWork) {
+        let lane = match &work {
+            DatabaseWork::Fetch(_) => &self.bulk,
+            DatabaseWork::Ask(ask) => match ask.work {
+                Work::Take { .. } | Work::Renew { .. } | Work::Release { .. } => &self.lease,
+                Work::Append { .. } => &self.append[usize::from(ask.shard) % APPEND_LANES],
+                Work::Read { .. } => &self.tail,
+                Work::Look => &self.look,
+                Work::Purge { .. } => &self.bulk,
+            },
+        };
+        // A lane ends only with the thread.
+        let _ = lane.send(work);
+    }
+}
+
+struct Lane {
+    shared: Shared,
+    snapshots: Rc<Snapshots<RealDisk>>,
+    patience: Duration,
+    connection: Option<Connection>,
+    /// Whether the operator has been told.
+    is_troubled: bool,
+}
+
+impl Lane {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<DatabaseWork>) {
+        while let Some(work) = inbox.recv().await {
+            match work {
+                DatabaseWork::Ask(ask) => {
+                    let (shard, id) = (ask.shard, ask.id);
+                    let answer = self.answer(&ask).await;
+                    self.shared.tell(DatabaseTold::Answered { shard, id, answer });
+                }
+                DatabaseWork::Fetch(shard) => {
+                    let found = self.fetch(shard).await;
+                    self.shared.tell(DatabaseTold::Fetched { shard, found });
+                }
+            }
+        }
+    }
+
+    async fn answer(&mut self, ask: &Ask) -> Answer {
+        let asking = tokio::time::timeout(self.patience, self.carry_out(ask)).await;
+        let outcome = asking.unwrap_or_else(|_| {
+            Err(PostgresError::Statement(format!("{}: no answer in time", self.shared.target)))
+        });
+        match outcome {
+            Ok(answer) => {
+                if std::mem::take(&mut self.is_troubled) {
+                    info!("the database answers again");
+                }
+                answer
+            }
+            Err(error) => {
+                // Whatever is still under way on it must not answer the next question.
+                self.connection = None;
+                if !std::mem::replace(&mut self.is_troubled, true) {
+                    warn!(%error, "the database did not answer; it is asked again");
+                }
+                Answer::Failed
+            }
+        }
+    }
+
+    async fn connection(&mut self) -> Result<&Connection, PostgresError> {
+        if self.connection.as_ref().is_none_or(Connection::is_closed) {
+            self.connection = None;
+        }
+        match &mut self.connection {
+            Some(open) => Ok(open),
+            empty => Ok(empty.insert(self.shared.target.connect().await?)),
+        }
+    }
+
+    async fn carry_out(&mut self, ask: &Ask) -> Result<Answer, PostgresError> {
+        let (holder, snapshots) = (self.shared.holder, self.snapshots.clone());
+        let shard = ask.shard;
+        let connection = self.connection().await?;
+        Ok(match &ask.work {
+            Work::Take { ttl_ms } => lease(connection.take_lease(shard, holder, *ttl_ms).await?),
+            Work::Renew { epoch, ttl_ms } => {
+                lease(connection.renew_lease(shard, holder, *epoch, *ttl_ms).await?)
+            }
+            Work::Release { epoch, to } => {
+                lease(connection.release_lease(shard, holder, *epoch, *to).await?)
+            }
+            Work::Look => lease(connection.look_at_lease(shard, holder).await?),
+            Work::Append { epoch, entries } => {
+                let payloads: Vec<Bytes> = entries.iter().map(|entry| entry.data.clone()).collect();
+                let first = entries.first().map_or(0, |entry| entry.index);
+                match connection.append_entries(shard, holder, *epoch, first, &payloads).await? {
+                    AppendOutcome::Appended => Answer::Appended,
+                    AppendOutcome::Deposed => Answer::Deposed,
+                    AppendOutcome::Conflict => Answer::Conflict,
+                }
+            }
+            Work::Read { from_index, bytes_max } => {
+                tail(connection.read_entries(shard, holder, *from_index, *bytes_max).await?)
+            }
+            Work::Purge { epoch, to_index } => {
+                snapshot::store(connection, &snapshots, shard, *to_index).await?;
+                connection.purge_entries(shard, holder, *epoch, *to_index).await?;
+                lease(connection.look_at_lease(shard, holder).await?)
+            }
+        })
+    }
+
+    async fn fetch(&mut self, shard: u16) -> snapshot::Fetched {
+        let snapshots = self.snapshots.clone();
+        let connection = match self.connection().await {
+            Ok(connection) => connection,
+            Err(error) => {
+                warn!(%error, shard, "the stored snapshot cannot be fetched; it is tried again");
+                return None;
+            }
+        };
+        let fetching = snapshot::fetch(connection, &snapshots, shard);
+        match tokio::time::timeout(BULK_PATIENCE, fetching).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(why)) => {
+                warn!(%why, shard, "the stored snapshot cannot be used; it is tried again");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+fn lease(row: LeaseRow) -> Answer {
+    Answer::Lease(lease_of(&row))
+}
+
+fn lease_of(row: &LeaseRow) -> Lease {
+    let LeaseRow { holder, is_ours, epoch, remaining_ms, favoured } = *row;
+    Lease { holder, is_ours, epoch, remaining_ms, favoured }
+}
+
+fn tail(tail: Tail) -> Answer {
+    let entries = tail.entries.into_iter().map(|row| Entry {
+        term: row.epoch,
+        index: row.index,
+        kind: EntryKind::Normal,
+        data: row.payload,
+        context: Bytes::new(),
+    });
+    Answer::Tail {
+        lease: lease_of(&tail.lease),
+        purged_index: tail.purged_index,
+        last_index: tail.last_index,
+        entries: entries.collect(),
+    }
+}
