@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::fresh::{ikada, ports};
 use crate::network::Network;
+use crate::server::Server;
 use crate::wait::until;
 
 /// One node.
@@ -32,8 +33,13 @@ pub struct Cluster {
     pub shards: u16,
     /// So many found the cluster; the others wait to join it.
     pub founders: u64,
+    /// Where the logs live, if not in the nodes' folders.
+    pub database: Option<Server>,
     folder: TempDir,
 }
+
+/// Set to anything, all these tests keep their logs in a Postgres that each starts for itself.
+const LOG_SWITCH: &str = "IKADA_TEST_POSTGRES";
 
 impl Cluster {
     /// Starts three nodes and waits until they agree on leaders.
@@ -50,6 +56,18 @@ impl Cluster {
         }
         cluster.settle().await;
         cluster
+    }
+
+    /// Starts three nodes that keep their logs in a Postgres of the test's own; nothing where there is none installed.
+    pub async fn start_in_postgres(shards: u16) -> Option<Cluster> {
+        let database = Server::start()?;
+        let mut cluster = Cluster::prepare(3);
+        (cluster.shards, cluster.database) = (shards, Some(database));
+        for id in 1..=3 {
+            cluster.launch(id);
+        }
+        cluster.settle().await;
+        Some(cluster)
     }
 
     /// Starts the first nodes of so many; the others can join later.
@@ -95,7 +113,8 @@ impl Cluster {
             everywhere: false,
             child: None,
         });
-        Cluster { nodes: nodes.collect(), shards: 2, founders: count, folder }
+        let database = std::env::var_os(LOG_SWITCH).and_then(|_| Server::start());
+        Cluster { nodes: nodes.collect(), shards: 2, founders: count, database, folder }
     }
 
     pub fn node(&self, id: u64) -> &Node {
@@ -121,6 +140,9 @@ impl Cluster {
         if node.everywhere {
             command.arg("--insecure-listen-anywhere");
         }
+        if let Some(database) = &self.database {
+            command.args(["--log", &database.url()]);
+        }
         if id > self.founders {
             command.args(["--join", &self.node(1).peer]);
             return command;
@@ -128,7 +150,8 @@ impl Cluster {
         command
             .args(["--shards", &self.shards.to_string()])
             .args(["--expect", &self.founders.to_string()]);
-        for other in self.nodes.iter().filter(|other| other.id != id && other.id <= self.founders) {
+        let others = self.nodes.iter().filter(|other| other.id != id && other.id <= self.founders);
+        for other in others.filter(|_| self.database.is_none()) {
             command.args(["--peer", &other.peer]);
         }
         command

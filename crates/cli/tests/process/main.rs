@@ -16,7 +16,10 @@ mod objects;
 mod operations;
 mod partition;
 mod pause;
+mod postgres;
 mod schedules;
+#[path = "../../../store/tests/postgres/server.rs"]
+mod server;
 mod sync_error;
 mod tls;
 mod wait;

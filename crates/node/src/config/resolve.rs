@@ -85,22 +85,12 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
             .push(format!("listen and peer-listen are both {listen}; give them different ports"));
     }
     let peers = raw.peer.unwrap_or_default();
-    for peer in &peers {
-        if !peer.contains(':') {
-            problems.push(format!("peer {peer} has no port; write host:port of its --peer-listen"));
-        }
-    }
+    check_peers(&peers, &mut problems);
     let join = raw.join.unwrap_or_default();
     check_join(&join, raw.expect, raw.shards, &peers, &mut problems);
     let expect = raw.expect.unwrap_or(1);
     let shards = raw.shards.unwrap_or(4);
-    let log = raw
-        .log
-        .as_deref()
-        .and_then(|url| Target::parse(url).map_err(|error| problems.push(error.to_string())).ok());
-    if raw.log.is_some() && !join.is_empty() {
-        problems.push("join does not go together with log: nodes meet in the database".to_owned());
-    }
+    let log = read_log(raw.log.as_deref(), &join, &mut problems);
     check_counts(expect, shards, raw.log.is_some() || !peers.is_empty(), &mut problems);
     if raw.node_id == Some(0) {
         problems.push("node-id 0 is reserved; use 1 or more".to_owned());
@@ -173,6 +163,21 @@ fn guard(
         && !((listen.ip().is_loopback() || (tls && auth))
             && (peer_listen.ip().is_loopback() || tls));
     Guard { tls, auth, audit_all, insecure }
+}
+
+/// The database that holds the logs. Its URL may hold a password and is never repeated.
+fn read_log(url: Option<&str>, join: &[String], problems: &mut Vec<String>) -> Option<Target> {
+    let url = url?;
+    if !join.is_empty() {
+        problems.push("join does not go together with log: nodes meet in the database".to_owned());
+    }
+    Target::parse(url).map_err(|error| problems.push(error.to_string())).ok()
+}
+
+fn check_peers(peers: &[String], problems: &mut Vec<String>) {
+    for peer in peers.iter().filter(|peer| !peer.contains(':')) {
+        problems.push(format!("peer {peer} has no port; write host:port of its --peer-listen"));
+    }
 }
 
 fn check_join(
