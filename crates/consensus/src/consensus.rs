@@ -209,6 +209,13 @@ impl Consensus {
         }
     }
 
+    /// How long this node lets others go first when a lease is free.
+    pub fn set_turn(&mut self, shard: ShardId, turn_ms: u64) {
+        if let Some(shard) = self.shards.get_mut(&shard).and_then(Engine::lease_mut) {
+            shard.set_turn(turn_ms);
+        }
+    }
+
     /// Hands out everything there is to do. The outbox is emptied first.
     pub fn poll(&mut self, out: &mut Outbox) {
         out.clear();

@@ -9,9 +9,9 @@ use crate::output::{DatabaseTold, Now};
 use crate::replica::Replica;
 
 /// How much later each further node tries to take a free lease, so that all nodes lead some shards.
-const TURN_MS: i64 = 300;
+const TURN_MS: u64 = 300;
 /// The longest such wait.
-const TURN_MS_MAX: i64 = 1_500;
+const TURN_MS_MAX: u64 = 1_500;
 
 impl Replica {
     /// Whether logs live in a database.
@@ -51,8 +51,7 @@ impl Replica {
             let place = voters.iter().position(|node| *node == self.config.node);
             let Some(place) = place else { continue };
             let turn = (place + voters.len() - usize::from(shard) % voters.len()) % voters.len();
-            let wait_ms = (turn as i64 * TURN_MS).min(TURN_MS_MAX);
-            self.consensus.set_priority(shard, -wait_ms);
+            self.consensus.set_turn(shard, (turn as u64 * TURN_MS).min(TURN_MS_MAX));
         }
     }
 
@@ -61,19 +60,21 @@ impl Replica {
         for shard in 0..self.seats.len() as ShardId {
             let seat = &self.seats[usize::from(shard)];
             if seat.leads() && self.consensus.transferring(shard).is_none() {
-                let to = self.next_holder(shard).unwrap_or(0);
+                let to = self.best_successor(shard).unwrap_or(0);
                 // A refusal (the node just lost the lease) leaves nothing to do.
                 let _ = self.consensus.transfer(shard, to);
             }
         }
     }
 
-    /// The next node after this one that is up.
-    fn next_holder(&self, shard: ShardId) -> Option<NodeId> {
+    /// The next node after this one that is up and may lead.
+    pub(crate) fn next_holder(&self, shard: ShardId) -> Option<NodeId> {
         let voters = self.consensus.conf(shard).voters;
-        let is_up = |node: &&NodeId| self.peers.get(node).is_some_and(|peer| peer.up);
+        let may_lead = |node: &&NodeId| {
+            self.is_up(**node) && !self.is_shunned(**node)
+        };
         let after = voters.iter().filter(|node| **node > self.config.node);
         let before = voters.iter().filter(|node| **node < self.config.node);
-        after.chain(before).find(is_up).copied()
+        after.chain(before).find(may_lead).copied()
     }
 }

@@ -169,7 +169,7 @@ impl LeaseShard {
         }
         let favour_ms = if lease.favoured.is_some() { self.config.favour_ms } else { 0 };
         let behind_ms = u64::try_from(self.priority.saturating_neg()).unwrap_or(0);
-        self.now_ms + lease.remaining_ms + favour_ms + behind_ms + spread_ms
+        self.now_ms + lease.remaining_ms + favour_ms + behind_ms + self.turn_ms + spread_ms
     }
 
     /// Leads no longer. What was proposed and is not known to be written may still be, or never will.

@@ -89,8 +89,10 @@ pub(crate) struct LeaseShard {
     node: NodeId,
     config: LeaseConfig,
     rng: fastrand::Rng,
-    /// Higher is sooner: below zero, so many ms more before a free lease is taken.
+    /// Below zero, so many ms more before a free lease is taken.
     priority: i64,
+    /// How long this node lets others go first, so that all lead some shards.
+    turn_ms: u64,
     /// Time as last told; a question's time of sending is never later than it really was.
     now_ms: u64,
     stand: Stand,
@@ -159,6 +161,7 @@ impl LeaseShard {
             config: lease,
             rng: fastrand::Rng::with_seed(seed),
             priority: config.priority,
+            turn_ms: 0,
             now_ms,
             stand: Stand::Follows,
             epoch_max: recovered.term.max(start.term),

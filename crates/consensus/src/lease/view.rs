@@ -72,6 +72,10 @@ impl LeaseShard {
         self.priority = priority;
     }
 
+    pub(crate) fn set_turn(&mut self, turn_ms: u64) {
+        self.turn_ms = turn_ms;
+    }
+
     pub(crate) fn transferring(&self) -> Option<NodeId> {
         self.leaving.filter(|to| *to != 0)
     }

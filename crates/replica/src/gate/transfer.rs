@@ -43,10 +43,12 @@ impl Replica {
 
     /// Why a voter cannot take over now: writes would stand still until it has caught up.
     fn lags_too_far(&self, shard: ShardId, to: NodeId) -> Option<String> {
-        let peer = self.consensus.progress(shard).into_iter().find(|peer| peer.node == to)?;
-        if !self.is_up(to) {
+        let known = self.consensus.conf(shard).is_member(to) && to != self.config.node;
+        if known && !self.is_up(to) {
             return Some(format!("node {to} is not connected to the leader of shard {shard}"));
         }
+        // Where the log lives in a database nobody else knows how far a node has read.
+        let peer = self.consensus.progress(shard).into_iter().find(|peer| peer.node == to)?;
         let behind = self.consensus.last_index(shard).saturating_sub(peer.matched);
         let lags = behind > TRANSFER_LAG_MAX || peer.state == PeerState::Snapshot;
         lags.then(|| {
@@ -58,6 +60,9 @@ impl Replica {
 
     /// The connected voter that may lead and whose log is furthest, lowest id first among equals.
     pub(crate) fn best_successor(&self, shard: ShardId) -> Option<NodeId> {
+        if self.is_leased() {
+            return self.next_holder(shard);
+        }
         let conf = self.consensus.conf(shard);
         self.consensus
             .progress(shard)
