@@ -70,9 +70,7 @@ impl Replica {
     /// The next node after this one that is up and may lead.
     pub(crate) fn next_holder(&self, shard: ShardId) -> Option<NodeId> {
         let voters = self.consensus.conf(shard).voters;
-        let may_lead = |node: &&NodeId| {
-            self.is_up(**node) && !self.is_shunned(**node)
-        };
+        let may_lead = |node: &&NodeId| self.is_up(**node) && !self.is_shunned(**node);
         let after = voters.iter().filter(|node| **node > self.config.node);
         let before = voters.iter().filter(|node| **node < self.config.node);
         after.chain(before).find(may_lead).copied()

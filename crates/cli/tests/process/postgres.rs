@@ -54,7 +54,7 @@ async fn ls_10_a_holder_that_is_asked_to_stop_gives_its_leases_back() {
 // LS-9, F-39: its next append is refused by the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ls_9_a_holder_paused_past_its_lease_writes_nothing_afterwards() {
-    let Some(mut cluster) = Cluster::start_in_postgres(2).await else { return };
+    let Some(cluster) = Cluster::start_in_postgres(2).await else { return };
     let stream = Stream::start(&cluster.urls());
     stream.advance(30).await;
     let holder = cluster.settle().await[&0];
