@@ -8,6 +8,7 @@
 
 pub mod audit;
 pub mod auth;
+mod backup;
 mod boot;
 mod certify;
 pub mod config;
@@ -24,6 +25,14 @@ mod peers;
 mod run;
 pub mod tls;
 mod watch;
+
+/// Work on data folders without a running node: backups read, folders made of them, the last disk of a lost cluster.
+pub mod offline {
+    pub use crate::backup::{Backup, BackupError, read_backup};
+    pub use crate::boot::{
+        Offline, OfflineError, OfflineShard, RefoundError, Refounding, read_offline, refound,
+    };
+}
 
 pub use handle::Handle;
 pub use run::{RunError, Started, run};

@@ -181,6 +181,7 @@ impl Replica {
             | Command::Deliver(_)
             | Command::Acked(_)
             | Command::SetMembers(_)
+            | Command::Refound(_)
             | Command::RaiseEpoch(_)
             | Command::ChangeMembers(_)
             | Command::SettleChange(_)

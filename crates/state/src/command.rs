@@ -5,9 +5,9 @@ use minicbor::{Decode, Encode};
 
 use crate::{
     Acked, AddToken, Cancel, ChangeMembers, Claim, Collect, Complete, DeleteObject, DeleteSchedule,
-    Deliver, DropTask, Enqueue, Expire, Fail, Fire, Namespace, PutObject, RaiseEpoch, RequestKey,
-    Retry, RevokeToken, SetMembers, SetQueue, SetSchedule, SettleChange, SteerMember, Sweep,
-    Unclaim, Void,
+    Deliver, DropTask, Enqueue, Expire, Fail, Fire, Namespace, PutObject, RaiseEpoch, Refound,
+    RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetSchedule, SettleChange, SteerMember,
+    Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -94,6 +94,9 @@ pub enum Command {
     /// Steer leadership towards or away from a member (shard 0).
     #[n(82)]
     SteerMember(#[n(0)] SteerMember),
+    /// Begin a new cluster with this state.
+    #[n(83)]
+    Refound(#[n(0)] Refound),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

@@ -45,14 +45,14 @@ pub use ids::{
 };
 pub use limits::Limits;
 pub use members::{
-    ChangeMembers, Member, MemberChange, PRIORITY_MAX, RaiseEpoch, Roster, SetMembers,
+    ChangeMembers, Member, MemberChange, PRIORITY_MAX, RaiseEpoch, Refound, Roster, SetMembers,
     SettleChange, SteerMember, VOTERS_MAX,
 };
 pub use object::{
     Collect, DeleteObject, Digest, Digests, Object, ObjectKey, ObjectPage, ObjectVersion,
     PutCondition, PutObject, References,
 };
-pub use outbox::{Acked, Deliver, Message, OutboxItem};
+pub use outbox::{Acked, Deliver, Message, OutboxItem, messages_fit};
 pub use queue::{
     AlertThresholds, Backoff, QueueChange, QueueCounters, QueueSettings, QueueView, SetQueue,
     Sweep, SweepAction,

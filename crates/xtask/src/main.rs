@@ -2,10 +2,11 @@
 //!
 //! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
 //! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
-//! Leaves out: releases, benchmarks, and anything that needs a running cluster.
+//! `chaos` runs a cluster of real processes under faults. Leaves out: releases and benchmarks.
 //!
 //! This file only routes: it reads the arguments and picks the exit code.
 
+mod chaos;
 mod fix;
 mod tidy;
 mod tree;
@@ -23,7 +24,8 @@ Examples:
   cargo xtask verify --only tidy,fmt  two steps
   cargo xtask verify --list           the names of the steps
   cargo xtask tidy                    the house rules alone, in seconds
-  cargo xtask fix                     format, and let clippy mend what it can";
+  cargo xtask fix                     format, and let clippy mend what it can
+  cargo xtask chaos --minutes 10 --faults kill,partition,pause,worker";
 
 /// Checks and mends this repository.
 #[derive(Parser)]
@@ -47,6 +49,8 @@ enum Command {
     },
     /// Format the code and apply clippy's suggestions; edits files.
     Fix,
+    /// Run a cluster of real processes under faults, and judge what its clients saw.
+    Chaos(chaos::ChaosArgs),
     /// Check the house rules: arrows, purity, sizes, headers, papers; edits nothing.
     Tidy,
 }
@@ -73,6 +77,7 @@ fn run() -> anyhow::Result<bool> {
         }
         Command::Verify { only, .. } => verify::run(&root, &only),
         Command::Fix => fix::run(&root),
+        Command::Chaos(args) => chaos::run(&root, &args),
         Command::Tidy => tidy::run(&root),
     }
 }

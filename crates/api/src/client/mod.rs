@@ -8,6 +8,7 @@
 //! workers travel in CBOR, many at once over one connection per node; all others are plain HTTP with JSON.
 
 mod backoff;
+mod backup;
 mod batch;
 mod cluster;
 mod connect;

@@ -83,6 +83,7 @@ pub enum Operation {
     ShowCluster,
     ListEvents,
     Transfer,
+    Backup,
     AddNode,
     RemoveNode,
     SteerNode,

@@ -445,6 +445,15 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         query: NONE,
+        ..look(
+            "/v1/cluster/backup",
+            Operation::Backup,
+            ADMINISTER.of_cluster(),
+            "The state of every shard as a stream of bytes, for `ikada cluster restore`.",
+        )
+    },
+    Route {
+        query: NONE,
         body: Some(of::<v1::AddNode>),
         answer: Some(of::<v1::ChangeView>),
         keyed: false,

@@ -1,5 +1,7 @@
 //! `ikada cluster`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// Commands about the cluster.
@@ -26,6 +28,12 @@ pub(crate) enum ClusterCommand {
     Uncordon(NodeArgs),
     /// Prefer a node as leader, or make others preferred over it.
     Priority(PriorityArgs),
+    /// Write the state of the running cluster into a file.
+    Backup(BackupArgs),
+    /// Make the data folder of a new cluster from a backup, offline.
+    Restore(RestoreArgs),
+    /// Make the data folder of a new cluster from the one disk that is left, offline. Work may be lost.
+    Recover(RecoverArgs),
 }
 
 /// Flags of `events`.
@@ -117,4 +125,65 @@ pub(crate) struct PriorityArgs {
     /// -1000 to 1000; nodes have 0 unless set.
     #[arg(allow_hyphen_values = true)]
     pub(crate) priority: i64,
+}
+
+/// Flags of `backup`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada cluster backup monday.ikada\n\nThe bytes of objects are not part of a backup."
+)]
+pub(crate) struct BackupArgs {
+    /// The file to write; it must not exist.
+    pub(crate) file: PathBuf,
+}
+
+/// Flags of `restore`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada cluster restore monday.ikada --data new\n  ikada server --data new\n\nThe new cluster has one node and another id; let others join with `ikada cluster add`. Every fence exceeds all that\nwere granted before the backup and since."
+)]
+pub(crate) struct RestoreArgs {
+    /// The backup.
+    pub(crate) file: PathBuf,
+    /// The data folder to make; it must not exist or be empty.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Id of the only node.
+    #[arg(long, value_name = "ID", default_value_t = 1)]
+    pub(crate) node_id: u64,
+    /// Where clients will reach it.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7400")]
+    pub(crate) advertise: String,
+    /// Where other nodes will reach it.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7401")]
+    pub(crate) peer_advertise: String,
+    /// The restore epoch; needed when this backup was restored before and that cluster has granted fences.
+    #[arg(long, value_name = "N")]
+    pub(crate) epoch: Option<u16>,
+}
+
+/// Flags of `recover`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without --phrase it only shows what the disk holds. See docs/operations.md, A lost majority."
+)]
+pub(crate) struct RecoverArgs {
+    /// The data folder of the stopped node that holds most.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// The data folder to make; it must not exist or be empty. The old one is kept.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// Words that accept the loss.
+    #[arg(long)]
+    pub(crate) phrase: Option<String>,
+    /// Id of the only node.
+    #[arg(long, value_name = "ID", default_value_t = 1)]
+    pub(crate) node_id: u64,
+    /// Where clients will reach it.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7400")]
+    pub(crate) advertise: String,
+    /// Where other nodes will reach it.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7401")]
+    pub(crate) peer_advertise: String,
 }

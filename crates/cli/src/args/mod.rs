@@ -23,7 +23,9 @@ use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 pub(crate) use audit::{AuditCommand, AuditVerifyArgs};
 pub(crate) use auth::{AuthCommand, ContextCommand, CredentialArgs, TokenCommand};
 pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, StartupArgs};
-pub(crate) use cluster::{ClusterCommand, EventsArgs, TransferArgs};
+pub(crate) use cluster::{
+    BackupArgs, ClusterCommand, EventsArgs, RecoverArgs, RestoreArgs, TransferArgs,
+};
 pub(crate) use demo::DemoArgs;
 pub(crate) use join_token::JoinTokenCommand;
 pub(crate) use object::{

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikada_api::Client;
 use ikada_api::v1::{Number, TransferRequest};
 
-use super::members;
+use super::{backup, members};
 use crate::args::{ClusterCommand, EventsArgs, SharedArgs, TransferArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -18,8 +18,15 @@ pub(crate) async fn cluster(
     command: ClusterCommand,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
+    // These two work on folders, without a cluster.
+    match &command {
+        ClusterCommand::Restore(args) => return backup::restore(args),
+        ClusterCommand::Recover(args) => return backup::recover(args),
+        _ => {}
+    }
     let client = shared.client()?;
     match command {
+        ClusterCommand::Backup(args) => backup::backup(&client, &args).await,
         ClusterCommand::Status => {
             let seen = client.cluster().await?;
             screen.show(&seen)

@@ -39,9 +39,8 @@ pub(crate) async fn members(
             let wish = SteerNode { priority: Some(args.priority), cordoned: None };
             return steer(client, args.node, wish, screen).await;
         }
-        ClusterCommand::Status | ClusterCommand::Events(_) | ClusterCommand::Transfer(_) => {
-            return Ok(());
-        }
+        // The rest is not about members.
+        _ => return Ok(()),
     };
     let last = if no_wait { change } else { watch(client, change).await? };
     screen.show(&last)

@@ -2,6 +2,7 @@
 
 mod audit;
 mod auth;
+mod backup;
 mod cluster;
 mod context;
 mod join_token;

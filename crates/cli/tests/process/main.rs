@@ -3,6 +3,7 @@
 //! Every test has its own folder and ports, is bounded in time, ends what it started, and asserts no durations: a
 //! limit is only there so that a hang becomes a failure.
 
+mod backup;
 mod bad_start;
 mod canaries;
 mod claims;

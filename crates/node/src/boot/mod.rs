@@ -7,11 +7,15 @@
 mod found;
 mod genesis;
 mod join;
+mod offline;
 mod papers;
 mod recover;
+mod refound;
 
 pub use found::{FoundError, found};
 pub use genesis::{members, write_genesis, write_identity};
 pub use join::join;
+pub use offline::{Offline, OfflineError, OfflineShard, read_offline};
 pub use papers::{Papers, PapersError};
 pub use recover::{Boot, BootError, load_state, log_exists, recover};
+pub use refound::{RefoundError, Refounding, refound};

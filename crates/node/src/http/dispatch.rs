@@ -178,6 +178,7 @@ pub(super) async fn run<D: Door>(
         Operation::ShowCluster => cluster::show(app, context).await,
         Operation::ListEvents => cluster::events(app, context).await,
         Operation::Transfer => cluster::transfer(app, context, body).await,
+        Operation::Backup => cluster::backup(app, context).await,
         Operation::AddNode => cluster::add(app, context, body).await,
         Operation::RemoveNode => cluster::remove(app, context).await,
         Operation::SteerNode => cluster::steer(app, context, body).await,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ikada_consensus::NodeId;
 use ikada_state::{
-    BucketName, Digest, Explanation, Grant, Lsn, Member, Object, ObjectPage, QueueView,
+    BucketName, Digest, Explanation, Frozen, Grant, Lsn, Member, Object, ObjectPage, QueueView,
     RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId, TaskView, Token,
 };
 
@@ -141,6 +141,8 @@ pub enum View {
     References(References),
     /// Tokens in order of their ids.
     Tokens(Vec<Arc<Token>>),
+    /// The state of every shard, in order.
+    Frozen(Vec<Frozen>),
     /// The members.
     Members(Vec<Member>),
 }

@@ -169,6 +169,8 @@ pub enum Query {
     },
     /// All tokens.
     Tokens,
+    /// The state of every shard, for a backup.
+    Backup,
     /// The cluster's members and the slot map's shard count.
     Members,
 }

@@ -144,6 +144,7 @@ impl Replica {
             | Query::Queue(..)
             | Query::Queues(_)
             | Query::EveryQueue
+            | Query::Backup
             | Query::Buckets { .. }
             | Query::Unreferenced(_)
             | Query::Request(..) => self.seats.iter().map(|seat| seat.shard).collect(),
@@ -203,6 +204,9 @@ impl Replica {
                 View::References(seat.state.references(after.as_ref(), *limit))
             }
             Query::Tokens => View::Tokens(self.seats[0].state.tokens().cloned().collect()),
+            Query::Backup => {
+                View::Frozen(self.seats.iter().map(|seat| seat.state.freeze()).collect())
+            }
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
     }

@@ -223,6 +223,7 @@ impl World {
             | Command::RevokeToken(_)
             | Command::Acked(_)
             | Command::SetMembers(_)
+            | Command::Refound(_)
             | Command::RaiseEpoch(_)
             | Command::PutObject(_)
             | Command::DeleteObject(_)

@@ -3,12 +3,14 @@
 
 mod change;
 mod raise_epoch;
+mod refound;
 mod roster;
 mod set;
 mod steer;
 
 pub use change::{ChangeMembers, SettleChange};
 pub use raise_epoch::RaiseEpoch;
+pub use refound::Refound;
 pub use roster::{MemberChange, PRIORITY_MAX, REMOVED_MAX, Roster, VOTERS_MAX};
 pub use set::SetMembers;
 pub use steer::SteerMember;

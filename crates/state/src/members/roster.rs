@@ -93,6 +93,13 @@ impl Shard {
         self.core.roster = Some(Box::new(roster));
     }
 
+    /// Forgets all wishes of a cluster that was given up.
+    pub(super) fn drop_roster(&mut self) {
+        if let Some(before) = self.core.roster.take() {
+            self.core.hash.remove(digest_record(RecordKind::Roster, &*before));
+        }
+    }
+
     /// A copy to change.
     pub(super) fn roster_now(&self) -> Roster {
         self.core.roster.as_deref().cloned().unwrap_or_default()

@@ -4,10 +4,12 @@
 
 mod acknowledge;
 mod deliver;
+mod fit;
 mod store;
 
 pub use acknowledge::Acked;
 pub use deliver::Deliver;
+pub use fit::messages_fit;
 pub use store::OutboxItem;
 pub(crate) use store::{Inbox, Outbox, OutboxLine};
 

@@ -44,7 +44,7 @@ pub(crate) struct Inbox {
 /// All waiting messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox {
-    lines: BTreeMap<ShardId, (u64, VecDeque<OutboxItem>)>,
+    pub(super) lines: BTreeMap<ShardId, (u64, VecDeque<OutboxItem>)>,
     length: usize,
 }
 

@@ -89,6 +89,7 @@ impl Shard {
             Command::ChangeMembers(verb) => self.apply_change_members(batch, verb),
             Command::SettleChange(verb) => self.apply_settle_change(batch, &verb),
             Command::SteerMember(verb) => self.apply_steer_member(batch, &verb),
+            Command::Refound(verb) => self.apply_refound(batch, verb),
             Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
             Command::Retry(verb) => {
                 self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {

@@ -29,6 +29,10 @@ impl Frozen {
         self.core.applied
     }
 
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// Hash of the state.
     pub fn hash(&self) -> u64 {
         self.hash

@@ -1,11 +1,13 @@
 //! The cluster as this node sees it: one file per verb.
 
+mod backup;
 mod events;
 mod members;
 mod node;
 mod show;
 mod transfer;
 
+pub(super) use backup::backup;
 pub(super) use events::events;
 pub(super) use members::{add, remove, steer};
 pub(super) use node::node;

@@ -1,0 +1,159 @@
+//! Backups of a running cluster, clusters made of them, and the last disk of a lost one (F-30, F-31).
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use ikada_api::Client;
+use ikada_api::v1::{ClaimRequest, Number};
+
+use crate::cluster::{Cluster, agree, client};
+use crate::fresh::{ikada, ports, refusal};
+use crate::work::{check_all_there, write_all};
+
+/// A server on a folder that was made offline; ended when dropped.
+struct Lone {
+    child: Child,
+    url: String,
+}
+
+impl Lone {
+    async fn start(folder: &Path, addresses: &[String]) -> Lone {
+        let mut command = ikada();
+        command.args(["server", "--until-stdin-closes", "--data"]).arg(folder);
+        command.args(["--listen", &addresses[0], "--peer-listen", &addresses[1]]);
+        command.current_dir(folder);
+        let child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let url = format!("http://{}", addresses[0]);
+        let lone = Lone { child: child.expect("it starts"), url };
+        agree(std::slice::from_ref(&lone.url)).await;
+        lone
+    }
+
+    fn client(&self) -> Client {
+        client(std::slice::from_ref(&self.url))
+    }
+}
+
+impl Drop for Lone {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a command that must end well; gives its lines.
+async fn run(mut command: Command) -> Vec<String> {
+    let ran = tokio::task::spawn_blocking(move || command.output().expect("it runs")).await;
+    let output = ran.expect("joined");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+async fn run_refused(mut command: Command) -> String {
+    tokio::task::spawn_blocking(move || refusal(&mut command)).await.expect("joined")
+}
+
+async fn claim(client: &Client, count_max: u32) -> Vec<u64> {
+    let wish = ClaimRequest {
+        worker: "w".to_owned(),
+        session: Number(1),
+        queues: vec!["work".to_owned()],
+        count_max,
+        wait_ms: 0,
+        labels: Default::default(),
+    };
+    let mut fences = Vec::new();
+    while fences.len() < count_max as usize {
+        let granted = client.claim(&wish).await.expect("claimed").tasks;
+        fences.extend(granted.iter().map(|task| task.fence.0));
+    }
+    fences
+}
+
+fn backup_to(cluster: &Cluster, file: &Path) -> Command {
+    let mut command = ikada();
+    command.args(["cluster", "--url", &cluster.node(2).url, "backup"]).arg(file);
+    command
+}
+
+fn restore_from(file: &Path, folder: &Path, addresses: &[String]) -> Command {
+    let mut command = ikada();
+    command.args(["cluster", "restore"]).arg(file).arg("--data").arg(folder);
+    command.args(["--advertise", &addresses[0], "--peer-advertise", &addresses[1]]);
+    command
+}
+
+// F-31
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_restored_with_its_hashes_and_higher_fences() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("monday.ikada");
+    let acked = write_all(&cluster.client(), "kept", 60).await;
+    let before = claim(&cluster.client(), 5).await;
+    let noted = run(backup_to(&cluster, &file)).await;
+    assert_eq!(noted.len(), 2, "a line per shard: {noted:?}");
+    // Fences that are granted after the backup are exceeded as well.
+    let after = claim(&cluster.client(), 5).await;
+    let said = run_refused(backup_to(&cluster, &file)).await;
+    assert!(said.contains("exists already"), "{said}");
+
+    let addresses = ports(2);
+    let made = folder.path().join("made");
+    let restored = run(restore_from(&file, &made, &addresses)).await;
+    assert_eq!(restored, noted, "same positions, same state hashes");
+    let said = run_refused(restore_from(&file, &made, &addresses)).await;
+    assert!(said.contains("not empty"), "{said}");
+    let lone = Lone::start(&made, &addresses).await;
+    check_all_there(&lone.client(), &acked).await;
+    let fresh = claim(&lone.client(), 5).await;
+    let highest = before.iter().chain(&after).max();
+    assert!(fresh.iter().min() > highest, "{fresh:?} must exceed {before:?} and {after:?}");
+
+    // A file that was cut off or changed is no backup.
+    let mut bytes = std::fs::read(&file).expect("the file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let damaged: PathBuf = folder.path().join("damaged");
+    std::fs::write(&damaged, &bytes).expect("written");
+    let other = folder.path().join("other");
+    let said = run_refused(restore_from(&damaged, &other, &addresses)).await;
+    assert!(said.contains("damaged") || said.contains("no backup"), "{said}");
+    assert!(!other.exists(), "nothing was made of it");
+}
+
+// F-30
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_disk_of_a_lost_majority_becomes_a_new_cluster() {
+    let mut cluster = Cluster::start().await;
+    let acked = write_all(&cluster.client(), "kept", 40).await;
+    cluster.copies_become_equal().await;
+    let old = cluster.client().cluster().await.expect("seen").cluster;
+    for id in 1..=3 {
+        cluster.kill(id);
+    }
+    for id in [1, 3] {
+        std::fs::remove_dir_all(&cluster.node(id).data).expect("lost");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = folder.path().join("made");
+    let addresses = ports(2);
+    let recover = |phrase: Option<&str>| {
+        let mut command = ikada();
+        command.args(["cluster", "recover", "--data"]).arg(&cluster.node(2).data);
+        command.arg("--to").arg(&made);
+        command.args(["--advertise", &addresses[0], "--peer-advertise", &addresses[1]]);
+        command.args(phrase.iter().flat_map(|phrase| ["--phrase", phrase]));
+        command
+    };
+    let said = run_refused(recover(None)).await;
+    assert!(said.contains("--phrase"), "{said}");
+    assert!(!made.exists(), "nothing happens without the phrase");
+    let shown = run(recover(Some("acknowledged work may be lost"))).await;
+    assert!(shown.iter().all(|line| line.contains("last entry")), "{shown:?}");
+    let lone = Lone::start(&made, &addresses).await;
+    check_all_there(&lone.client(), &acked).await;
+    let new = lone.client().cluster().await.expect("seen");
+    assert_ne!(new.cluster, old, "nodes of the old cluster cannot join");
+    assert_eq!(new.members.len(), 1);
+}

@@ -1,0 +1,150 @@
+//! A new cluster of one node that begins with given states: from a backup, or from the one disk that was left.
+//!
+//! Promise: the snapshots on the new disk are the given states, with their hashes; what is new (members, the restore
+//! epoch) follows as the first entry of each log. The cluster id is a fresh one, so that no node of the old cluster can
+//! join. The folder must be empty, and its identity is written last.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use ikada_replica::consensus::{Conf, EntryKind};
+use ikada_replica::founding::{Candidate, Plan};
+use ikada_replica::state::{BatchBuilder, Command, Namespace, Order, Refound, Shard};
+use ikada_store::{Identity, Log, LogOptions, RealDisk, Record, Snapshots};
+
+use super::genesis::members;
+use super::papers::{Papers, PapersError};
+use super::recover::BootError;
+
+/// Why no cluster was made.
+#[derive(Debug, thiserror::Error)]
+pub enum RefoundError {
+    /// The folder is not empty.
+    #[error("{path} is not empty; name a folder that does not exist yet")]
+    NotEmpty {
+        /// The folder.
+        path: String,
+    },
+    /// The folder cannot be written.
+    #[error("{path}: {source}")]
+    Folder {
+        /// The folder.
+        path: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The epochs are used up.
+    #[error("the restore epoch is {0} already, the highest there is")]
+    EpochsUsedUp(u16),
+    /// The asked epoch is not higher.
+    #[error("--epoch {asked} must be above {current}, the epoch of what is restored")]
+    EpochTooLow {
+        /// As asked.
+        asked: u16,
+        /// Of the states.
+        current: u16,
+    },
+    /// Writing failed.
+    #[error(transparent)]
+    Boot(#[from] BootError),
+    /// Writing failed.
+    #[error(transparent)]
+    Papers(#[from] PapersError),
+}
+
+/// What the new cluster is to be.
+#[derive(Debug, Clone)]
+pub struct Refounding {
+    /// Its only node.
+    pub node: u64,
+    /// Where peers reach it.
+    pub peer_addr: String,
+    /// Where clients reach it.
+    pub client_addr: String,
+    /// Its restore epoch; the next one when absent.
+    pub epoch: Option<u16>,
+}
+
+/// Makes the data folder of a new cluster of one node with these states, in order of their shards. Gives the cluster's
+/// id and epoch.
+pub fn refound(
+    folder: &Path,
+    wish: &Refounding,
+    states: &[Shard],
+) -> Result<(u64, u16), RefoundError> {
+    let path = folder.display().to_string();
+    let broken = |source| RefoundError::Folder { path: path.clone(), source };
+    std::fs::create_dir_all(folder).map_err(broken)?;
+    if std::fs::read_dir(folder).map_err(broken)?.next().is_some() {
+        return Err(RefoundError::NotEmpty { path });
+    }
+    let epoch = next_epoch(states, wish.epoch)?;
+    let disk = RealDisk::open(folder).map_err(broken)?;
+    let mut draw = fastrand::Rng::new();
+    let (cluster, incarnation) = (draw.u64(1..), draw.u64(1..));
+    let me = Candidate {
+        node: wish.node,
+        incarnation,
+        peer_addr: wish.peer_addr.clone(),
+        client_addr: wish.client_addr.clone(),
+    };
+    let plan = Plan { cluster, members: vec![me], shards: states.len() as u16 };
+    let papers = Papers {
+        node: wish.node,
+        incarnation,
+        promise: Some(plan.clone()),
+        worked: true,
+        members: None,
+    };
+    papers.store(&disk)?;
+    let identity = Identity { cluster, node: wish.node, incarnation, name: String::new() };
+    write_states(&disk, &identity, &plan, epoch, states)?;
+    identity.store(&disk).map_err(BootError::from)?;
+    Ok((cluster, epoch))
+}
+
+fn next_epoch(states: &[Shard], asked: Option<u16>) -> Result<u16, RefoundError> {
+    let current = states.iter().map(Shard::epoch).max().unwrap_or(0);
+    match asked {
+        Some(asked) if asked <= current => Err(RefoundError::EpochTooLow { asked, current }),
+        Some(asked) => Ok(asked),
+        None => current.checked_add(1).ok_or(RefoundError::EpochsUsedUp(current)),
+    }
+}
+
+fn write_states(
+    disk: &RealDisk,
+    identity: &Identity,
+    plan: &Plan,
+    epoch: u16,
+    states: &[Shard],
+) -> Result<(), BootError> {
+    let snapshots = Snapshots::open(disk.clone(), identity)?;
+    let (mut log, _) = Log::open(disk.clone(), identity, LogOptions::default())?;
+    let mut conf = Vec::new();
+    Conf::of_voters([identity.node]).encode(&mut conf);
+    for (shard, state) in states.iter().enumerate() {
+        let shard = shard as u16;
+        let frozen = state.freeze();
+        let at = state.applied();
+        let mut writer = snapshots.begin(shard, at.index, at.term)?;
+        for chunk in frozen.chunks() {
+            writer.chunk(&chunk)?;
+        }
+        writer.finish(&conf, frozen.hash())?;
+        let (term, index) = (at.term, at.index + 1);
+        let command = Command::Refound(Refound { epoch, members: members(plan) });
+        let mut batch = BatchBuilder::new();
+        batch.push(&Order { namespace: Namespace::default(), request: None, command });
+        let data = Bytes::from(batch.finish(state.time_ms()));
+        let (kind, context) = (EntryKind::Normal.number(), Bytes::new());
+        log.append(&[
+            Record::Start { shard, index: at.index, term },
+            Record::Hard { shard, term, vote: 0, commit: at.index },
+            Record::Entry { shard, term, index, kind, data, context },
+            Record::Hard { shard, term, vote: 0, commit: index },
+        ])?;
+    }
+    log.sync()?;
+    Ok(())
+}
