@@ -11,6 +11,7 @@ mod demo;
 mod failure;
 mod local;
 mod render;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Server(server) => commands::server(server).await,
             Command::Demo(demo) => demo::run(&demo).await,
             Command::Bench(command) => bench::run(&cli.shared, &command, &mut screen).await,
+            Command::Verify(args) => verify::run(&cli.shared, &args, &mut screen).await,
             Command::Cluster(command) => commands::cluster(&cli.shared, command, &mut screen).await,
             Command::Task(command) => commands::task(&cli.shared, command, &mut screen).await,
             Command::Queue(command) => commands::queue(&cli.shared, command, &mut screen).await,

@@ -11,7 +11,7 @@ fn leadership_changes(net: &Net) -> usize {
 }
 
 #[test]
-fn three_and_five_nodes_elect_one_leader() {
+fn mq_1_three_and_five_nodes_elect_one_leader() {
     for voters in [&[1, 2, 3][..], &[1, 2, 3, 4, 5][..]] {
         let mut net = Net::new(1, voters);
         let leader = net.settle();
@@ -44,7 +44,7 @@ fn every_cold_start_settles_within_five_seconds() {
 }
 
 #[test]
-fn a_single_node_leads_at_once() {
+fn mq_28_a_single_node_leads_at_once() {
     // B4-51, MQ-28
     let mut net = Net::new(1, &[7]);
     net.run(20);
@@ -58,7 +58,7 @@ fn a_single_node_leads_at_once() {
 }
 
 #[test]
-fn a_majority_counts_the_node_itself() {
+fn mq_1_a_majority_counts_the_node_itself() {
     // B4-43, MQ-1: two of four are no majority, three are.
     let mut net = Net::new(3, &[1, 2, 3, 4]);
     net.kill(3);
@@ -71,7 +71,7 @@ fn a_majority_counts_the_node_itself() {
 }
 
 #[test]
-fn a_dead_leader_is_replaced_and_follows_when_it_returns() {
+fn mq_14_a_dead_leader_is_replaced_and_follows_when_it_returns() {
     // B4-49, MQ-14
     let mut net = Net::new(5, &[1, 2, 3]);
     let first = net.settle();
@@ -121,7 +121,7 @@ fn a_successful_reconnect_changes_nothing() {
 }
 
 #[test]
-fn an_isolated_node_returns_without_disturbing() {
+fn mq_17_an_isolated_node_returns_without_disturbing() {
     // MQ-17, MQ-19, MQ-20: the term does not move.
     let mut net = Net::new(6, &[1, 2, 3, 4]);
     let leader = net.settle();
@@ -138,7 +138,7 @@ fn an_isolated_node_returns_without_disturbing() {
 }
 
 #[test]
-fn one_cut_link_changes_no_leader() {
+fn mq_18_one_cut_link_changes_no_leader() {
     // MQ-18: only the link between the leader and one follower is cut.
     for seed in 0..20 {
         let mut net = Net::new(seed, &[1, 2, 3, 4]);
@@ -160,7 +160,7 @@ fn one_cut_link_changes_no_leader() {
 }
 
 #[test]
-fn a_leader_without_a_majority_steps_down() {
+fn mq_26_a_leader_without_a_majority_steps_down() {
     // MQ-26
     let mut net = Net::new(8, &[1, 2, 3]);
     let leader = net.settle();
@@ -219,7 +219,7 @@ fn a_vote_survives_a_restart() {
 }
 
 #[test]
-fn leadership_moves_to_a_chosen_node() {
+fn mq_29_leadership_moves_to_a_chosen_node() {
     // MQ-29
     let mut net = Net::new(9, &[1, 2, 3]);
     let leader = net.settle();

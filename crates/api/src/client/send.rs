@@ -246,7 +246,12 @@ impl Client {
         Ok(request)
     }
 
-    pub(super) fn build(&self, ask: &Ask, node: usize, limit: Duration) -> Result<Request<SentBody>, String> {
+    pub(super) fn build(
+        &self,
+        ask: &Ask,
+        node: usize,
+        limit: Duration,
+    ) -> Result<Request<SentBody>, String> {
         let mut request = self
             .head(ask.method.clone(), &ask.path, node)?
             .header(TIMEOUT_HEADER, server_ms(limit).to_string());

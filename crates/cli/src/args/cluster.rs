@@ -45,6 +45,9 @@ pub(crate) struct EventsArgs {
     /// Go on as new ones come, until Ctrl-C.
     #[arg(long, short)]
     pub(crate) follow: bool,
+    /// Draw who led when over the last minutes, of all nodes, instead of a list.
+    #[arg(long, value_name = "MINUTES", num_args = 0..=1, default_missing_value = "10", conflicts_with_all = ["follow", "after"])]
+    pub(crate) timeline: Option<u64>,
     /// Only events after this number.
     #[arg(long, default_value_t = 0, value_name = "SEQUENCE")]
     pub(crate) after: u64,

@@ -12,6 +12,7 @@ mod request;
 mod schedule;
 mod server;
 mod task;
+mod verify;
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,6 +37,7 @@ pub(crate) use request::RequestCommand;
 pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
 pub(crate) use server::ServerArgs;
 pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand, TaskSettings};
+pub(crate) use verify::VerifyArgs;
 
 use crate::contexts::Contexts;
 use crate::failure::Failure;
@@ -157,7 +159,9 @@ pub(crate) enum Command {
     /// Measure a cluster on this machine: cold starts, killed leaders.
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Look at the cluster, or move leadership.
+    /// Work a test cluster of your own and judge what its clients saw.
+    Verify(VerifyArgs),
+    /// Look at the cluster, change its members, steer its leaders, back it up.
     #[command(subcommand)]
     Cluster(ClusterCommand),
     /// Submit, show, list, cancel, retry and drop tasks.

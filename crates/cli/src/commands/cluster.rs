@@ -1,6 +1,7 @@
 //! `ikada cluster status|events|transfer` and where the other verbs are.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ikada_api::Client;
 use ikada_api::v1::{Number, TransferRequest};
@@ -8,8 +9,12 @@ use ikada_api::v1::{Number, TransferRequest};
 use super::{backup, members};
 use crate::args::{ClusterCommand, EventsArgs, SharedArgs, TransferArgs};
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, draw};
 
+/// Columns of a timeline.
+const TIMELINE_COLUMNS: usize = 60;
+/// A node that does not answer within this time is left out of a timeline.
+const NODE_PATIENCE: Duration = Duration::from_secs(3);
 /// How often new events are looked for.
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 
@@ -42,6 +47,9 @@ async fn show_events(
     args: &EventsArgs,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
+    if let Some(minutes) = args.timeline {
+        return show_timeline(client, minutes).await;
+    }
     let mut source = client.node().await?;
     let mut page = client.events(args.after).await?;
     eprintln!("role changes of node {}, by its own clock", page.node);
@@ -63,6 +71,25 @@ async fn show_events(
             screen.show_more(&page.events)?;
         }
     }
+}
+
+/// Asks every member that answers for its events, and draws them.
+async fn show_timeline(client: &Client, minutes: u64) -> Result<(), Failure> {
+    let mut events = BTreeMap::new();
+    for member in client.cluster().await?.members {
+        let node = Client::new([format!("http://{}", member.client_addr)])?;
+        match node.with_timeout(NODE_PATIENCE).events(0).await {
+            Ok(page) => drop(events.insert(member.node.0, page.events)),
+            Err(error) => eprintln!("node {} does not tell its events: {error}", member.node),
+        }
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let to_ms = now.as_millis() as u64;
+    let from_ms = to_ms.saturating_sub(minutes.max(1) * 60_000);
+    for line in draw(&events, from_ms, to_ms, TIMELINE_COLUMNS) {
+        println!("{line}");
+    }
+    Ok(())
 }
 
 async fn move_leaders(

@@ -5,12 +5,14 @@ mod json;
 mod quiet;
 mod table;
 mod time;
+mod timeline;
 
 use std::io::Write;
 
 use clap::ValueEnum;
 
 pub(crate) use document::{Document, Grid, JoinTokenPage};
+pub(crate) use timeline::draw;
 
 use crate::failure::Failure;
 

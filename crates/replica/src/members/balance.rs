@@ -81,7 +81,7 @@ mod tests {
         }
         let led = |node| leaders.iter().filter(|leader| **leader == node).count();
         assert_eq!((led(1), led(2), led(3), moves), (6, 5, 5, 10));
-        assert_eq!(next_move(&[1, 1, 2], &[1, 2, 3]), None, "a difference of one is no reason");
+        assert_eq!(next_move(&[1, 1, 2, 3], &[1, 2, 3]), None, "a difference of one is no reason");
         assert_eq!(next_move(&[1, 1, 2, 2], &[]), None);
     }
 

@@ -27,7 +27,7 @@ fn a_lone_node_leads() {
 }
 
 #[test]
-fn leadership_goes_to_the_chosen_node() {
+fn mq_29_leadership_goes_to_the_chosen_node() {
     // MQ-29
     let mut cluster = Cluster::new(3, 1);
     cluster.settle();
@@ -59,7 +59,7 @@ fn a_graceful_stop_hands_all_shards_over() {
 }
 
 #[test]
-fn every_role_change_has_a_reason() {
+fn mq_27_every_role_change_has_a_reason() {
     // MQ-27
     let mut cluster = Cluster::new(3, 1);
     cluster.settle();

@@ -63,7 +63,7 @@ mod tests {
 
     // MQ-5
     #[test]
-    fn positions_order_by_term_first() {
+    fn mq_5_positions_order_by_term_first() {
         assert!(Lsn { term: 5, index: 2 } > Lsn { term: 4, index: 1000 });
     }
 

@@ -125,7 +125,9 @@ fn strike(
         args.faults.iter().copied().filter(|fault| *fault != Fault::Worker).collect();
     while Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1_000 + draw.below(4_000)));
-        let Some(kind) = kinds.get(draw.below(kinds.len().max(1) as u64) as usize) else { continue };
+        let Some(kind) = kinds.get(draw.below(kinds.len().max(1) as u64) as usize) else {
+            continue;
+        };
         let node = 1 + draw.below(NODES);
         let length = Duration::from_millis(200 + draw.below(8_000));
         match kind {

@@ -24,7 +24,8 @@ impl Network {
         for id in 1..=self.nodes {
             let (space, outer) = (self.space(id), format!("{bridge}o{id}"));
             let address = format!("{}/24", self.address(id));
-            let add = ["link", "add", &outer, "type", "veth", "peer", "name", "eth0", "netns", &space];
+            let add =
+                ["link", "add", &outer, "type", "veth", "peer", "name", "eth0", "netns", &space];
             well = well
                 && ip(&["netns", "add", &space])
                 && ip(&add)

@@ -34,8 +34,7 @@ impl Nodes {
         };
         let hosts = (1..=count).map(host).collect();
         let children = (0..count).map(|_| None).collect();
-        let mut nodes =
-            Nodes { binary: binary.to_owned(), folder, hosts, children, kept: false };
+        let mut nodes = Nodes { binary: binary.to_owned(), folder, hosts, children, kept: false };
         for id in 1..=count {
             nodes.launch(id, network)?;
         }

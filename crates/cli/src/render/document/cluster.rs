@@ -109,10 +109,12 @@ impl Document for Vec<EventView> {
                 format!("{:<5}", event.term),
                 format!("{:<13}", event.role),
                 format!("{:<13}", or_dash(event.leader)),
+                format!("{:<13}", or_dash(event.vote)),
                 event.reason.clone(),
             ]
         });
-        let headings = &["sequence", "time (UTC)", "shard", "term", "role", "leader", "reason"];
+        let headings =
+            &["sequence", "time (UTC)", "shard", "term", "role", "leader", "voted for", "reason"];
         vec![Grid { headings, rows: rows.collect() }]
     }
 
