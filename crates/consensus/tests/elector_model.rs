@@ -191,6 +191,7 @@ impl Model for Elector {
                     && other.term == node.term
                     && self.linked(id, leader)
             };
+            let is_led = (0..NODES).any(led);
             match node.role {
                 Role::Leader => {
                     actions.push(Action::BeatAll(id));
@@ -198,12 +199,9 @@ impl Model for Elector {
                         actions.push(Action::StepDown(id));
                     }
                 }
-                _ if node.hears => {
-                    // Heartbeats arrive as long as the link is whole and the leader leads.
-                    if !(0..NODES).any(led) {
-                        actions.push(Action::Forget(id));
-                    }
-                }
+                // Heartbeats arrive as long as the link is whole and the leader leads.
+                _ if node.hears && is_led => {}
+                _ if node.hears => actions.push(Action::Forget(id)),
                 _ if node.term < self.term_max => actions.push(Action::TimeOut(id)),
                 _ => {}
             }

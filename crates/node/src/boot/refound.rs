@@ -95,6 +95,7 @@ pub fn refound(
         promise: Some(plan.clone()),
         worked: true,
         members: None,
+        in_database: false,
     };
     papers.store(&disk)?;
     let identity = Identity { cluster, node: wish.node, incarnation, name: String::new() };

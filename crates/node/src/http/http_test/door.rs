@@ -252,6 +252,7 @@ impl World {
             Query::References { after, limit, .. } => {
                 View::References(self.shard.references(after.as_ref(), *limit))
             }
+            Query::Backup => View::Frozen(vec![self.shard.freeze()]),
             Query::Members => View::Members(self.shard.members().to_vec()),
         };
         Answer::View { view, lsns: vec![(0, self.shard.applied())], age_ms: 42 }
