@@ -67,6 +67,9 @@ impl World {
             clock_alarm: _,
             // Machines reach each other by number.
             roll: _,
+            // Only nodes whose logs live in a database have these.
+            asks: _,
+            fetches: _,
         } = outputs;
         if let Some(io) = io {
             self.hand_over(node, io)?;
