@@ -23,10 +23,13 @@ pub(crate) enum ClusterCommand {
     /// Put a new node in the place of a member, in one step.
     Replace(ReplaceArgs),
     /// Keep a node from leading: its leaderships move away, and it takes none while another node can lead.
+    #[command(after_help = "Examples:\n  ikada cluster cordon 2")]
     Cordon(NodeArgs),
     /// Let a cordoned node lead again.
+    #[command(after_help = "Examples:\n  ikada cluster uncordon 2")]
     Uncordon(NodeArgs),
     /// Prefer a node as leader, or make others preferred over it.
+    #[command(after_help = "Examples:\n  ikada cluster priority 2 10")]
     Priority(PriorityArgs),
     /// Write the state of the running cluster into a file.
     Backup(BackupArgs),
@@ -168,7 +171,7 @@ pub(crate) struct RestoreArgs {
 /// Flags of `recover`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --phrase it only shows what the disk holds. See docs/operations.md, A lost majority."
+    after_help = "Examples:\n  ikada cluster recover --data lost --to new\n\nWithout --phrase it only shows what the disk holds. See docs/operations.md, A lost majority."
 )]
 pub(crate) struct RecoverArgs {
     /// The data folder of the stopped node that holds most.

@@ -121,5 +121,6 @@ async fn x15_calls_of_a_pipe_are_noted_too_unless_only_operations_are_wanted() {
         };
         assert_eq!(found, wanted);
         assert!(records.iter().all(|record| record.source.as_deref() == Some("127.0.0.1")));
+        assert!(records.iter().all(|record| record.namespace.as_deref() == Some("default")));
     }
 }

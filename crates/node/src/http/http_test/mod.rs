@@ -15,6 +15,7 @@ mod pipe;
 mod roles;
 mod schedules;
 mod socket;
+mod tls;
 mod tokens;
 
 use bytes::Bytes;

@@ -58,7 +58,11 @@ async fn carry_out<D: Door>(
 pub(super) fn describe(trace: &mut Trace, ask: &PipeAsk<'_>) {
     trace.operation = Some(ask.verb.operation());
     trace.request = ask.key.map(str::to_owned);
-    trace.namespace = ask.namespace.and_then(|text| Namespace::parse(text).ok());
+    let home = || trace.principal.as_ref().map(|principal| principal.home());
+    trace.namespace = match ask.namespace {
+        Some(text) => Namespace::parse(text).ok(),
+        None => home(),
+    };
 }
 
 /// The status of an answer.
