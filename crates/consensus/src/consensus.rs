@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::conf::{Change, Conf};
-use crate::config::{Config, NodeId, Recovered, ShardId, Start};
+use crate::config::{BOOTSTRAP, Config, NodeId, Recovered, ShardId, Start};
 use crate::engine::Engine;
 use crate::entry::Entry;
 use crate::errors::{ChangeError, NotLeader, OpenError, TransferError};
 use crate::lease::Answer;
 use crate::message::Message;
-use crate::outbox::{Io, Outbox, Role};
+use crate::outbox::{Io, IoRecord, Outbox, Role};
 use crate::shard::{PeerProgress, Shard, Standing};
 
 /// More elapsed ticks than this are dropped: a node that slept must hear its peers before it judges them.
@@ -28,6 +28,8 @@ pub struct Consensus {
     ticked_ms: Option<u64>,
     /// Number of the next batch.
     next_seq: u64,
+    /// First records of shards that were added, for the next batch.
+    beginnings: Vec<IoRecord>,
 }
 
 impl Consensus {
@@ -41,7 +43,8 @@ impl Consensus {
             "an election timeout must be longer than a heartbeat"
         );
         assert!(config.max_inflight > 0, "one append must be allowed");
-        Consensus { config, shards: BTreeMap::new(), ticked_ms: None, next_seq: 1 }
+        let beginnings = Vec::new();
+        Consensus { config, shards: BTreeMap::new(), ticked_ms: None, next_seq: 1, beginnings }
     }
 
     /// Opens a shard from what disk holds.
@@ -57,6 +60,14 @@ impl Consensus {
         self.ticked_ms.get_or_insert(now_ms);
         let opened = Engine::open(&self.config, shard, recovered, now_ms)?;
         self.shards.insert(shard, opened);
+        Ok(())
+    }
+
+    /// Opens a shard that was added to a running cluster, with its first voters. Its first snapshot, at [`BOOTSTRAP`],
+    /// must be durable.
+    pub fn open_added(&mut self, shard: ShardId, conf: Conf, now_ms: u64) -> Result<(), OpenError> {
+        self.open(shard, Recovered::bootstrap(conf), now_ms)?;
+        self.beginnings.push(IoRecord::Restart { shard, start: BOOTSTRAP });
         Ok(())
     }
 
@@ -219,7 +230,9 @@ impl Consensus {
     /// Hands out everything there is to do. The outbox is emptied first.
     pub fn poll(&mut self, out: &mut Outbox) {
         out.clear();
-        let mut io = Io { seq: self.next_seq, records: Vec::new(), must_sync: false };
+        let records = std::mem::take(&mut self.beginnings);
+        let must_sync = !records.is_empty();
+        let mut io = Io { seq: self.next_seq, records, must_sync };
         for shard in self.shards.values_mut() {
             shard.drain(&mut io, out);
         }

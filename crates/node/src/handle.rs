@@ -117,6 +117,8 @@ impl Door for Handle {
             node: self.0.info.node,
             cluster: self.0.info.cluster,
             shards: Vec::new(),
+            growth: None,
+            shard_count: 0,
             peers: Vec::new(),
             members: Vec::new(),
             roster: None,

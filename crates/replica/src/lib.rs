@@ -20,6 +20,7 @@ mod database;
 mod events;
 pub mod founding;
 mod gate;
+mod growth;
 mod hashes;
 mod leg;
 mod liveness;

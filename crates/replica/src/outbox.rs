@@ -21,6 +21,7 @@ const MESSAGES_MAX: usize = 64;
 impl Replica {
     /// Sends the first waiting messages to each target of the shards led here.
     pub(crate) fn deliver_outboxes(&mut self, now: Now) {
+        self.outbox_due = false;
         for shard in 0..self.seats.len() {
             let seat = &self.seats[shard];
             if !seat.leads() {
@@ -61,7 +62,8 @@ impl Replica {
             return;
         };
         let owner = Owner::Outbox { source, sequence: first.sequence };
-        seat.delivering.insert(target, u64::MAX);
+        // An acknowledgement may get lost; then everything is sent again.
+        seat.delivering.insert(target, now.mono_ms + 2 * DELIVER_MS);
         let deadline_ms = now.mono_ms + DELIVER_MS;
         self.open_leg(Leg::new(target, owner, Ask::Write(orders), deadline_ms), now);
     }
@@ -76,8 +78,8 @@ impl Replica {
         now: Now,
     ) {
         let seat = &mut self.seats[usize::from(source)];
-        seat.delivering.remove(&target);
         let Told::Replies { replies, .. } = told else {
+            seat.delivering.remove(&target);
             return;
         };
         // The first that was not taken holds up those behind it.
@@ -85,11 +87,15 @@ impl Replica {
         let count = taken.count() as u64;
         if count == 0 {
             seat.delivering.insert(target, now.mono_ms + REFUSED_PAUSE_MS);
+            return;
         }
-        if count > 0 && seat.leads() {
+        if seat.leads() {
             let command = Command::Acked(Acked { target, sequence: sequence + count - 1 });
             let order = Order { namespace: Namespace::default(), request: None, command };
+            // The next messages go once this is applied.
             self.enqueue_orders(source, Asker::Nobody, std::slice::from_ref(&order));
+        } else {
+            seat.delivering.remove(&target);
         }
     }
 }

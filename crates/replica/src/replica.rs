@@ -55,6 +55,10 @@ pub struct Replica {
     pub(crate) tending: Tending,
     /// Instants to come; empty unless this node leads shard 0.
     pub(crate) planner: Planner,
+    /// The added shard whose first state is being written.
+    pub(crate) opening: Option<ShardId>,
+    /// Messages between shards wait that need not wait for a tick.
+    pub(crate) outbox_due: bool,
     pub(crate) framers: BTreeMap<NodeId, Framer>,
     pub(crate) outbox: Outbox,
     pub(crate) outputs: Outputs,
@@ -99,6 +103,8 @@ impl Replica {
             events: Events::default(),
             tending: Tending::default(),
             planner: Planner::default(),
+            opening: None,
+            outbox_due: false,
             framers: BTreeMap::new(),
             outbox: Outbox::default(),
             outputs: Outputs::default(),
@@ -163,41 +169,23 @@ impl Replica {
 
     /// The shard that an order belongs to.
     pub(crate) fn shard_of(&self, order: &Order) -> ShardId {
-        let id = match &order.command {
-            Command::Enqueue(enqueue) => &enqueue.id,
-            Command::Complete(complete) => &complete.id,
-            Command::Fail(fail) => &fail.id,
-            Command::Expire(expire) => &expire.id,
-            Command::Unclaim(unclaim) => &unclaim.id,
-            Command::Cancel(cancel) => &cancel.id,
-            Command::Retry(retry) => &retry.id,
-            Command::Drop(drop) => &drop.id,
+        if let Some(id) = order.command.task() {
+            return self.shard_of_task(&order.namespace, id);
+        }
+        match &order.command {
             // These name their shard; one that does not exist is refused by whoever gets the order.
-            Command::Sweep(Sweep { shard, .. }) | Command::Void(Void { shard, .. }) => {
-                return if usize::from(*shard) < self.seats.len() { *shard } else { 0 };
+            Command::Sweep(Sweep { shard, .. }) | Command::Void(Void { shard, .. })
+                if *shard < self.seats[0].state.shards() =>
+            {
+                *shard
             }
-            Command::Claim(_)
-            | Command::SetQueue(_)
-            | Command::Deliver(_)
-            | Command::Acked(_)
-            | Command::SetMembers(_)
-            | Command::Refound(_)
-            | Command::RaiseEpoch(_)
-            | Command::ChangeMembers(_)
-            | Command::SettleChange(_)
-            | Command::SteerMember(_)
-            | Command::SetSchedule(_)
-            | Command::DeleteSchedule(_)
-            | Command::Fire(_)
-            | Command::Collect(_)
-            | Command::AddToken(_)
-            | Command::RevokeToken(_) => return 0,
             Command::PutObject(PutObject { bucket, .. })
             | Command::DeleteObject(DeleteObject { bucket, .. }) => {
-                return self.shard_of_bucket(&order.namespace, bucket);
+                self.shard_of_bucket(&order.namespace, bucket)
             }
-        };
-        self.shard_of_task(&order.namespace, id)
+            // All others are for shard 0, or are sent to their shard by whoever makes them.
+            _ => 0,
+        }
     }
 
     /// The shard that a task lives in.
@@ -210,10 +198,15 @@ impl Replica {
         self.shard_of_key(namespace, bucket.as_str())
     }
 
-    fn shard_of_key(&self, namespace: &Namespace, routing_key: &str) -> ShardId {
+    pub(crate) fn shard_of_key(&self, namespace: &Namespace, routing_key: &str) -> ShardId {
+        // A shard that is not open here yet has no leader that this node knows of: whoever asks waits.
         let map = self.seats[0].state.slot_map();
-        let shard = map.map_or(0, |map| map.shard(slot_of(namespace, routing_key)));
-        if usize::from(shard) < self.seats.len() { shard } else { 0 }
+        map.map_or(0, |map| map.shard(slot_of(namespace, routing_key)))
+    }
+
+    /// Version of the map that this node routes by.
+    pub(crate) fn map_version(&self) -> u64 {
+        self.seats[0].state.slot_map().map_or(0, |map| map.version())
     }
 
     /// Puts a message into the peer's next frame.

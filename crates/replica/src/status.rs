@@ -3,7 +3,7 @@
 //! Plain values copied out of the replica; nothing here decides anything.
 
 use ikada_consensus::{NodeId, Role};
-use ikada_state::{Lsn, Member, Roster, ShardId};
+use ikada_state::{GrowthView, Lsn, Member, Roster, ShardId};
 
 use crate::origin::OpenKind;
 use crate::output::Now;
@@ -19,6 +19,10 @@ pub struct NodeStatus {
     pub cluster: u64,
     /// Every shard of this node, in order.
     pub shards: Vec<ShardStatus>,
+    /// The growth that runs, as this node knows of it.
+    pub growth: Option<GrowthView>,
+    /// Shards that the cluster has, also those that are not open here yet.
+    pub shard_count: u16,
     /// Every other member, in id order.
     pub peers: Vec<PeerStatus>,
     /// All members as shard 0 records them.
@@ -126,6 +130,8 @@ impl Replica {
             node,
             cluster: self.config.cluster,
             shards: self.seats.iter().map(|seat| self.shard_status(seat)).collect(),
+            growth: self.seats[0].state.growth_view(),
+            shard_count: self.seats[0].state.shards(),
             peers: others.map(|peer| self.peer_status(peer, now)).collect(),
             members: self.members().to_vec(),
             roster: self.roster().cloned(),

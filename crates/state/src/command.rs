@@ -5,9 +5,9 @@ use minicbor::{Decode, Encode};
 
 use crate::{
     Acked, AddToken, Cancel, ChangeMembers, Claim, Collect, Complete, DeleteObject, DeleteSchedule,
-    Deliver, DropTask, Enqueue, Expire, Fail, Fire, Namespace, PutObject, RaiseEpoch, Refound,
-    RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetSchedule, SettleChange, SteerMember,
-    Sweep, Unclaim, Void,
+    Deliver, DropTask, Enqueue, Expire, Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch,
+    Refound, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetSchedule, SettleChange,
+    SteerMember, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -97,6 +97,9 @@ pub enum Command {
     /// Begin a new cluster with this state.
     #[n(83)]
     Refound(#[n(0)] Refound),
+    /// Raise the number of shards (shard 0).
+    #[n(90)]
+    Grow(#[n(0)] Grow),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

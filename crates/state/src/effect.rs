@@ -80,6 +80,11 @@ pub enum Effect {
         /// Its number in the line to that shard.
         sequence: u64,
     },
+    /// Messages to this shard were acknowledged: the next may go.
+    OutboxAcked {
+        /// Receiving shard.
+        target: ShardId,
+    },
     /// A queue's settings changed in this shard.
     QueueChanged {
         /// The queue.
@@ -87,4 +92,19 @@ pub enum Effect {
     },
     /// The recorded members changed.
     MembersChanged,
+    /// The cluster has more shards (told by shard 0).
+    Grew,
+    /// A task left with its slot, or came with it; told to watchers only.
+    Travelled {
+        /// The task's queue (and by it the namespace).
+        queue: QueueHandle,
+        /// The task.
+        id: TaskId,
+        /// Its state, which does not change on the way.
+        state: TaskState,
+        /// Token of the newest claim; 0 if never claimed.
+        fence: Fence,
+        /// Whether it came.
+        came: bool,
+    },
 }

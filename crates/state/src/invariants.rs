@@ -3,6 +3,7 @@
 //! in proportion to the state, so they are not run in production.
 
 use crate::dedup::RingEntry;
+use crate::growth::Part;
 use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::outbox::Inbox;
 use crate::shard::{Core, Index, queue_digest};
@@ -145,10 +146,15 @@ pub fn attempts_bounded(shard: &Shard) -> Result<(), Violation> {
 pub fn bounded(shard: &Shard) -> Result<(), Violation> {
     let (sizes, limits) = (shard.sizes(), &shard.core.limits);
     let pending = sizes.scheduled + sizes.ready + sizes.claimed;
+    // A slot that moves in is never refused; what it brings was admitted by the shard that it left.
+    let admitting = match &shard.core.away {
+        Some(away) if away.added => u64::from(shard.core.shards),
+        _ => 1,
+    };
     // Results are checked one by one and only finished tasks carry them.
     let pairs = [
-        ("pending tasks", pending, limits.pending_tasks_max),
-        ("pending bytes", sizes.pending_bytes, limits.pending_bytes_max),
+        ("pending tasks", pending, limits.pending_tasks_max * admitting),
+        ("pending bytes", sizes.pending_bytes, limits.pending_bytes_max * admitting),
         ("finished tasks", sizes.finished, limits.finished_tasks_max),
         ("finished bytes", sizes.finished_bytes, limits.finished_bytes_max),
         ("queues", sizes.queues, 2 * u64::from(limits.queues_max)),
@@ -195,6 +201,7 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     same(kept.claims.len() == shard.core.claims.len(), "the number of claim keys")?;
     for (slot, task) in shard.core.tasks.iter() {
         let namespace = &shard.core.queues[task.queue as usize].namespace;
+        same(!shard.is_away(namespace, &task.id), "the shard of a task's slot")?;
         same(shard.find_task(namespace, &task.id) == Some(slot), "the table of task names")?;
     }
     for (queue, record) in shard.core.queues.iter().enumerate() {
@@ -254,6 +261,18 @@ fn recompute(core: &Core) -> StateHash {
     }
     if let Some(map) = &core.slot_map {
         hash.add(digest_record(RecordKind::SlotMap, map));
+    }
+    if let Some(away) = &core.away {
+        hash.add(away.digest());
+    }
+    for (slot, parts) in &core.parts {
+        for (place, bytes) in parts.iter().enumerate() {
+            let part = Part { slot: *slot, place: place as u32, bytes: bytes.clone() };
+            hash.add(digest_record(RecordKind::Part, &part));
+        }
+    }
+    if let Some(growth) = &core.growth {
+        hash.add(digest_record(RecordKind::Growth, &**growth));
     }
     hash
 }

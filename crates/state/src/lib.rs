@@ -16,6 +16,7 @@ pub mod batch;
 pub mod command;
 pub mod dedup;
 pub mod effect;
+pub mod growth;
 pub mod hash;
 pub mod ids;
 pub mod invariants;
@@ -38,6 +39,7 @@ pub use batch::BatchBuilder;
 pub use command::{Command, Order};
 pub use dedup::{Outcome, RecordedRequest, Void};
 pub use effect::{Applied, Audience, Effect};
+pub use growth::{Grow, Growth, GrowthView, NewShards};
 pub use ids::{
     BucketName, Fence, Label, Labels, Lsn, NameError, Namespace, ObjectName, PrincipalName,
     QueueHandle, QueueName, RequestId, RequestKey, ScheduleName, SessionId, ShardId, SharedBytes,

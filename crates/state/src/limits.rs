@@ -87,6 +87,18 @@ pub const COLLECT_DIGESTS_MAX: usize = 1_024;
 /// Longest time for a whole attempt; a task that may run for ever names none.
 pub const TIMEOUT_MS_MAX: u32 = 40 * 24 * 60 * 60 * 1000;
 
+/// Most shards of a cluster: every node takes part in all of them.
+pub const SHARDS_MAX: u16 = 256;
+
+/// Most slots on their way during growth: enough to keep the shards busy, few enough that little is unavailable.
+pub const MOVES_IN_FLIGHT_MAX: usize = 8;
+
+/// A part of a moving slot is closed once it holds about this much.
+pub const PART_BYTES_MAX: usize = 256 << 10;
+
+/// Most queues whose settings one message brings to a new shard.
+pub const SETTINGS_PER_MESSAGE_MAX: usize = 256;
+
 /// Bounds of one shard (Q13). At a bound the shard refuses; it never drops what it acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Limits {

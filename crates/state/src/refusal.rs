@@ -108,6 +108,12 @@ refusal_codes! {
     LastVoter = 84, "last_voter";
     /// The cluster has as many members, or has removed as many, as it may.
     TooManyMembers = 85, "too_many_members";
+    /// The task's slot is in another shard, or on its way there.
+    SlotMoved = 90, "slot_moved";
+    /// The cluster is growing already.
+    GrowthRunning = 91, "growth_running";
+    /// The cluster has that many shards or more, or cannot have as many.
+    BadShardCount = 92, "bad_shard_count";
 }
 
 impl RefusalCode {
@@ -125,6 +131,8 @@ impl RefusalCode {
                 | Self::TooManySchedules
                 | Self::TooManyObjects
                 | Self::TooManyTokens
+                | Self::SlotMoved
+                | Self::GrowthRunning
         )
     }
 }

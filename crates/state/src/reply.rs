@@ -204,6 +204,16 @@ pub enum Reply {
     /// The wish about a member is recorded.
     #[n(82)]
     MemberSteered,
+    /// The cluster grows.
+    #[n(90)]
+    Growing {
+        /// Shards in the end.
+        #[n(0)]
+        shards: u16,
+        /// Slots that will move.
+        #[n(1)]
+        slots: u16,
+    },
 }
 
 impl Reply {

@@ -3,11 +3,11 @@
 use hyper::Method;
 
 use super::send::Ask;
-use super::url::with_query;
+use super::url::{unique_key, with_query};
 use super::{Client, Error};
 use crate::v1::{
-    AddNode, ChangeView, ClusterView, EventPage, NodeSelf, SteerNode, TransferRequest,
-    TransferResult,
+    AddNode, ChangeView, ClusterView, EventPage, GrowAnswer, GrowRequest, NodeSelf, SteerNode,
+    TransferRequest, TransferResult,
 };
 
 impl Client {
@@ -25,6 +25,12 @@ impl Client {
     pub async fn events(&self, after: u64) -> Result<EventPage, Error> {
         let path = with_query("/v1/cluster/events", &[("after", after.to_string())]);
         self.ask(&Ask::get(path)).await
+    }
+
+    /// Raises the number of shards; the cluster's status shows how far it is.
+    pub async fn grow(&self, request: &GrowRequest) -> Result<GrowAnswer, Error> {
+        let path = "/v1/cluster/growth".to_owned();
+        self.ask(&Ask::json(Method::POST, path, request, Some(unique_key()))?).await
     }
 
     /// Moves leadership. Safe to repeat: a transfer to the node that leads already changes nothing.

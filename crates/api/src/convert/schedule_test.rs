@@ -85,7 +85,8 @@ fn ls_17_alarms_tell_of_runs_that_did_not_happen() {
     schedule.last_overlapped_ms = 120_000;
     assert_eq!(alarms(&schedule, Some(vec![180_000]), 0), ["overlapped"]);
     let id = TaskId::parse("t").unwrap();
-    schedule.last = Some(LastFire { instant_ms: 180_000, fired_ms: 180_001, id, sequence: 0 });
+    schedule.last =
+        Some(LastFire { instant_ms: 180_000, fired_ms: 180_001, id, sequence: 0, target: 0 });
     assert!(alarms(&schedule, Some(vec![240_000]), 0).is_empty(), "the newest was kept");
     assert_eq!(alarms(&schedule, None, 0), ["unreadable"]);
 }

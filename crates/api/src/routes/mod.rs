@@ -87,6 +87,7 @@ pub enum Operation {
     AddNode,
     RemoveNode,
     SteerNode,
+    Grow,
     ShowNode,
     Metrics,
     Health,

@@ -454,6 +454,17 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         query: NONE,
+        body: Some(of::<v1::GrowRequest>),
+        answer: Some(of::<v1::GrowAnswer>),
+        ..act(
+            "/v1/cluster/growth",
+            Operation::Grow,
+            ADMINISTER.of_cluster(),
+            "Raise the number of shards; slots move while the cluster works.",
+        )
+    },
+    Route {
+        query: NONE,
         body: Some(of::<v1::AddNode>),
         answer: Some(of::<v1::ChangeView>),
         keyed: false,

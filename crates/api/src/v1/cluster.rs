@@ -23,6 +23,43 @@ pub struct ClusterView {
     pub members: Vec<MemberView>,
     /// All shards.
     pub shards: Vec<ShardView>,
+    /// The growth that runs; absent when none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub growth: Option<GrowthView>,
+}
+
+/// A growth that runs (TQ-29).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct GrowthView {
+    /// Shards before.
+    pub from: u16,
+    /// Shards in the end.
+    pub to: u16,
+    /// Slots that have moved.
+    pub moved: u16,
+    /// Slots that move in all, of 4,096.
+    pub slots: u16,
+    /// When it began, ms since 1970.
+    pub started_ms: u64,
+}
+
+/// Asks for more shards.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GrowRequest {
+    /// How many shards the cluster shall have; more than now, at most 256.
+    pub shards: u16,
+}
+
+/// The growth has begun; the cluster's status shows how far it is.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct GrowAnswer {
+    /// Shards in the end.
+    pub shards: u16,
+    /// Slots that will move, of 4,096.
+    pub slots: u16,
+    /// The request id.
+    pub request: String,
 }
 
 /// One member.

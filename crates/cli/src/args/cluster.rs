@@ -37,6 +37,22 @@ pub(crate) enum ClusterCommand {
     Restore(RestoreArgs),
     /// Make the data folder of a new cluster from the one disk that is left, offline. Work may be lost.
     Recover(RecoverArgs),
+    /// Add shards while the cluster works.
+    Grow(GrowArgs),
+}
+
+/// Flags of `grow`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada cluster grow --shards 8\n  ikada cluster grow --shards 8 --no-wait   and watch it with ikada cluster status"
+)]
+pub(crate) struct GrowArgs {
+    /// How many shards the cluster shall have: more than now, at most 256. Shards cannot be merged.
+    #[arg(long)]
+    pub(crate) shards: u16,
+    /// Return once the growth has begun.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
 }
 
 /// Flags of `events`.

@@ -25,7 +25,7 @@ pub(crate) use audit::{AuditCommand, AuditVerifyArgs};
 pub(crate) use auth::{AuthCommand, ContextCommand, CredentialArgs, TokenCommand};
 pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, StartupArgs};
 pub(crate) use cluster::{
-    BackupArgs, ClusterCommand, EventsArgs, RecoverArgs, RestoreArgs, TransferArgs,
+    BackupArgs, ClusterCommand, EventsArgs, GrowArgs, RecoverArgs, RestoreArgs, TransferArgs,
 };
 pub(crate) use demo::DemoArgs;
 pub(crate) use join_token::JoinTokenCommand;

@@ -1,13 +1,14 @@
-//! `ikada cluster status|events|transfer` and where the other verbs are.
+//! `ikada cluster status|events|transfer|grow` and where the other verbs are.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ikada_api::Client;
-use ikada_api::v1::{Number, TransferRequest};
+use ikada_api::v1::{GrowRequest, Number, TransferRequest};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{backup, members};
-use crate::args::{ClusterCommand, EventsArgs, SharedArgs, TransferArgs};
+use crate::args::{ClusterCommand, EventsArgs, GrowArgs, SharedArgs, TransferArgs};
 use crate::failure::Failure;
 use crate::render::{Screen, draw};
 
@@ -17,6 +18,8 @@ const TIMELINE_COLUMNS: usize = 60;
 const NODE_PATIENCE: Duration = Duration::from_secs(3);
 /// How often new events are looked for.
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
+/// How often a growth is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) async fn cluster(
     shared: &SharedArgs,
@@ -37,6 +40,7 @@ pub(crate) async fn cluster(
             screen.show(&seen)
         }
         ClusterCommand::Events(events) => show_events(&client, &events, screen).await,
+        ClusterCommand::Grow(growth) => grow(&client, &growth, screen).await,
         ClusterCommand::Transfer(transfer) => move_leaders(&client, &transfer, screen).await,
         other => members::members(&client, other, screen).await,
     }
@@ -90,6 +94,29 @@ async fn show_timeline(client: &Client, minutes: u64) -> Result<(), Failure> {
         println!("{line}");
     }
     Ok(())
+}
+
+/// Begins a growth and shows how far it is until it is over. It goes on without us.
+async fn grow(client: &Client, args: &GrowArgs, screen: &mut Screen) -> Result<(), Failure> {
+    let begun = client.grow(&GrowRequest { shards: args.shards }).await?;
+    if args.no_wait {
+        return screen.show(&begun);
+    }
+    let bar = ProgressBar::new(u64::from(begun.slots));
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} slots, {per_sec}, {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    loop {
+        let seen = client.cluster().await?;
+        match seen.growth {
+            Some(growth) => bar.set_position(u64::from(growth.moved)),
+            // A node that has not heard of it yet has fewer shards.
+            None if seen.shards.len() >= usize::from(begun.shards) => break,
+            None => {}
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    bar.finish();
+    screen.show(&begun)
 }
 
 async fn move_leaders(

@@ -10,6 +10,7 @@ mod claims;
 mod cluster;
 mod damage;
 mod fresh;
+mod growth;
 mod kill;
 mod members;
 mod network;

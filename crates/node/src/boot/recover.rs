@@ -3,7 +3,7 @@
 use ikada_replica::boot::{Believed, LogContent, SnapshotPoint, believe};
 use ikada_replica::consensus::{Conf, Entry, EntryKind, Recovered, Start};
 use ikada_replica::founding::Plan;
-use ikada_replica::state::Shard;
+use ikada_replica::state::{Limits, Shard};
 use ikada_store::{
     Disk, Identity, IdentityError, Log, LogOptions, Manifest, OpenError, RealDisk, Record,
     RecoveredShard, SnapshotError, Snapshots,
@@ -69,7 +69,7 @@ pub fn log_exists(disk: &RealDisk) -> Result<bool, BootError> {
     Ok(!disk.list("wal").map_err(io)?.is_empty())
 }
 
-/// Reads everything. `plan` is the founding plan, for the shard count and for shards whose every snapshot was lost.
+/// Reads everything. `plan` is the founding plan, for the first shards and for those whose every snapshot was lost.
 pub fn recover(disk: &RealDisk, identity: Identity, plan: &Plan) -> Result<Boot, BootError> {
     let snapshots = Snapshots::open(disk.clone(), &identity)?;
     let (mut log, mut recovery) = Log::open(disk.clone(), &identity, LogOptions::default())?;
@@ -77,16 +77,22 @@ pub fn recover(disk: &RealDisk, identity: Identity, plan: &Plan) -> Result<Boot,
     if recovery.torn_bytes > 0 {
         notes.push(format!("{} torn bytes cut from the end of the log", recovery.torn_bytes));
     }
+    // Growth has added the others; a folder may hold fewer of them than the cluster has.
+    let on_disk = snapshots.shards()?.into_iter().chain(recovery.shards.keys().copied());
+    let count = on_disk.map(|shard| shard + 1).fold(plan.shards, u16::max);
     let mut shards = Vec::new();
     let mut restarts = Vec::new();
-    for shard in 0..plan.shards {
+    for shard in 0..count {
         let content = content(recovery.shards.remove(&shard).unwrap_or_default());
         let (point, state) = match snapshots.load(shard)? {
             Some(manifest) => {
                 let state = load_state(&snapshots, &manifest)?;
                 (Some(point(&manifest)?), state)
             }
-            None => (None, Shard::genesis(shard, plan.shards, &members(plan))),
+            None if shard < plan.shards => {
+                (None, Shard::genesis(shard, plan.shards, &members(plan)))
+            }
+            None => (None, Shard::added(shard, count, Limits::default())),
         };
         let Believed { recovered, restart } = believe(point, content);
         if recovered.floor > recovered.last_index() {

@@ -26,7 +26,7 @@ pub const JOIN_ASK_MS: u64 = 500;
 /// Snapshots kept per shard: the newest, and one in case it turns out damaged.
 pub const SNAPSHOTS_KEPT: usize = 2;
 /// Most shards of one node.
-pub const SHARDS_MAX: u16 = 256;
+pub const SHARDS_MAX: u16 = ikada_replica::state::limits::SHARDS_MAX;
 /// Pieces of one upload that are on their way to disks at one time: with pieces of 1 MiB, what an upload holds in memory.
 pub const UPLOAD_PIECES_MAX: usize = 4;
 /// Disk jobs on pieces of objects at one time: enough to keep a disk busy, few enough to let the log's syncs through.

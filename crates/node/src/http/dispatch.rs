@@ -182,6 +182,7 @@ pub(super) async fn run<D: Door>(
         Operation::AddNode => cluster::add(app, context, body).await,
         Operation::RemoveNode => cluster::remove(app, context).await,
         Operation::SteerNode => cluster::steer(app, context, body).await,
+        Operation::Grow => cluster::grow(app, context, body).await,
         Operation::ShowNode => cluster::node(app, context).await,
         Operation::Metrics => operate::metrics(app).await,
         Operation::Health => Ok(operate::health()),

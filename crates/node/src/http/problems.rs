@@ -65,6 +65,9 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::NodeRemoved => (409, "node was removed"),
         Code::LastVoter => (409, "last voter"),
         Code::TooManyMembers => (409, "too many members"),
+        Code::SlotMoved => (503, "task is moving"),
+        Code::GrowthRunning => (409, "cluster is growing"),
+        Code::BadShardCount => (400, "number of shards"),
     }
 }
 
@@ -124,6 +127,11 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         }
         Code::LastVoter => "the last member cannot be removed; stop the node instead",
         Code::TooManyMembers => "the cluster has as many members as it may; replace one instead",
+        Code::SlotMoved => "the task is on its way to another shard; try again",
+        Code::GrowthRunning => {
+            "shards are being added already; ask again when that is done (ikada cluster status)"
+        }
+        Code::BadShardCount => "the cluster has as many shards, or can have no more",
     }
 }
 

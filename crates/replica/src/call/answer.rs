@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ikada_consensus::NodeId;
 use ikada_state::{
-    BucketName, Digest, Explanation, Frozen, Grant, Lsn, Member, Object, ObjectPage, QueueView,
-    RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId, TaskView, Token,
+    BucketName, Digest, Explanation, Frozen, Grant, GrowthView, Lsn, Member, Object, ObjectPage,
+    QueueView, RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId, TaskView, Token,
 };
 
 /// What a call came to.
@@ -145,4 +145,13 @@ pub enum View {
     Frozen(Vec<Frozen>),
     /// The members.
     Members(Vec<Member>),
+    /// How many shards there are, and the growth that runs.
+    Shards {
+        /// Shards, also those that a running growth adds.
+        shards: u16,
+        /// Version of the map of slots.
+        map_version: u64,
+        /// The growth that runs.
+        growth: Option<GrowthView>,
+    },
 }

@@ -3,7 +3,7 @@
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
     BucketName, Digest, Fence, Labels, Lsn, Namespace, ObjectKey, Order, QueueName, RequestId,
-    ScheduleKey, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
+    RequestKey, ScheduleKey, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -44,6 +44,13 @@ pub enum Request {
     Read(Query, Consistency),
     /// Why is a task not running? Told by its shard's leader, from memory.
     Explain(Namespace, TaskId),
+    /// Raise the number of shards.
+    Grow {
+        /// Shards in the end.
+        shards: u16,
+        /// Makes a resend return the first answer.
+        request: Option<RequestKey>,
+    },
     /// Move leadership of one shard (or of all that this names) to a node, or away from its leader.
     Transfer {
         /// Which shard.
@@ -171,6 +178,8 @@ pub enum Query {
     Tokens,
     /// The state of every shard, for a backup.
     Backup,
-    /// The cluster's members and the slot map's shard count.
+    /// The cluster's members.
     Members,
+    /// The number of shards, and the growth that runs.
+    Shards,
 }

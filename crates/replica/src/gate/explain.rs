@@ -23,6 +23,9 @@ impl Replica {
         now: Now,
     ) -> Decision<'static> {
         let seat = &self.seats[usize::from(shard)];
+        if seat.state.is_away(namespace, id) {
+            return Decision::Reply(Told::Moved);
+        }
         let mut explanation = seat.state.explain(namespace, id);
         if let Some(explanation) = &mut explanation {
             add_silence(seat, namespace, explanation, now);

@@ -7,6 +7,7 @@
 mod change;
 mod claim;
 mod explain;
+mod grow;
 mod renew;
 mod roll_call;
 mod transfer;
@@ -48,14 +49,19 @@ impl Replica {
         let decision = match ask {
             Ask::Write(orders) => self.decide_write(shard, orders),
             Ask::Claim(order) => self.decide_claim(shard, asker, order, now),
-            Ask::Renew { namespace, worker, claims, session } => {
-                if let Some(session) = session {
-                    self.call_roll(shard, namespace, worker, *session, claims, now);
+            Ask::Renew { namespace, worker, claims, session, map_version } => {
+                // A list made by an older map may lack claims whose slots have moved here since.
+                let is_whole = *map_version >= seat.state.map_version_needed();
+                if let Some(session) = session.filter(|_| is_whole) {
+                    self.call_roll(shard, namespace, worker, session, claims, now);
                 }
                 self.decide_renew(shard, namespace, worker, claims, now)
             }
             Ask::ReadIndex => Decision::Confirm,
             Ask::Explain { namespace, id } => self.decide_explain(shard, namespace, id, now),
+            Ask::Grow { shards, request } => {
+                return self.decide_grow(shard, asker, *shards, request.clone());
+            }
             Ask::Transfer { to } => self.decide_transfer(shard, *to),
             Ask::Change { add_voters, add_learners, remove } => {
                 self.decide_change(shard, add_voters, add_learners, remove)

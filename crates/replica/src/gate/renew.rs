@@ -33,6 +33,9 @@ impl Replica {
         now: Now,
     ) -> RenewTold {
         let seat = &mut self.seats[usize::from(shard)];
+        if seat.state.is_away(namespace, id) {
+            return RenewTold::Refused(RefusalCode::SlotMoved);
+        }
         let Some(claim) = seat.state.claim_of(namespace, id) else {
             let code = match seat.state.task_state(namespace, id) {
                 None => RefusalCode::TaskNotFound,

@@ -15,6 +15,12 @@ impl Replica {
         if waiting >= self.config.pending_bytes_max {
             return Decision::Reply(Told::Busy);
         }
+        // Known before anything is written; a longer list is judged order by order when it is applied.
+        if let [order] = orders
+            && self.seats[usize::from(shard)].state.is_order_away(order)
+        {
+            return Decision::Reply(Told::Moved);
+        }
         if let [order] = orders
             && self.is_taken_back_too_late(shard, order)
         {

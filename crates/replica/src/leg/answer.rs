@@ -32,6 +32,8 @@ impl Replica {
             Told::Busy => {
                 leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_BUSY_MS };
             }
+            Told::Moved => self.leg_moved(id, now),
+            told if Self::names_moved(&told) => self.split_moved(id, told, now),
             told => self.resolve(id, told, now),
         }
     }
@@ -54,7 +56,12 @@ impl Replica {
 
     fn call_told(&mut self, call: CallId, items: &[u32], leg: &Leg, told: Told, now: Now) {
         match &leg.ask {
-            Ask::Write(_) => self.write_told(call, items, leg, told),
+            Ask::Grow { .. } if matches!(told, Told::Refused { .. }) => {
+                if let Told::Refused { code, detail } = told {
+                    self.answer(call, Answer::Refused { code, detail });
+                }
+            }
+            Ask::Write(_) | Ask::Grow { .. } => self.write_told(call, items, leg, told),
             Ask::Renew { .. } => self.renew_told(call, items, told),
             Ask::Claim(_) => self.claim_told(call, leg.shard, told, now),
             Ask::Transfer { .. } | Ask::Change { .. } => {

@@ -19,6 +19,7 @@ impl Replica {
 
     /// Hands a leg to whoever leads its shard now.
     pub(crate) fn dispatch(&mut self, id: u64, now: Now) {
+        self.reroute(id);
         let Some(leg) = self.legs.get_mut(id) else {
             return;
         };

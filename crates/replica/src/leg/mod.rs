@@ -56,13 +56,28 @@ pub(crate) struct Leg {
     /// Whether a leader may have proposed it.
     pub handed_over: bool,
     pub tries: u32,
+    /// Whether it met a slot that is away, so that its shard is looked up before each try.
+    pub moved: bool,
+    /// Whether a try before it met the moved slot may have been committed.
+    pub doubtful: bool,
     generation: u32,
 }
 
 impl Leg {
     pub fn new(shard: ShardId, owner: Owner, ask: Ask, deadline_ms: u64) -> Self {
         let state = LegState::Waiting { again_ms: 0 };
-        Leg { shard, owner, ask, deadline_ms, state, handed_over: false, tries: 0, generation: 0 }
+        Leg {
+            shard,
+            owner,
+            ask,
+            deadline_ms,
+            state,
+            handed_over: false,
+            tries: 0,
+            moved: false,
+            doubtful: false,
+            generation: 0,
+        }
     }
 }
 

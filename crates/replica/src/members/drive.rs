@@ -52,6 +52,10 @@ impl Replica {
         if change.remove == Some(self.config.node) {
             return;
         }
+        // A shard that was added and is not open here cannot be judged.
+        if self.seats.len() < usize::from(self.seats[0].state.shards()) {
+            return;
+        }
         let mut done = true;
         for position in 0..self.seats.len() {
             let shard = position as ShardId;

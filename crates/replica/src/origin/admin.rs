@@ -1,7 +1,7 @@
 //! Administrative calls and explanations: one shard, one leg, one answer.
 
 use ikada_consensus::{Change, NodeId};
-use ikada_state::{Namespace, ShardId, TaskId};
+use ikada_state::{Namespace, RequestKey, ShardId, TaskId};
 
 use crate::call::{Answer, CallId};
 use crate::leg::{Leg, Owner};
@@ -48,6 +48,20 @@ impl Replica {
     ) {
         let shard = self.shard_of_task(&namespace, &id);
         self.open_admin(call, deadline_ms, shard, Ask::Explain { namespace, id }, now);
+    }
+
+    pub(crate) fn open_grow(
+        &mut self,
+        call: CallId,
+        deadline_ms: u64,
+        shards: u16,
+        request: Option<RequestKey>,
+        now: Now,
+    ) {
+        let kind = OpenKind::Write { outcomes: Vec::new(), missing: 1 };
+        self.calls.insert(call, OpenCall { deadline_ms, kind });
+        let ask = Ask::Grow { shards, request };
+        self.open_leg(Leg::new(0, Owner::Call(call, Vec::new()), ask, deadline_ms), now);
     }
 
     fn open_admin(&mut self, call: CallId, deadline_ms: u64, shard: ShardId, ask: Ask, now: Now) {

@@ -59,4 +59,6 @@ pub(crate) struct OpenRead {
     pub consistency: Consistency,
     /// Shard -> index that must be applied; none while the leader is being asked.
     pub needs: BTreeMap<ShardId, Option<u64>>,
+    /// Number of shards and version of the map by which the needs were chosen.
+    pub chosen_by: (u16, u64),
 }

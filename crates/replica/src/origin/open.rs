@@ -34,6 +34,9 @@ impl Replica {
             Request::Explain(namespace, task) => {
                 self.open_explain(id, deadline_ms, namespace, task, now);
             }
+            Request::Grow { shards, request } => {
+                self.open_grow(id, deadline_ms, shards, request, now);
+            }
             Request::Transfer { shard, to } => self.open_transfer(id, deadline_ms, shard, to, now),
             Request::Change { shard, change } => {
                 self.open_change(id, deadline_ms, shard, &change, now);
@@ -50,6 +53,7 @@ impl Replica {
             }
             Request::Transfer { shard, .. } | Request::Change { shard, .. } => vec![*shard],
             Request::Explain(namespace, task) => vec![self.shard_of_task(namespace, task)],
+            Request::Grow { .. } => vec![0],
             Request::Claim(_) | Request::Renew(_) | Request::Read(..) => return None,
         };
         let first = self.consensus.leader(*shards.first()?)?;

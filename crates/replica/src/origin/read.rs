@@ -26,34 +26,77 @@ impl Replica {
         now: Now,
     ) {
         let shards = self.shards_of_query(&query);
-        let needs = shards
-            .into_iter()
-            .map(|shard| {
-                let need = match &consistency {
-                    Consistency::Linearizable if planted::active(Bug::ReadWithoutConfirmation) => {
-                        Some(0)
-                    }
-                    Consistency::Linearizable => None,
-                    Consistency::Stale => Some(0),
-                    Consistency::AtLeast(lsns) => Some(
-                        lsns.iter()
-                            .filter(|(s, _)| *s == shard)
-                            .map(|(_, lsn)| lsn.index)
-                            .max()
-                            .unwrap_or(0),
-                    ),
-                };
-                if need.is_none() {
-                    self.reads_gathered.entry(shard).or_default().push(call);
-                }
-                (shard, need)
-            })
-            .collect();
-        let kind = OpenKind::Read(Box::new(OpenRead { query, consistency, needs }));
+        let chosen_by = self.routing();
+        let mut read = OpenRead { query, consistency, needs: BTreeMap::new(), chosen_by };
+        self.need(call, &mut read, &shards);
+        let kind = OpenKind::Read(Box::new(read));
         self.calls.insert(call, OpenCall { deadline_ms, kind });
         if !self.try_read(call, now) {
             self.reads_waiting.push(call);
         }
+    }
+
+    /// Notes what a read needs of these shards, and asks their leaders if it must.
+    fn need(&mut self, call: CallId, read: &mut OpenRead, shards: &[ShardId]) {
+        for shard in shards {
+            let need = match &read.consistency {
+                Consistency::Linearizable if planted::active(Bug::ReadWithoutConfirmation) => {
+                    Some(0)
+                }
+                Consistency::Linearizable => None,
+                Consistency::Stale => Some(0),
+                Consistency::AtLeast(lsns) => {
+                    let of_shard = lsns.iter().filter(|(of, _)| of == shard);
+                    Some(of_shard.map(|(_, lsn)| lsn.index).max().unwrap_or(0))
+                }
+            };
+            if need.is_none() {
+                self.reads_gathered.entry(*shard).or_default().push(call);
+            }
+            read.needs.insert(*shard, need);
+        }
+    }
+
+    /// What reads are routed by.
+    fn routing(&self) -> (u16, u64) {
+        (self.seats[0].state.shards(), self.map_version())
+    }
+
+    /// Slots or shards have changed since the read was routed: it goes on where it belongs now. True if it must wait.
+    fn is_read_rerouted(&mut self, call: CallId) -> bool {
+        let routing = self.routing();
+        let Some(OpenCall { kind: OpenKind::Read(read), .. }) = self.calls.get(&call) else {
+            return false;
+        };
+        let key = key_of(&read.query);
+        if let Some((namespace, key)) = key {
+            let home = self.seats.get(usize::from(self.shard_of_key(namespace, key)));
+            // On its way: the map will tell where it arrives.
+            let waits = home.is_none_or(|seat| seat.state.is_key_away(namespace, key));
+            if waits && read.chosen_by == routing {
+                return true;
+            }
+        }
+        if read.chosen_by == routing {
+            return false;
+        }
+        let mut shards = self.shards_of_query(&read.query);
+        let has_key = key.is_some();
+        let Some(mut open) = self.calls.remove(&call) else {
+            return false;
+        };
+        let mut waits = false;
+        if let OpenKind::Read(read) = &mut open.kind {
+            read.chosen_by = routing;
+            if has_key {
+                read.needs.retain(|shard, _| shards.contains(shard));
+            }
+            shards.retain(|shard| !read.needs.contains_key(shard));
+            waits = !shards.is_empty();
+            self.need(call, read, &shards);
+        }
+        self.calls.insert(call, open);
+        waits
     }
 
     /// One read-index round per shard for all reads gathered since the last turn.
@@ -95,12 +138,17 @@ impl Replica {
             return true;
         };
         let new_enough = read.needs.iter().all(|(shard, need)| {
-            let seat = &self.seats[usize::from(*shard)];
+            let Some(seat) = self.seats.get(usize::from(*shard)) else {
+                return false;
+            };
             need.is_some_and(|index| seat.loading.is_none() && seat.state.applied().index >= index)
         });
-        if !new_enough {
+        if !new_enough || self.is_read_rerouted(call) {
             return false;
         }
+        let Some(OpenCall { kind: OpenKind::Read(read), .. }) = self.calls.get(&call) else {
+            return true;
+        };
         let lsns: Vec<(ShardId, Lsn)> = read
             .needs
             .keys()
@@ -139,7 +187,11 @@ impl Replica {
                 vec![self.shard_of_bucket(namespace, bucket)]
             }
             Query::References { shard, .. } => vec![self.known_shard(*shard)],
-            Query::Members | Query::Schedule(_) | Query::Schedules(_) | Query::Tokens => vec![0],
+            Query::Members
+            | Query::Shards
+            | Query::Schedule(_)
+            | Query::Schedules(_)
+            | Query::Tokens => vec![0],
             Query::Tasks { .. }
             | Query::Queue(..)
             | Query::Queues(_)
@@ -147,7 +199,7 @@ impl Replica {
             | Query::Backup
             | Query::Buckets { .. }
             | Query::Unreferenced(_)
-            | Query::Request(..) => self.seats.iter().map(|seat| seat.shard).collect(),
+            | Query::Request(..) => (0..self.seats[0].state.shards()).collect(),
         }
     }
 
@@ -191,6 +243,8 @@ impl Replica {
                 let in_shard = |seat: &Seat| seat.state.buckets(namespace, after.as_ref(), *limit);
                 let mut buckets: Vec<_> = self.seats.iter().flat_map(in_shard).collect();
                 buckets.sort_unstable();
+                // One that moves is in two shards for a moment.
+                buckets.dedup();
                 buckets.truncate(*limit);
                 View::Buckets(buckets)
             }
@@ -206,6 +260,11 @@ impl Replica {
             Query::Tokens => View::Tokens(self.seats[0].state.tokens().cloned().collect()),
             Query::Backup => {
                 View::Frozen(self.seats.iter().map(|seat| seat.state.freeze()).collect())
+            }
+            Query::Shards => {
+                let state = &self.seats[0].state;
+                let (shards, map_version) = self.routing();
+                View::Shards { shards, map_version, growth: state.growth_view() }
             }
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
@@ -255,5 +314,16 @@ impl Replica {
             }
         }
         View::Tasks { tasks, next: None }
+    }
+}
+
+/// What decides the one shard of a query; none if it looks at all of them, or at shard 0.
+fn key_of(query: &Query) -> Option<(&Namespace, &str)> {
+    match query {
+        Query::Task(namespace, id) => Some((namespace, id.routing_key())),
+        Query::Object((namespace, bucket, _)) | Query::Objects { namespace, bucket, .. } => {
+            Some((namespace, bucket.as_str()))
+        }
+        _ => None,
     }
 }

@@ -46,6 +46,7 @@ impl Replica {
                 groups.entry(position as ShardId).or_default();
             }
         }
+        let map_version = self.map_version();
         for (shard, (items, claims)) in groups {
             let (owner, deadline_ms) = if items.is_empty() {
                 (Owner::Nobody, deadline_ms.min(now.mono_ms + ROLL_CALL_MS))
@@ -53,7 +54,7 @@ impl Replica {
                 (Owner::Call(call, items), deadline_ms)
             };
             let (namespace, worker) = (namespace.clone(), worker.clone());
-            let ask = Ask::Renew { namespace, worker, claims, session };
+            let ask = Ask::Renew { namespace, worker, claims, session, map_version };
             self.open_leg(Leg::new(shard, owner, ask, deadline_ms), now);
         }
     }

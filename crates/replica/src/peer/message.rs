@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use ikada_consensus::{Message, NodeId, Start};
 use ikada_state::{
-    Explanation, Fence, Namespace, Order, QueueName, RefusalCode, Reply, SessionId, ShardId,
-    TaskId, WorkerId,
+    Explanation, Fence, Namespace, Order, QueueName, RefusalCode, Reply, RequestKey, SessionId,
+    ShardId, TaskId, WorkerId,
 };
 use minicbor::{Decode, Encode};
 
@@ -61,6 +61,10 @@ pub enum Ask {
         /// The holder's process run, if these are all the claims that it holds in this shard.
         #[n(3)]
         session: Option<SessionId>,
+        /// Version of the map by which the asker chose the claims of this shard.
+        #[n(4)]
+        #[cbor(default)]
+        map_version: u64,
     },
     /// Up to which index must a linearizable read wait?
     #[n(3)]
@@ -94,6 +98,16 @@ pub enum Ask {
         /// The task.
         #[n(1)]
         id: TaskId,
+    },
+    /// Raise the number of shards.
+    #[n(60)]
+    Grow {
+        /// Shards in the end.
+        #[n(0)]
+        shards: u16,
+        /// Makes a resend return the first answer.
+        #[n(1)]
+        request: Option<RequestKey>,
     },
 }
 
@@ -148,6 +162,9 @@ pub enum Told {
     /// Why the task is not running; none if there is no such task.
     #[n(20)]
     Explained(#[n(0)] Option<Explanation>),
+    /// The task's slot is in another shard, or on its way there; nothing was proposed.
+    #[n(60)]
+    Moved,
 }
 
 /// What became of one renewal.

@@ -51,10 +51,18 @@ impl Replica {
         let Some(last) = &schedule.last else {
             return false;
         };
-        let shard = self.shard_of_task(&schedule.namespace, &last.id);
-        let state = &self.seats[usize::from(shard)].state;
         let source: ShardId = 0;
-        if shard != source && state.inbox_applied(source) < last.sequence {
+        let sent_to = self.seats.get(usize::from(last.target)).map(|seat| &seat.state);
+        let is_taken = sent_to.is_some_and(|state| state.inbox_applied(source) >= last.sequence);
+        if last.target != source && !is_taken {
+            return true;
+        }
+        // It may have moved since.
+        let shard = self.shard_of_task(&schedule.namespace, &last.id);
+        let Some(state) = self.seats.get(usize::from(shard)).map(|seat| &seat.state) else {
+            return true;
+        };
+        if state.is_away(&schedule.namespace, &last.id) {
             return true;
         }
         let task = state.task(&schedule.namespace, &last.id);

@@ -44,7 +44,8 @@ pub(crate) struct Seat {
     pub asked: Asked,
     /// When this node last became leader, monotonic.
     pub led_since_ms: u64,
-    /// Targets to which outbox messages are on their way, or that refused some: not tried again before this time.
+    /// Targets to which outbox messages are on their way or not yet acknowledged, or that refused some: not tried again
+    /// before this time.
     pub delivering: BTreeMap<ShardId, u64>,
     /// Set while a received snapshot is being loaded; entries wait meanwhile.
     pub loading: Option<Loading>,

@@ -71,6 +71,12 @@ impl Replica {
 
     pub(crate) fn snapshot_done(&mut self, done: SnapshotDone, now: Now) {
         match done {
+            SnapshotDone::Saved { shard, conf, .. } if self.opening == Some(shard) => {
+                self.added_saved(shard, conf, now);
+            }
+            SnapshotDone::SaveFailed { shard } if self.opening == Some(shard) => {
+                self.opening = None;
+            }
             SnapshotDone::Saved { shard, start, conf, bytes } => {
                 self.snapshot_saved(shard, start, conf, bytes);
             }

@@ -82,11 +82,17 @@ impl Replica {
                 }
                 Effect::Released { slot, fence } => seat.liveness.release(slot, fence),
                 Effect::Ready { queue } => ready.push(queue),
-                // Scheduled tasks and outboxes are looked at by every tick, members by whoever asks.
+                Effect::OutboxPut { .. } => self.outbox_due = true,
+                Effect::OutboxAcked { target } => {
+                    seat.delivering.remove(&target);
+                    self.outbox_due = true;
+                }
+                // Scheduled tasks and added shards are looked at by every turn, members by whoever asks.
                 Effect::Moved { .. }
+                | Effect::Travelled { .. }
                 | Effect::Scheduled { .. }
-                | Effect::OutboxPut { .. }
                 | Effect::QueueChanged { .. }
+                | Effect::Grew
                 | Effect::MembersChanged => {}
             }
         }

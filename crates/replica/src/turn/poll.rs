@@ -17,6 +17,9 @@ impl Replica {
         self.flush_reads(now);
         let mut outbox = std::mem::take(&mut self.outbox);
         for _ in 0..ROUNDS_MAX {
+            if self.outbox_due {
+                self.deliver_outboxes(now);
+            }
             self.propose_pending(now);
             self.consensus.poll(&mut outbox);
             if outbox.is_empty() {
@@ -25,6 +28,7 @@ impl Replica {
             self.carry_out(&mut outbox, now);
         }
         self.outbox = outbox;
+        self.open_added(now);
         self.tend_reads(now);
         self.save_snapshots();
         self.outputs.stopped = self.is_handed_over(now);

@@ -22,6 +22,8 @@ pub struct Cluster {
     pub works: VecDeque<(u64, SnapshotWork)>,
     pub now: Now,
     pub shards: u16,
+    /// Most frames delivered before time passes: with few, long chains of messages take their time.
+    pub frames_max: usize,
     next_call: u64,
     appended: BTreeMap<u64, u64>,
 }
@@ -63,6 +65,7 @@ impl Cluster {
             works: VecDeque::new(),
             now,
             shards,
+            frames_max: usize::MAX,
             next_call: 1,
             appended: BTreeMap::new(),
         };
@@ -120,7 +123,10 @@ impl Cluster {
 
     /// Delivers all frames, without letting time pass.
     pub fn deliver(&mut self) {
-        while let Some((from, to, frame)) = self.frames.pop_front() {
+        for _ in 0..self.frames_max {
+            let Some((from, to, frame)) = self.frames.pop_front() else {
+                return;
+            };
             let passes = !self.cut.contains(&(from, to))
                 && !self.down.contains(&from)
                 && !self.down.contains(&to);

@@ -2,6 +2,7 @@
 
 mod calls;
 mod claims;
+mod growth;
 mod harness;
 mod leadership;
 mod lost_claims;

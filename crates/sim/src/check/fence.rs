@@ -44,15 +44,13 @@ pub fn check(
 
 /// A resend by the claim that has ended is answered as the first time.
 fn repeats(model: &Model, verb: &str, id: &TaskId, fence: Fence) -> bool {
-    let Some(holder) = model.holders.get(&fence) else {
-        return false;
-    };
-    if holder.task != *id {
+    let claim = (id.clone(), fence);
+    if !model.holders.contains_key(&claim) {
         return false;
     }
     match verb {
         "complete" => model.task(id).is_some_and(|task| task.end == Some(End::Done(fence))),
-        "fail" => model.failed.contains(&fence),
+        "fail" => model.failed.contains(&claim),
         _ => false,
     }
 }
@@ -76,7 +74,7 @@ mod tests {
             task: id.clone(),
             worker: worker.clone(),
             session: SessionId(1),
-            index: 2,
+            granted: (0, 2),
             ttl_ms: 1,
             timeout_ms: 0,
         };

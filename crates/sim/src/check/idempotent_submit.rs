@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use ikada_state::{Enqueue, RefusalCode, Reply, RequestKey, TaskId};
+use ikada_state::{Enqueue, RefusalCode, Reply, RequestKey, ShardId, TaskId};
 
 use super::{Verdict, violation};
 
 const NAME: &str = "Q8 idempotent_submit";
 
-/// What was submitted first under each request key and each task id of one shard.
+/// What was submitted first under each request key of a shard, and under each task id.
 #[derive(Debug, Default)]
 pub struct IdempotentSubmit {
     created: BTreeMap<TaskId, u32>,
-    bodies: BTreeMap<RequestKey, Enqueue>,
+    bodies: BTreeMap<(ShardId, RequestKey), Enqueue>,
 }
 
 impl IdempotentSubmit {
@@ -28,7 +28,12 @@ impl IdempotentSubmit {
     }
 
     /// A committed submission and its reply.
-    pub fn applied(&mut self, key: Option<&RequestKey>, body: &Enqueue, reply: &Reply) -> Verdict {
+    pub fn applied(
+        &mut self,
+        key: Option<(ShardId, RequestKey)>,
+        body: &Enqueue,
+        reply: &Reply,
+    ) -> Verdict {
         match reply {
             Reply::Enqueued { id, .. } if *id != body.id => {
                 return violation(
@@ -46,9 +51,9 @@ impl IdempotentSubmit {
         }
         let Some(key) = key else { return Ok(()) };
         let accepted = matches!(reply, Reply::Enqueued { .. });
-        match self.bodies.get(key) {
+        match self.bodies.get(&key) {
             None if accepted => {
-                self.bodies.insert(key.clone(), body.clone());
+                self.bodies.insert(key, body.clone());
                 Ok(())
             }
             Some(first) if accepted && first != body => {
@@ -84,13 +89,16 @@ mod tests {
         let id = body(b"a").id;
         let enqueued = Reply::Enqueued { id: id.clone(), created: true };
         let mut check = IdempotentSubmit::default();
-        assert!(check.applied(Some(&key), &body(b"a"), &enqueued).is_err(), "never created");
+        assert!(
+            check.applied(Some((0, key.clone())), &body(b"a"), &enqueued).is_err(),
+            "never created"
+        );
         assert!(check.created(&id).is_ok());
-        assert!(check.applied(Some(&key), &body(b"a"), &enqueued).is_ok());
-        assert!(check.applied(Some(&key), &body(b"b"), &enqueued).is_err());
+        assert!(check.applied(Some((0, key.clone())), &body(b"a"), &enqueued).is_ok());
+        assert!(check.applied(Some((0, key.clone())), &body(b"b"), &enqueued).is_err());
         let conflict = Reply::refused(RefusalCode::IdempotencyConflict);
-        assert!(check.applied(Some(&key), &body(b"b"), &conflict).is_ok());
-        assert!(check.applied(Some(&key), &body(b"a"), &conflict).is_err());
+        assert!(check.applied(Some((0, key.clone())), &body(b"b"), &conflict).is_ok());
+        assert!(check.applied(Some((0, key)), &body(b"a"), &conflict).is_err());
         assert!(check.created(&id).is_err());
     }
 }

@@ -29,9 +29,11 @@ pub struct Move {
 }
 
 /// What one shard was asked so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Operations {
     voided: BTreeSet<RequestId>,
+    /// Ruled out in the very entry in which a slot left: before it or after it.
+    doubtful: BTreeSet<RequestId>,
     answered: BTreeSet<RequestKey>,
 }
 
@@ -44,6 +46,23 @@ struct Allowed {
 }
 
 impl Operations {
+    /// What this shard knows of requests goes along with a slot; `more` is what came with one.
+    pub fn adopt(&mut self, more: &Operations) {
+        self.voided.extend(more.voided.iter().cloned());
+        self.doubtful.extend(more.doubtful.iter().cloned());
+        self.answered.extend(more.answered.iter().cloned());
+    }
+
+    /// The same knowledge as of the entry in which a slot left.
+    pub fn leaving(&self, orders: &[Option<Order>]) -> Operations {
+        let mut known = self.clone();
+        known.doubtful.extend(orders.iter().flatten().filter_map(|order| match &order.command {
+            Command::Void(void) => Some(void.request.clone()),
+            _ => None,
+        }));
+        known
+    }
+
     /// One committed entry: orders with their replies, and the changes of state.
     pub fn entry(
         &mut self,
@@ -74,7 +93,7 @@ impl Operations {
             return Ok(false);
         }
         let refused = *reply == Reply::refused(RefusalCode::RequestVoided);
-        if refused != self.voided.contains(&key.id) {
+        if refused != self.voided.contains(&key.id) && !self.doubtful.contains(&key.id) {
             let what = if refused { "refused without a void" } else { "taken after its void" };
             violation(NAME, format!("request {key:?} was {what}: {reply:?}"))?;
         }

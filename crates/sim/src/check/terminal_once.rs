@@ -40,6 +40,22 @@ impl TerminalOnce {
     }
 }
 
+impl TerminalOnce {
+    /// A task left with its slot, or came with it.
+    pub fn travelled(&mut self, id: &TaskId, state: TaskState, came: bool) -> Verdict {
+        let known = match came {
+            true => self.states.insert(id.clone(), state),
+            false => self.states.remove(id),
+        };
+        let expected = (!came).then_some(state);
+        if known == expected {
+            return Ok(());
+        }
+        let way = if came { "came" } else { "left" };
+        violation(NAME, format!("task {id} {way} as {state:?}, but was {known:?}"))
+    }
+}
+
 fn legal(from: Option<TaskState>, to: Option<TaskState>) -> bool {
     use TaskState::{Cancelled, Claimed, Dead, Done, Ready, Scheduled};
     match (from, to) {

@@ -10,7 +10,7 @@ const NAME: &str = "Q3 token_order";
 
 /// A grant, before the model follows it. True when it repeats an earlier grant to the same session.
 pub fn check(model: &Model, fence: Fence, holder: &Holder) -> Result<bool, super::Violation> {
-    if let Some(before) = model.holders.get(&fence) {
+    if let Some(before) = model.holders.get(&(holder.task.clone(), fence)) {
         let same = before.task == holder.task
             && before.worker == holder.worker
             && before.session == holder.session;
@@ -43,7 +43,7 @@ mod tests {
             task: TaskId::parse("t1").unwrap(),
             worker: WorkerId::parse("w1").unwrap(),
             session: SessionId(session),
-            index: 2,
+            granted: (0, 2),
             ttl_ms: 1,
             timeout_ms: 0,
         };

@@ -109,7 +109,7 @@ fn ask(input: &mut impl BufRead) -> Result<Key> {
 fn print_state(world: &World) {
     for machine in world.machines.values() {
         println!("node {} generation {} {:?}", machine.node, machine.generation, machine.health);
-        for shard in 0..world.plan.shards {
+        for shard in 0..world.shard_count() {
             match world.view(machine.node, shard) {
                 None => println!("  shard {shard}: down"),
                 Some(view) => println!(

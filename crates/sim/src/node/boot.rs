@@ -110,7 +110,9 @@ pub fn boot(disk: &SimDisk, setup: &Setup, now: Now) -> Result<Booted, BootError
     let mut found = Vec::new();
     let mut shards = Vec::new();
     let mut restarts = Vec::new();
-    for shard in 0..setup.shards {
+    let on_disk = snapshots.shards()?.into_iter().chain(recovery.shards.keys().copied());
+    let count = on_disk.map(|shard| shard + 1).fold(setup.shards, u16::max);
+    for shard in 0..count {
         let content = content(recovery.shards.remove(&shard).unwrap_or_default());
         let (point, state) = match snapshots.load(shard)? {
             Some(manifest) => {
@@ -118,7 +120,8 @@ pub fn boot(disk: &SimDisk, setup: &Setup, now: Now) -> Result<Booted, BootError
                 (Some(point), state)
             }
             // Waits for its first snapshot, or for another one.
-            None => (None, genesis(setup, shard)),
+            None if shard < setup.shards => (None, genesis(setup, shard)),
+            None => (None, Shard::added(shard, count, setup.limits.clone())),
         };
         let Believed { recovered, restart } = believe(point, content);
         findings.damaged |= recovered.floor > recovered.last_index();

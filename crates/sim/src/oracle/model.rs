@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ikada_state::{Fence, SessionId, TaskId, WorkerId};
+use ikada_state::{Fence, SessionId, ShardId, TaskId, WorkerId};
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub struct Holder {
     pub worker: WorkerId,
     /// Its process run.
     pub session: SessionId,
-    /// Index of the entry that granted it.
-    pub index: u64,
+    /// Shard and index of the entry that granted it, or brought it there.
+    pub granted: (ShardId, u64),
     /// Lifetime.
     pub ttl_ms: u64,
     /// Longest time for the whole attempt; 0 if there is none.
@@ -54,15 +54,15 @@ pub struct ModelTask {
     pub created: u32,
 }
 
-/// All tasks and claims of one shard.
+/// All tasks and claims of all shards: they keep their names when their slots move.
 #[derive(Debug, Default)]
 pub struct Model {
     /// By id.
     pub tasks: BTreeMap<TaskId, ModelTask>,
-    /// By fence.
-    pub holders: BTreeMap<Fence, Holder>,
+    /// By task and fence: fences of different shards may be equal.
+    pub holders: BTreeMap<(TaskId, Fence), Holder>,
     /// Claims that their workers ended as failed.
-    pub failed: BTreeSet<Fence>,
+    pub failed: BTreeSet<(TaskId, Fence)>,
 }
 
 impl Model {
@@ -76,17 +76,11 @@ impl Model {
         self.tasks.entry(id.clone()).or_default()
     }
 
-    /// The task whose live claim has this fence.
-    pub fn live(&self, fence: Fence) -> Option<&TaskId> {
-        let holder = self.holders.get(&fence)?;
-        let task = self.tasks.get(&holder.task)?;
-        (task.claim == Some(fence)).then_some(&holder.task)
-    }
-
     /// Whether the claim `fence` of this task is live and, if a worker is named, its own.
     pub fn holds(&self, id: &TaskId, fence: Fence, worker: Option<&WorkerId>) -> bool {
-        self.live(fence) == Some(id)
-            && self.holders.get(&fence).is_some_and(|h| worker.is_none_or(|w| *w == h.worker))
+        let holder = self.holders.get(&(id.clone(), fence));
+        self.tasks.get(id).is_some_and(|task| task.claim == Some(fence))
+            && holder.is_some_and(|h| worker.is_none_or(|w| *w == h.worker))
     }
 
     /// A claim was granted.
@@ -95,7 +89,7 @@ impl Model {
         task.claim = Some(fence);
         task.fence_max = task.fence_max.max(fence);
         task.attempts += 1;
-        self.holders.insert(fence, holder);
+        self.holders.insert((holder.task.clone(), fence), holder);
     }
 
     /// The live claim of a task ended without settling it.

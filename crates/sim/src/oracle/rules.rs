@@ -36,6 +36,13 @@ pub struct Standing {
     pub deadline_ms: Option<u64>,
 }
 
+/// A task on its way to another shard.
+#[derive(Debug, Clone)]
+pub struct Travelling {
+    standing: Standing,
+    wishes: Vec<(TaskId, Wish)>,
+}
+
 /// All tasks of one shard.
 #[derive(Debug, Default)]
 pub struct Rules {
@@ -160,6 +167,26 @@ impl Rules {
         let deadline_ms = deadline_ms.or(in_ms.map(|in_ms| self.time_ms + in_ms));
         let standing = Standing { state: to, place: self.places, begun: false, deadline_ms };
         self.standings.insert(id.clone(), standing);
+    }
+
+    /// A task leaves with its slot: where it stood, and what it and its kin asked for.
+    pub fn leave(&mut self, id: &TaskId) -> Option<Travelling> {
+        let standing = self.standings.remove(id)?;
+        let kin = |other: &&TaskId| other.routing_key() == id.routing_key();
+        let ids: Vec<TaskId> = self.wishes.keys().filter(kin).cloned().collect();
+        let wishes =
+            ids.into_iter().filter_map(|id| Some((id.clone(), self.wishes.get(&id)?.clone())));
+        Some(Travelling { standing, wishes: wishes.collect() })
+    }
+
+    /// A task comes with its slot.
+    pub fn arrive(&mut self, id: &TaskId, travelling: Travelling) {
+        // Whoever is submitted from now on stands behind it.
+        self.places = self.places.max(travelling.standing.place);
+        self.standings.insert(id.clone(), travelling.standing);
+        for (id, wish) in travelling.wishes {
+            self.wishes.entry(id).or_insert(wish);
+        }
     }
 
     /// Tasks in the line of a task's key: ready, claimed or waiting for a retry.

@@ -11,9 +11,12 @@ pub mod knobs;
 
 use fastrand::Rng;
 
-use crate::draw::weighted;
+use crate::draw::{chance, weighted};
 use faults::{FaultPlan, Kind};
 use knobs::Knobs;
+
+/// How often a cluster grows during its run. Follows once the oracle has been tried on many seeds.
+const GROWTH_PERMILLE: u32 = 0;
 
 /// Everything drawn before the first event.
 #[derive(Debug, Clone)]
@@ -24,6 +27,8 @@ pub struct Plan {
     pub nodes: u64,
     /// Shards.
     pub shards: u16,
+    /// Shards that the cluster grows to; as many as at the start if it does not grow.
+    pub grows_to: u16,
     /// Client operations to make before the safety phase may end.
     pub operations: u64,
     /// The safety phase lasts at least this long.
@@ -46,7 +51,12 @@ impl Plan {
             // Jumps add up to hours on several machines: log time may follow them, and the window is of log time.
             knobs.dedup_window_ms = knobs.dedup_window_ms.max(86_400_000);
         }
-        Self { seed, nodes, shards, operations, safety_ms: rng.u64(60_000..=90_000), knobs, faults }
+        let safety_ms = rng.u64(60_000..=90_000);
+        // Drawn apart, so that the rest of the plan does not depend on it.
+        let mut rng = Rng::with_seed(seed ^ 0x6772_6f77);
+        let grows_to =
+            if chance(&mut rng, GROWTH_PERMILLE) { shards + rng.u16(1..=2) } else { shards };
+        Self { seed, nodes, shards, grows_to, operations, safety_ms, knobs, faults }
     }
 
     /// A calm plan for tests: no faults, three nodes, one shard.
@@ -54,6 +64,7 @@ impl Plan {
         Self {
             nodes,
             shards,
+            grows_to: shards,
             faults: FaultPlan::none(),
             knobs: Knobs::usual(),
             ..Self::draw(seed, operations)

@@ -202,7 +202,7 @@ impl Client {
             let sweep = Sweep { shard, queue: queue.clone(), action, from: 0 };
             self.order(u32::from(shard), Command::Sweep(sweep))
         };
-        (0..world.plan.shards).map(step).collect()
+        (0..world.shard_count()).map(step).collect()
     }
 
     /// Rules out a request of this client, whatever became of it; or one that is sent only afterwards, as a client's
@@ -219,7 +219,7 @@ impl Client {
             let command = Command::Void(Void { shard, request: key.id.clone() });
             Order { namespace: namespace(), request: None, command }
         };
-        (0..world.plan.shards).map(void).collect()
+        (0..world.shard_count()).map(void).collect()
     }
 
     /// An old request id with another body: it must be refused, or be the first body's own.

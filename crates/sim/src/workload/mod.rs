@@ -45,6 +45,8 @@ pub enum Step {
     Transfer,
     /// A schedule is paused or resumed.
     Turn,
+    /// The cluster shall grow.
+    Grow,
 }
 
 /// One user of the cluster.
@@ -111,6 +113,10 @@ pub fn enlist(world: &mut World) {
     for actor in 0..world.actors.len() {
         let first_us = 1_000_000 + actor as u64 * 37_000;
         world.schedule.at(first_us, Event::Actor(actor, Step::Next));
+    }
+    if world.plan.grows_to > world.plan.shards {
+        let at_us = world.plan.rng(501).u64(3_000_000..30_000_000);
+        world.schedule.at(at_us, Event::Actor(operator, Step::Grow));
     }
     if transfer_ms > 0 {
         world.schedule.at(transfer_ms * 1_000, Event::Actor(operator, Step::Transfer));

@@ -65,6 +65,7 @@ impl Operator {
         match step {
             Step::Transfer => self.transfer(world, me),
             Step::Change => self.change(world, me),
+            Step::Grow => self.grow(world, me),
             Step::Probe => self.probe(world, me),
             Step::Next => self.begin_schedules(world, me),
             Step::Turn => self.turn_schedule(world, me),
@@ -82,12 +83,37 @@ impl Operator {
         if world.phase == Phase::Liveness {
             return;
         }
-        let shard = self.rng.u16(0..world.plan.shards);
+        let shard = self.rng.u16(0..world.shard_count());
         let to = self.rng.bool().then(|| some_door(world, &mut self.rng));
         let node = some_door(world, &mut self.rng);
         world.ask(me, node, Request::Transfer { shard, to }, 2_000);
         let again_us = self.rng.u64(self.transfer_ms * 300..=self.transfer_ms * 1_700);
         world.schedule.after(again_us, Event::Actor(me, Step::Transfer));
+    }
+
+    /// Asks for more shards, under the same request id until it is decided.
+    fn grow(&mut self, world: &mut World, me: usize) {
+        if world.phase == Phase::Liveness {
+            return;
+        }
+        let id = RequestId::parse("grow").unwrap_or_else(|error| panic!("request id: {error}"));
+        let request = Some(RequestKey { id, item: 0 });
+        let node = some_door(world, &mut self.rng);
+        world.ask(me, node, Request::Grow { shards: world.plan.grows_to, request }, 2_000);
+    }
+
+    /// Whether a growth was decided; if not it is asked for again.
+    fn grown(&mut self, world: &mut World, me: usize, end: &CallEnd) {
+        let decided = match end {
+            CallEnd::Answered(Answer::Written(outcomes)) => {
+                outcomes.iter().all(|outcome| matches!(outcome, Outcome::Reply { .. }))
+            }
+            _ => false,
+        };
+        if !decided {
+            let again_us = self.rng.u64(300_000..2_000_000);
+            world.schedule.after(again_us, Event::Actor(me, Step::Grow));
+        }
     }
 
     fn change(&mut self, world: &mut World, me: usize) {
@@ -213,7 +239,7 @@ impl Operator {
             let order = self.order(Command::SetQueue(set));
             self.send(world, me, ShardId::MAX, vec![order]);
         }
-        for shard in 0..world.plan.shards {
+        for shard in 0..world.shard_count() {
             self.count += 1;
             let id = self.id_in(world, shard);
             let mut task =
@@ -263,6 +289,10 @@ impl Operator {
             (&open.request, end)
         {
             world.mark(Mark::ChangeRefused);
+        }
+        if let Request::Grow { .. } = &open.request {
+            self.grown(world, me, end);
+            return Ok(());
         }
         let Some((shard, orders)) = self.probes.remove(&call) else {
             return Ok(());

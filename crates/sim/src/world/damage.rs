@@ -31,7 +31,7 @@ impl World {
             return Vec::new();
         }
         let mut least_voters = usize::MAX;
-        for shard in 0..self.plan.shards {
+        for shard in 0..self.shard_count() {
             match self.watch.config_safety.newest(shard) {
                 Some(conf) if !conf.is_joint() => {
                     least_voters = least_voters.min(conf.voters.len());
@@ -145,7 +145,7 @@ impl World {
 
     /// Damaged machines that have started again and hold everything committed are sound again.
     pub(super) fn review_health(&mut self) {
-        let shards = self.plan.shards;
+        let shards = self.shard_count();
         let ledgers = &self.watch.ledgers;
         let owes = &self.watch.no_silent_loss;
         for machine in self.machines.values_mut() {

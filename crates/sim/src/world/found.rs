@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use ikada_consensus::{Config, NodeId};
 use ikada_replica::ReplicaConfig;
-use ikada_state::{Limits, Member, SlotMap};
+use ikada_state::{Limits, Member};
 use ikada_store::{LogOptions, SimDisk};
 
 use super::clock::Clock;
@@ -40,7 +40,6 @@ impl World {
             clients: Default::default(),
             probes: Default::default(),
             membership: Membership::default(),
-            slots: SlotMap::balanced(plan.shards),
             plan,
         };
         for node in 1..=world.plan.nodes {

@@ -13,6 +13,8 @@ use crate::check::{
 use crate::marks::Mark;
 use crate::workload::Step;
 
+/// How long a growth may take after the healing.
+const GROWTH_MS: u64 = 300_000;
 /// How long a membership change under way may take after the healing.
 const CHANGE_MS: u64 = 90_000;
 
@@ -20,6 +22,7 @@ impl World {
     /// Heals everything and watches the cluster recover.
     pub fn run_liveness(&mut self) -> Verdict {
         self.heal()?;
+        self.finish_growth()?;
         let healed_us = self.now_us();
         self.run_until(healed_us + one_leader::LEADER_MS * 1_000)?;
         let leaders = self.check_leaders()?;
@@ -33,6 +36,19 @@ impl World {
         self.finish_changes()?;
         self.drain()?;
         self.rest()
+    }
+
+    /// Slots under way arrive, and the new shards find leaders.
+    fn finish_growth(&mut self) -> Verdict {
+        let until_us = self.now_us() + GROWTH_MS * 1_000;
+        while self.is_growing() && self.now_us() < until_us {
+            self.run_until(self.now_us() + 500_000)?;
+        }
+        if self.is_growing() {
+            let what = format!("the cluster still grows after {GROWTH_MS} ms");
+            return crate::check::violation("V2 fresh_write", what);
+        }
+        Ok(())
     }
 
     fn heal(&mut self) -> Verdict {
@@ -78,7 +94,7 @@ impl World {
     /// The one leader of every shard.
     fn check_leaders(&self) -> Result<Vec<(NodeId, u64)>, crate::check::Violation> {
         let mut found = Vec::new();
-        for shard in 0..self.plan.shards {
+        for shard in 0..self.shard_count() {
             let leads = |node: &NodeId| {
                 self.view(*node, shard)
                     .filter(|view| view.role == Role::Leader)
@@ -184,13 +200,13 @@ impl World {
         let before = self.check_leaders()?;
         self.run_until(self.now_us() + one_leader::STABLE_MS * 1_000)?;
         let after = self.check_leaders()?;
-        for shard in 0..self.plan.shards {
+        for shard in 0..self.shard_count() {
             let position = usize::from(shard);
             one_leader::check_stable(shard, before[position], after.get(position).copied())?;
         }
         self.full_check()?;
         self.review_health();
-        for shard in 0..self.plan.shards {
+        for shard in 0..self.shard_count() {
             self.check_members(shard)?;
         }
         self.check_logs()?;
@@ -240,12 +256,12 @@ impl World {
     fn check_clients(&mut self) -> Verdict {
         let namespace = ikada_state::Namespace::default();
         for id in &self.clients.acked {
-            let shard = usize::from(self.slots.route(&namespace, id.routing_key()));
+            let shard = usize::from(self.shard_of_task(id));
             let Some(reference) = self.watch.ledgers[shard].reference() else {
                 continue;
             };
             let present = reference.task(&namespace, id).is_some();
-            accounting::acknowledged(id, present, &self.watch.models[shard])?;
+            accounting::acknowledged(id, present, &self.watch.model)?;
         }
         let open: Vec<_> = self.clients.open.keys().cloned().collect();
         for key in open {

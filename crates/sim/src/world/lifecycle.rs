@@ -52,7 +52,7 @@ impl World {
                 self.mark(mark);
             }
         }
-        let shards = usize::from(self.plan.shards);
+        let shards = usize::from(self.shard_count());
         let Some(machine) = self.machines.get_mut(&node) else {
             return Ok(());
         };
@@ -205,7 +205,7 @@ impl World {
         }
         machine.disk.forget_faults();
         self.note(node, "stop", (generation, death as u64), |_| {});
-        for shard in 0..self.plan.shards {
+        for shard in 0..self.shard_count() {
             self.note_leader(shard, node, None);
         }
         self.calls_lost(node, generation);

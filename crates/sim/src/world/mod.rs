@@ -24,6 +24,7 @@ mod turn;
 mod watch;
 mod watch_answers;
 mod watch_commits;
+mod watch_growth;
 mod watch_operations;
 mod watch_state;
 
@@ -160,8 +161,6 @@ pub struct World {
     pub probes: BTreeMap<ikada_state::ShardId, (u64, Option<u64>)>,
     /// Membership changes under way.
     pub membership: membership::Membership,
-    /// Which task lives in which shard.
-    pub slots: ikada_state::SlotMap,
 }
 
 /// How a run ended.

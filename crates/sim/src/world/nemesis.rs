@@ -247,7 +247,7 @@ impl World {
 
     /// The newest leader of some shard.
     pub(super) fn some_leader(&mut self) -> Option<NodeId> {
-        let shard = self.rng.u16(0..self.plan.shards);
+        let shard = self.rng.u16(0..self.shard_count());
         let leaders = self.watch.leaders.get(&shard)?;
         let newest = leaders.iter().max_by_key(|(_, term)| **term).map(|(node, _)| *node);
         newest.filter(|node| self.machines.get(node).is_some_and(|machine| machine.is_up()))
@@ -260,7 +260,7 @@ impl World {
         };
         self.stop_process(node, Death::Kill);
         let incarnation = self.rng.u64(1 << 32..u64::MAX);
-        let shards = self.plan.shards;
+        let shards = self.shard_count();
         let now_us = self.now_us();
         if self.rng.bool() {
             // Deaf at first, so that it speaks before it can be told.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use ikada_consensus::{BOOTSTRAP, Conf, Entry, Message, MessageKind, NodeId, Role};
 use ikada_replica::peer::{self, FrameError, PeerMessage};
-use ikada_state::{Fence, Lsn, Order, Reply, Shard, ShardId};
+use ikada_state::{Fence, Lsn, Order, Reply, Shard, ShardId, TaskId};
 
 use super::World;
 use super::machine::{Health, Machine};
@@ -33,7 +33,7 @@ use crate::marks::Mark;
 use crate::oracle::ledger::ShardLedger;
 use crate::oracle::mirror::EntryMark;
 use crate::oracle::model::Model;
-use crate::oracle::rules::Rules;
+use crate::oracle::rules::{Rules, Travelling};
 
 /// No frame is under way for longer than this.
 const WIPE_ECHO_US: u64 = 5_500_000;
@@ -65,14 +65,18 @@ pub struct Watch {
     pub no_silent_loss: NoSilentLoss,
     /// What was committed, per shard.
     pub ledgers: Vec<ShardLedger>,
-    /// What tasks should be like, per shard.
-    pub models: Vec<Model>,
+    /// What tasks should be like.
+    pub model: Model,
     /// Q2, per shard.
     pub terminal_once: Vec<TerminalOnce>,
     /// Q15, per shard.
     pub operations: Vec<Operations>,
-    /// Q8, per shard.
-    pub submits: Vec<IdempotentSubmit>,
+    /// Q8.
+    pub submits: IdempotentSubmit,
+    /// Tasks between two shards.
+    pub travelling: BTreeMap<TaskId, Travelling>,
+    /// What is known of requests, for each slot between two shards.
+    pub leaving: BTreeMap<u16, Operations>,
     /// What tasks asked for and where they stand, per shard.
     pub rules: Vec<Rules>,
     /// Q9.
@@ -98,7 +102,7 @@ pub struct Watch {
     /// Intervals in which more than one node believed to lead, per shard; the last may be open.
     pub disputed_us: BTreeMap<ShardId, Vec<(u64, Option<u64>)>>,
     /// Renewals by claim.
-    pub renewals: BTreeMap<(ShardId, Fence), Vec<Renewed>>,
+    pub renewals: BTreeMap<(TaskId, Fence), Vec<Renewed>>,
     /// Who campaigned in which term.
     pub campaigned: BTreeSet<(ShardId, u64, NodeId)>,
     /// Term and index at which a request was first answered.
@@ -114,16 +118,18 @@ impl Watch {
     pub fn new(genesis: Vec<ikada_state::Shard>, conf: &Conf) -> Self {
         let mut watch = Self::default();
         for (position, state) in genesis.into_iter().enumerate() {
-            let shard = position as ShardId;
-            watch.config_safety.begin(shard, ikada_consensus::BOOTSTRAP.index, conf.clone());
-            watch.ledgers.push(ShardLedger::new(state));
-            watch.models.push(Model::default());
-            watch.terminal_once.push(TerminalOnce::default());
-            watch.operations.push(Operations::default());
-            watch.submits.push(IdempotentSubmit::default());
-            watch.rules.push(Rules::default());
+            watch.add_shard(position as ShardId, state, conf);
         }
         watch
+    }
+
+    /// Another shard, which begins like this.
+    pub fn add_shard(&mut self, shard: ShardId, state: ikada_state::Shard, conf: &Conf) {
+        self.config_safety.begin(shard, ikada_consensus::BOOTSTRAP.index, conf.clone());
+        self.ledgers.push(ShardLedger::new(state));
+        self.terminal_once.push(TerminalOnce::default());
+        self.operations.push(Operations::default());
+        self.rules.push(Rules::default());
     }
 
     /// A node wrote an entry.
@@ -145,7 +151,7 @@ impl World {
     /// Looks at a node after its turn.
     pub(super) fn observe(&mut self, node: NodeId) -> Verdict {
         let wiped = self.machines.get(&node).is_some_and(|m| m.health == Health::Wiped);
-        for shard in 0..self.plan.shards {
+        for shard in 0..self.shard_count() {
             let Some(machine) = self.machines.get_mut(&node) else {
                 return Ok(());
             };

@@ -36,8 +36,7 @@ impl World {
             (Request::Claim(wish), Answer::Claimed(grants)) => {
                 let session = wish.session;
                 for grant in grants {
-                    let shard = self.shard_of_task(&grant.id);
-                    let holder = self.watch.models[usize::from(shard)].holders.get(&grant.fence);
+                    let holder = self.watch.model.holders.get(&(grant.id.clone(), grant.fence));
                     let right = holder.is_some_and(|h| h.task == grant.id && h.session == session);
                     if !right {
                         return violation(
@@ -55,7 +54,7 @@ impl World {
                 let (sent_us, told_us) = (open.sent_us, self.schedule.now_us());
                 for ((id, fence), outcome) in renewal.claims.iter().zip(outcomes) {
                     if matches!(outcome, RenewOutcome::Renewed { .. }) {
-                        let key = (self.shard_of_task(id), *fence);
+                        let key = (id.clone(), *fence);
                         let renewed = Renewed { sent_us, told_us };
                         self.watch.renewals.entry(key).or_default().push(renewed);
                     }
@@ -138,7 +137,9 @@ impl World {
 
     /// The shard in which a task of the default namespace lives.
     pub fn shard_of_task(&self, id: &ikada_state::TaskId) -> ShardId {
-        self.slots.route(&ikada_state::Namespace::default(), id.routing_key())
+        let reference = self.watch.ledgers.first().and_then(|ledger| ledger.reference());
+        let map = reference.and_then(|state| state.slot_map());
+        map.map_or(0, |map| map.route(&ikada_state::Namespace::default(), id.routing_key()))
     }
 }
 

@@ -90,33 +90,33 @@ impl World {
         let Committed { lsn, batch, applied, data } = committed;
         for effect in &applied.effects {
             self.follow_effect(shard, effect)?;
+            self.follow_travel((shard, lsn.index), effect)?;
         }
+        self.follow_slots(shard, &batch, &applied);
         let moves = self.moves(shard, &applied.effects);
         let operations = &mut self.watch.operations[usize::from(shard)];
         operations.entry(&batch.orders, &applied.replies, &moves)?;
         self.follow_rules(shard, &batch, &applied)?;
-        self.follow_deadlines(usize::from(shard), &moves, true);
+        self.follow_deadlines(&moves, true);
         let changes =
             applied.effects.iter().filter(|e| matches!(e, Effect::QueueChanged { .. })).count();
-        let pairs = batch.orders.iter().zip(&applied.replies);
-        let causes = pairs.filter(|(order, reply)| may_change_settings(order.as_ref(), reply));
-        SettingsVersion::caused(shard, changes, causes.count())?;
+        SettingsVersion::caused(shard, changes, settings_given(&batch, &applied))?;
         for (order, reply) in batch.orders.iter().zip(&applied.replies) {
             let Some(order) = order else { continue };
             if !matches!(reply, Reply::Refused { .. }) {
                 let honest = self.clients.committed(order);
                 honest_outcome::check(order, honest)?;
             }
-            self.follow_operation(shard, order, reply, &moves);
+            self.follow_operation(order, reply, &moves);
             self.follow_order(shard, lsn.index, lsn.term, order, reply)?;
         }
-        self.follow_deadlines(usize::from(shard), &moves, false);
+        self.follow_deadlines(&moves, false);
         for effect in &applied.effects {
             if let Effect::Moved { id, from: None, .. } = effect {
                 self.watch.schedules.created(id)?;
             }
             if let Effect::Moved { id, to: None, .. } = effect {
-                self.watch.models[usize::from(shard)].task_mut(id).removed = true;
+                self.watch.model.task_mut(id).removed = true;
                 self.marks.hit(Mark::RetentionRemoved);
             }
         }
@@ -169,8 +169,8 @@ impl World {
         };
         self.watch.terminal_once[position].moved(id, *from, *to)?;
         if from.is_none() {
-            self.watch.models[position].task_mut(id).created += 1;
-            self.watch.submits[position].created(id)?;
+            self.watch.model.task_mut(id).created += 1;
+            self.watch.submits.created(id)?;
         }
         Ok(())
     }
@@ -183,21 +183,28 @@ impl World {
         order: &Order,
         reply: &Reply,
     ) -> Verdict {
-        let position = usize::from(shard);
         match &order.command {
             Command::Enqueue(enqueue) => {
                 if matches!(reply, Reply::Refused { code } if code.as_str() == "queue_full") {
                     self.marks.hit(Mark::QueueRefusedFull);
                 }
-                self.watch.submits[position].applied(order.request.as_ref(), enqueue, reply)
+                let request = order.request.as_ref().map(|key| (shard, key.clone()));
+                self.watch.submits.applied(request, enqueue, reply)
             }
             Command::Claim(claim) => {
                 let Reply::Claimed { tasks } = reply else {
                     return Ok(());
                 };
                 for grant in tasks {
-                    self.follow_grant(position, index, claim, grant)?;
+                    self.follow_grant((shard, index), claim, grant)?;
                 }
+                Ok(())
+            }
+            // Asked again where the slot is: nothing happened, whatever the fence.
+            Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_)
+                if *reply == Reply::refused(RefusalCode::SlotMoved) =>
+            {
+                self.marks.hit(Mark::OrderMetMovedSlot);
                 Ok(())
             }
             Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_) => {
@@ -231,6 +238,10 @@ impl World {
             | Command::SettleChange(_)
             | Command::SteerMember(_)
             | Command::Collect(_) => Ok(()),
+            Command::Grow(grow) => {
+                self.follow_growth(grow, reply);
+                Ok(())
+            }
         }
     }
 
@@ -274,7 +285,7 @@ impl World {
             }
             Command::Complete(complete) => {
                 let came = came(reply, matches!(reply, Reply::Completed));
-                let model = &self.watch.models[position];
+                let model = &self.watch.model;
                 let (id, fence) = (&complete.id, complete.fence);
                 if came == Came::Refused
                     && model.task(id).is_some_and(|t| t.end == Some(End::Cancelled))
@@ -282,18 +293,18 @@ impl World {
                     self.marks.hit(Mark::CancelRacesCompletion);
                 }
                 if fence::check(model, "complete", id, fence, Some(&complete.worker), came)? {
-                    self.watch.models[position].settle(id, End::Done(fence));
+                    self.watch.model.settle(id, End::Done(fence));
                 }
                 Ok(())
             }
             Command::Fail(fail) => {
                 let came = came(reply, matches!(reply, Reply::Failed { .. }));
-                let model = &self.watch.models[position];
+                let model = &self.watch.model;
                 let (id, fence) = (&fail.id, fail.fence);
                 let effective = fence::check(model, "fail", id, fence, Some(&fail.worker), came)?;
                 match reply {
                     Reply::Failed { next } if effective => {
-                        self.watch.models[position].failed.insert(fence);
+                        self.watch.model.failed.insert((id.clone(), fence));
                         self.attempt_ended(position, id, fail.retry, *next)
                     }
                     _ => Ok(()),
@@ -301,7 +312,7 @@ impl World {
             }
             Command::Expire(expire) => {
                 let came = came(reply, matches!(reply, Reply::Expired { .. }));
-                let model = &self.watch.models[position];
+                let model = &self.watch.model;
                 let effective =
                     fence::check(model, "expire", &expire.id, expire.fence, None, came)?;
                 match reply {
@@ -318,10 +329,10 @@ impl World {
             }
             Command::Unclaim(unclaim) => {
                 let came = came(reply, matches!(reply, Reply::Unclaimed));
-                let model = &self.watch.models[position];
+                let model = &self.watch.model;
                 if fence::check(model, "unclaim", &unclaim.id, unclaim.fence, None, came)? {
                     self.returned(shard, index, term, &unclaim.id, unclaim.fence)?;
-                    self.watch.models[position].release(&unclaim.id, false);
+                    self.watch.model.release(&unclaim.id, false);
                 }
                 Ok(())
             }
@@ -329,33 +340,21 @@ impl World {
         }
     }
 
-    fn follow_grant(
-        &mut self,
-        position: usize,
-        index: u64,
-        claim: &Claim,
-        grant: &Grant,
-    ) -> Verdict {
+    fn follow_grant(&mut self, granted: (ShardId, u64), claim: &Claim, grant: &Grant) -> Verdict {
         let holder = Holder {
             task: grant.id.clone(),
             worker: claim.worker.clone(),
             session: claim.session,
-            index,
+            granted,
             ttl_ms: u64::from(grant.ttl_ms),
             timeout_ms: u64::from(grant.timeout_ms),
         };
         let counts = (u32::from(grant.attempt), u32::from(grant.max_attempts));
-        self.granted(position, grant.fence, holder, counts)
+        self.granted(grant.fence, holder, counts)
     }
 
-    fn granted(
-        &mut self,
-        position: usize,
-        fence: Fence,
-        holder: Holder,
-        counts: (u32, u32),
-    ) -> Verdict {
-        let model = &mut self.watch.models[position];
+    fn granted(&mut self, fence: Fence, holder: Holder, counts: (u32, u32)) -> Verdict {
+        let model = &mut self.watch.model;
         if token_order::check(model, fence, &holder)? {
             return Ok(());
         }
@@ -373,7 +372,7 @@ impl World {
         retry: bool,
         next: FailNext,
     ) -> Verdict {
-        let model = &mut self.watch.models[position];
+        let model = &mut self.watch.model;
         let task = model.task_mut(id);
         let wish = self.watch.rules[position].wish(id);
         let may_be_late = wish
@@ -402,10 +401,11 @@ impl World {
         let written_us = self.watch.written_us.get(&(shard, index, term)).copied();
         let led_us = self.watch.led_us.get(&(shard, term)).copied();
         if let (Some(written_us), Some(led_us)) = (written_us, led_us) {
-            let renewed_us = self.certain_renewal_us(shard, fence, led_us, written_us);
+            let claim = (id.clone(), fence);
+            let renewed_us = self.certain_renewal_us(shard, &claim, led_us, written_us);
             attempts::returned(id, fence, renewed_us.is_some())?;
-            let holder = &self.watch.models[usize::from(shard)].holders[&fence];
-            let granted_us = self.watch.committed_us.get(&(shard, holder.index));
+            let holder = &self.watch.model.holders[&claim];
+            let granted_us = self.watch.committed_us.get(&holder.granted);
             if granted_us.is_some_and(|granted_us| written_us > granted_us + ROLL_CALL_US) {
                 self.marks.hit(Mark::LostClaimReturned);
             }
@@ -418,10 +418,14 @@ impl World {
     fn certain_renewal_us(
         &self,
         shard: ShardId,
-        fence: Fence,
+        claim: &(TaskId, Fence),
         led_us: u64,
         proposed_us: u64,
     ) -> Option<u64> {
+        // What was renewed where the claim was before it moved is not known here.
+        let came = self.watch.model.holders.get(claim).map(|holder| holder.granted);
+        let came_us = came.and_then(|came| self.watch.committed_us.get(&came)).copied();
+        let led_us = led_us.max(came_us.unwrap_or(0));
         let disputed = self.watch.disputed_us.get(&shard);
         let certain = |renewed: &&super::watch::Renewed| {
             let crossed = |(from, to): &(u64, Option<u64>)| {
@@ -431,26 +435,27 @@ impl World {
                 && renewed.told_us <= proposed_us
                 && !disputed.is_some_and(|disputed| disputed.iter().any(crossed))
         };
-        let renewed = self.watch.renewals.get(&(shard, fence))?;
+        let renewed = self.watch.renewals.get(claim)?;
         renewed.iter().filter(certain).map(|renewed| renewed.sent_us).max()
     }
 
     /// Q6, on the clock of the leader that proposed the expiry.
     fn check_expiry(&self, shard: ShardId, index: u64, term: u64, expire: &Expire) -> Verdict {
         let (watch, fence) = (&self.watch, expire.fence);
-        let holder = &watch.models[usize::from(shard)].holders[&fence];
+        let claim = (expire.id.clone(), fence);
+        let holder = &watch.model.holders[&claim];
         let leader = watch.election_safety.leader_of(shard, term);
         let Some(machine) = leader.and_then(|leader| self.machines.get(&leader)) else {
             return Ok(());
         };
         let (Some(&proposed_us), Some(&granted_us), Some(&led_us)) = (
             watch.written_us.get(&(shard, index, term)),
-            watch.committed_us.get(&(shard, holder.index)),
+            watch.committed_us.get(&holder.granted),
             watch.led_us.get(&(shard, term)),
         ) else {
             return Ok(());
         };
-        let renewed = self.certain_renewal_us(shard, fence, led_us, proposed_us);
+        let renewed = self.certain_renewal_us(shard, &claim, led_us, proposed_us);
         let mono = |at_us| machine.clock.mono_us_at(at_us);
         // A timeout is a lifetime that no renewal moves.
         let (ttl_ms, renewed) = match expire.cause {
@@ -467,6 +472,20 @@ impl World {
             renewed_us: renewed.map(mono),
         })
     }
+}
+
+/// How many queues' settings an entry may have changed.
+fn settings_given(batch: &Batch, applied: &Applied) -> usize {
+    let given = |(order, reply): (&Option<Order>, &Reply)| {
+        let command = order.as_ref().map(|order| &order.command);
+        match command {
+            Some(Command::Deliver(Deliver { message: Message::Settings { queues }, .. })) => {
+                queues.len()
+            }
+            _ => usize::from(may_change_settings(order.as_ref(), reply)),
+        }
+    };
+    batch.orders.iter().zip(&applied.replies).map(given).sum()
 }
 
 fn came(reply: &Reply, accepted: bool) -> Came {

@@ -22,14 +22,7 @@ impl World {
     }
 
     /// Cancels, retries and what operators do. A resend is answered as the first time and moves nothing.
-    pub(super) fn follow_operation(
-        &mut self,
-        shard: ShardId,
-        order: &Order,
-        reply: &Reply,
-        moves: &[Move],
-    ) {
-        let position = usize::from(shard);
+    pub(super) fn follow_operation(&mut self, order: &Order, reply: &Reply, moves: &[Move]) {
         let moved = |id: &TaskId, to: TaskState| {
             moves.iter().any(|step| step.id == *id && step.to == Some(to))
         };
@@ -37,23 +30,23 @@ impl World {
             (Command::Cancel(cancel), Reply::Cancelled)
                 if moved(&cancel.id, TaskState::Cancelled) =>
             {
-                let task = self.watch.models[position].task_mut(&cancel.id);
+                let task = self.watch.model.task_mut(&cancel.id);
                 let claimed = task.claim.is_some();
                 if task.end.is_none() {
-                    self.watch.models[position].settle(&cancel.id, End::Cancelled);
+                    self.watch.model.settle(&cancel.id, End::Cancelled);
                 }
                 if claimed {
                     self.marks.hit(Mark::CancelWon);
                 }
             }
             (Command::Retry(retry), Reply::Retried) if moved(&retry.id, TaskState::Ready) => {
-                let end = &self.watch.models[position].task_mut(&retry.id).end;
+                let end = &self.watch.model.task_mut(&retry.id).end;
                 if matches!(end, Some(End::Dead | End::Cancelled)) {
-                    self.revived(position, &retry.id);
+                    self.revived(&retry.id);
                 }
             }
             (Command::Sweep(sweep), Reply::Swept { count, .. }) => {
-                self.follow_sweep(position, sweep, *count, moves);
+                self.follow_sweep(sweep, *count, moves);
             }
             (Command::Drop(_), Reply::Dropped) => self.marks.hit(Mark::TaskDropped),
             (Command::Void(_), Reply::Voided) => self.marks.hit(Mark::RequestVoided),
@@ -62,20 +55,20 @@ impl World {
     }
 
     /// The tasks that a step of a sweep changed: the first moves of its kind that the model has not followed yet.
-    fn follow_sweep(&mut self, position: usize, sweep: &Sweep, count: u32, moves: &[Move]) {
+    fn follow_sweep(&mut self, sweep: &Sweep, count: u32, moves: &[Move]) {
         let mut left = count;
         for step in moves.iter().filter(|step| step.queue == sweep.queue) {
-            let end = self.watch.models[position].task_mut(&step.id).end.clone();
+            let end = self.watch.model.task_mut(&step.id).end.clone();
             let cancelled = step.to == Some(TaskState::Cancelled) && end.is_none();
             let retried = step.from == Some(TaskState::Dead) && end == Some(End::Dead);
             match sweep.action {
                 _ if left == 0 => return,
                 SweepAction::CancelWaiting | SweepAction::CancelUnfinished if cancelled => {
-                    self.watch.models[position].settle(&step.id, End::Cancelled);
+                    self.watch.model.settle(&step.id, End::Cancelled);
                     self.marks.hit(Mark::QueuePurged);
                 }
                 SweepAction::RetryDead if retried && step.to == Some(TaskState::Ready) => {
-                    self.revived(position, &step.id);
+                    self.revived(&step.id);
                 }
                 _ => continue,
             }
@@ -85,7 +78,7 @@ impl World {
 
     /// Deaths of waiting tasks, which no order asks for: their deadline was over, as Q11 has judged. Those that come
     /// first for their task are followed before the orders of the entry, others after them.
-    pub(super) fn follow_deadlines(&mut self, position: usize, moves: &[Move], first: bool) {
+    pub(super) fn follow_deadlines(&mut self, moves: &[Move], first: bool) {
         for (place, step) in moves.iter().enumerate() {
             let waited = matches!(step.from, Some(TaskState::Ready | TaskState::Scheduled));
             let same = |other: &Move| other.id == step.id;
@@ -94,14 +87,14 @@ impl World {
                 false => moves[..place].iter().any(same) && !moves[place + 1..].iter().any(same),
             };
             if waited && step.to == Some(TaskState::Dead) && chosen {
-                self.watch.models[position].settle(&step.id, End::Dead);
+                self.watch.model.settle(&step.id, End::Dead);
                 self.marks.hit(Mark::DeadlinePassed);
             }
         }
     }
 
-    fn revived(&mut self, position: usize, id: &TaskId) {
-        self.watch.models[position].revive(id);
+    fn revived(&mut self, id: &TaskId) {
+        self.watch.model.revive(id);
         self.watch.cancels.revived(id);
         self.marks.hit(Mark::TaskRetried);
     }

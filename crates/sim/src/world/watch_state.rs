@@ -10,7 +10,7 @@ use crate::node::boot;
 impl World {
     /// Full scans over the reference states and one node.
     pub fn full_check(&mut self) -> Verdict {
-        for shard in 0..self.plan.shards {
+        for shard in 0..self.shard_count() {
             self.check_reference(shard)?;
         }
         self.review_health();
@@ -42,7 +42,7 @@ impl World {
         let Some(process) = &machine.process else {
             return Ok(());
         };
-        for shard in 0..self.plan.shards {
+        for shard in 0..self.shard_count() {
             let Some(state) = process.replica.shard(shard) else {
                 continue;
             };

@@ -80,6 +80,16 @@ pub enum Outcome {
         #[n(0)]
         versions: u32,
     },
+    /// The cluster began to grow.
+    #[n(90)]
+    Growing {
+        /// Shards in the end.
+        #[n(0)]
+        shards: u16,
+        /// Slots that will move.
+        #[n(1)]
+        slots: u16,
+    },
 }
 
 impl Outcome {
@@ -99,6 +109,9 @@ impl Outcome {
             }
             Reply::ObjectDeleted { versions } => {
                 Some(Outcome::ObjectDeleted { versions: *versions })
+            }
+            Reply::Growing { shards, slots } => {
+                Some(Outcome::Growing { shards: *shards, slots: *slots })
             }
             Reply::Refused { code } if !code.is_transient() => {
                 Some(Outcome::Refused { code: *code })
@@ -129,6 +142,9 @@ pub(crate) struct SubmitEntry {
     pub(crate) time_ms: u64,
     #[n(3)]
     pub(crate) outcome: Outcome,
+    /// Slot of the task it was about, with which it moves.
+    #[n(4)]
+    pub(crate) slot: Option<u16>,
 }
 
 /// One task handed out by a remembered claim.
@@ -202,11 +218,13 @@ impl RingEntry for SubmitEntry {
             Outcome::ScheduleDeleted => (41, 0),
             Outcome::ObjectPut { version, fresh } => (60, version << 1 | u64::from(fresh)),
             Outcome::ObjectDeleted { versions } => (61, u64::from(versions)),
+            Outcome::Growing { shards, slots } => (90, u64::from(shards) << 16 | u64::from(slots)),
             Outcome::Swept { count, next } => {
                 let next = next.map_or(0, |slot| u64::from(slot) + 1);
                 (22, u64::from(count) << 40 | next)
             }
         };
+        let kind = kind | self.slot.map_or(0, |slot| u64::from(slot) + 1) << 16;
         let [high, low] = self.key;
         let words = [number, high, low, self.body_hash, self.time_ms, kind, detail];
         let mut bytes = [0u8; 56];

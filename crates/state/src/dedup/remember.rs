@@ -98,9 +98,30 @@ impl Shard {
     }
 
     /// Remembers the outcome of a submission.
-    pub(crate) fn remember_submit(&mut self, key: [u64; 2], body_hash: u64, outcome: Outcome) {
+    pub(crate) fn remember_submit(
+        &mut self,
+        key: [u64; 2],
+        body_hash: u64,
+        outcome: Outcome,
+        slot: Option<u16>,
+    ) {
         let (time_ms, count_max) = (self.core.time_ms, self.core.limits.submit_window_max);
-        let entry = SubmitEntry { key, body_hash, time_ms, outcome };
+        let entry = SubmitEntry { key, body_hash, time_ms, outcome, slot };
+        if let Some(by_slot) = &mut self.index.by_slot {
+            by_slot.note_submit(slot, self.core.submits.next_number());
+        }
+        self.submit_window().remember(entry, count_max, u64::MAX);
+    }
+
+    /// Remembers a submission that was made where its slot was before.
+    pub(crate) fn adopt_submit(&mut self, entry: SubmitEntry) {
+        if find_entry(&self.core.submits, &self.index.submits, entry.key).is_some() {
+            return;
+        }
+        if let Some(by_slot) = &mut self.index.by_slot {
+            by_slot.note_submit(entry.slot, self.core.submits.next_number());
+        }
+        let count_max = self.core.limits.submit_window_max;
         self.submit_window().remember(entry, count_max, u64::MAX);
     }
 

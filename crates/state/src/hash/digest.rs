@@ -23,6 +23,9 @@ pub(crate) enum RecordKind {
     Object = 60,
     Token = 70,
     Roster = 80,
+    Away = 90,
+    Part = 91,
+    Growth = 92,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -54,6 +54,9 @@ impl Shard {
                 };
             }
         }
+        if self.growth_running().is_some() {
+            return Reply::refused(RefusalCode::GrowthRunning);
+        }
         if let Err(code) = self.check_change(&order) {
             return Reply::refused(code);
         }

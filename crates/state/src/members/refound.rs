@@ -33,6 +33,7 @@ impl Shard {
             members.sort();
             self.replace_members(members);
             self.drop_roster();
+            self.forget_first_voters();
             batch.tell(Effect::MembersChanged);
         }
         Reply::EpochRaised

@@ -2,8 +2,8 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::shard::Shard;
-use crate::{Reply, ShardId};
+use crate::shard::{Batch, Shard};
+use crate::{Effect, Reply, ShardId};
 
 /// Acknowledges messages to one target.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -17,8 +17,10 @@ pub struct Acked {
 }
 
 impl Shard {
-    pub(crate) fn apply_acked(&mut self, order: &Acked) -> Reply {
+    pub(crate) fn apply_acked(&mut self, batch: &mut Batch, order: &Acked) -> Reply {
         self.drop_messages(order.target, order.sequence);
+        batch.tell(Effect::OutboxAcked { target: order.target });
+        self.growth_acked(batch);
         Reply::Acked
     }
 }

@@ -6,7 +6,7 @@ use super::{Inbox, Message};
 use crate::hash::{RecordKind, digest_record};
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
-use crate::{RefusalCode, Reply, ShardId};
+use crate::{Fence, RefusalCode, Reply, ShardId};
 
 /// One message on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -62,6 +62,26 @@ impl Shard {
             Message::QueueSettings { namespace, queue, settings } => (namespace, queue, settings),
             Message::Submit { namespace, task } => {
                 return self.take_fired(batch, namespace, (**task).clone());
+            }
+            Message::Settings { queues } => return self.take_settings(batch, queues),
+            Message::Leave { slot, target, map_version, last } => {
+                return self.leave_slot(batch, (*slot, *target), *map_version, *last);
+            }
+            Message::Part { slot, bytes } => return self.take_part(*slot, bytes),
+            Message::Arrive { slot, parts, epoch, grants, map_version, sequence } => {
+                if *grants > Fence::COUNTER_MAX {
+                    return Err(RefusalCode::BadValue);
+                }
+                let reached = (Fence::new(*epoch, *grants), *sequence);
+                return self.arrive_slot(batch, (*slot, *parts), reached, *map_version);
+            }
+            Message::Settled { slot, has_objects } => {
+                self.slot_settled(batch, *slot, *has_objects);
+                return Ok(());
+            }
+            Message::Forget { slot } => {
+                self.forget_slot(*slot);
+                return Ok(());
             }
         };
         if !settings.is_valid(&self.core.limits) {

@@ -15,7 +15,8 @@ pub(crate) use store::{Inbox, Outbox, OutboxLine};
 
 use minicbor::{Decode, Encode};
 
-use crate::{Enqueue, Namespace, QueueName, QueueSettings};
+use crate::growth::QueueCopy;
+use crate::{Enqueue, Namespace, QueueName, QueueSettings, ShardId, SharedBytes};
 
 /// What one shard tells another. Numbers are stable.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -43,6 +44,78 @@ pub enum Message {
         #[n(1)]
         task: Box<Enqueue>,
     },
+    /// The settings of queues, for a shard that was added.
+    #[n(60)]
+    Settings {
+        /// Some of the queues.
+        #[n(0)]
+        queues: Vec<QueueCopy>,
+    },
+    /// Send a slot to another shard.
+    #[n(61)]
+    Leave {
+        /// Which.
+        #[n(0)]
+        slot: u16,
+        /// Where to.
+        #[n(1)]
+        target: ShardId,
+        /// Version of the map that will say so.
+        #[n(2)]
+        map_version: u64,
+        /// Whether no other slot of this shard follows.
+        #[n(3)]
+        last: bool,
+    },
+    /// A part of what is under a slot.
+    #[n(62)]
+    Part {
+        /// Which slot.
+        #[n(0)]
+        slot: u16,
+        /// Packed records.
+        #[n(1)]
+        bytes: SharedBytes,
+    },
+    /// All parts of a slot are sent: it is the receiver's now.
+    #[n(63)]
+    Arrive {
+        /// Which slot.
+        #[n(0)]
+        slot: u16,
+        /// How many parts it has.
+        #[n(1)]
+        parts: u32,
+        /// The sender's restore epoch.
+        #[n(2)]
+        epoch: u16,
+        /// Fences that the sender granted.
+        #[n(3)]
+        grants: u64,
+        /// Version of the map that will say so.
+        #[n(4)]
+        map_version: u64,
+        /// Last place in line and version that the sender gave.
+        #[n(5)]
+        sequence: u64,
+    },
+    /// The sender has taken a slot in.
+    #[n(64)]
+    Settled {
+        /// Which.
+        #[n(0)]
+        slot: u16,
+        /// Whether the shard that had it before keeps objects of it.
+        #[n(1)]
+        has_objects: bool,
+    },
+    /// Objects of a slot need not be kept any more: their new shard has them.
+    #[n(65)]
+    Forget {
+        /// Which slot.
+        #[n(0)]
+        slot: u16,
+    },
 }
 
 impl Message {
@@ -51,13 +124,22 @@ impl Message {
         match self {
             Message::QueueSettings { .. } => 0,
             Message::Submit { task, .. } => task.weight(),
+            Message::Settings { queues } => Message::settings_weight(queues),
+            Message::Part { bytes, .. } => bytes.len(),
+            Message::Leave { .. }
+            | Message::Arrive { .. }
+            | Message::Settled { .. }
+            | Message::Forget { .. } => 0,
         }
     }
 
     pub(crate) fn is_about_queue(&self, wanted: &Namespace, name: &QueueName) -> bool {
         match self {
             Message::QueueSettings { namespace, queue, .. } => namespace == wanted && queue == name,
-            Message::Submit { .. } => false,
+            Message::Settings { queues } => {
+                queues.iter().any(|copy| copy.namespace == *wanted && copy.queue == *name)
+            }
+            _ => false,
         }
     }
 }

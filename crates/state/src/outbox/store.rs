@@ -59,6 +59,11 @@ impl Outbox {
         self.lines.values().flat_map(|(_, items)| items)
     }
 
+    /// Number of the first message that waits for a target.
+    pub(crate) fn first_waiting(&self, target: ShardId) -> Option<u64> {
+        self.lines.get(&target)?.1.front().map(|item| item.sequence)
+    }
+
     /// How far each line has come.
     pub(crate) fn line_records(&self) -> impl Iterator<Item = OutboxLine> + '_ {
         self.lines.iter().map(|(target, (last, _))| OutboxLine { target: *target, last: *last })

@@ -111,7 +111,8 @@ impl Shard {
             let message = Message::Submit { namespace, task: Box::new(task) };
             sequence = self.put_message(batch, target, message);
         }
-        schedule.last = Some(LastFire { instant_ms, fired_ms: self.core.time_ms, id, sequence });
+        schedule.last =
+            Some(LastFire { instant_ms, fired_ms: self.core.time_ms, id, sequence, target });
         schedule.fired += 1;
         Ok(())
     }
@@ -130,6 +131,12 @@ impl Shard {
         namespace: &Namespace,
         task: Enqueue,
     ) -> Result<(), RefusalCode> {
+        if let Some(target) = self.forwarding(namespace, &task.id) {
+            // Behind the parts of its slot, so that it finds the slot there.
+            let message = Message::Submit { namespace: namespace.clone(), task: Box::new(task) };
+            self.put_message(batch, target, message);
+            return Ok(());
+        }
         let name_hash = task_hash(namespace.as_str(), task.id.as_str());
         if self.find_task_hashed(namespace, &task.id, name_hash).is_some() {
             return Ok(());

@@ -8,7 +8,7 @@ use super::ScheduleSpec;
 use crate::hash::{RecordKind, digest_record};
 use crate::limits::{Limits, SCHEDULE_NAME_BYTES_MAX};
 use crate::shard::Shard;
-use crate::{Namespace, ScheduleName, TaskId};
+use crate::{Namespace, ScheduleName, ShardId, TaskId};
 
 /// Full name of a schedule.
 pub type ScheduleKey = (Namespace, ScheduleName);
@@ -28,6 +28,10 @@ pub struct LastFire {
     /// Number of the message that carried it to its shard; 0 if it lives in shard 0.
     #[n(3)]
     pub sequence: u64,
+    /// The shard that the message went to.
+    #[n(4)]
+    #[cbor(default)]
+    pub target: ShardId,
 }
 
 /// One schedule as stored.

@@ -10,10 +10,20 @@ use crate::batch::{decode_order, read_frame};
 use crate::dedup::Outcome;
 use crate::hash::encode_into;
 use crate::ids::request_hash;
+use crate::slots::slot_of;
 use crate::task::BodyHashes;
 use crate::{
-    Applied, Audience, Command, Lsn, Namespace, Order, RefusalCode, Reply, SetQueue, TaskId,
+    Applied, Audience, Command, Grow, Lsn, Namespace, Order, RefusalCode, Reply, SetQueue, TaskId,
 };
+
+/// What is known of an order before its verb runs.
+#[derive(Clone, Copy)]
+struct Known {
+    request: Option<[u64; 2]>,
+    voided: bool,
+    /// Slot of its task; only looked up for an order that will be remembered.
+    slot: Option<u16>,
+}
 
 impl Shard {
     /// Applies the entry at a log position. Total over the entry's bytes: an empty entry only moves
@@ -56,35 +66,53 @@ impl Shard {
         Applied { orders: frame.len(), replies, effects: batch.effects }
     }
 
+    /// What the shard knows of an order beforehand; refused if its slot is away.
+    fn know(&self, order: &Order) -> Result<Known, RefusalCode> {
+        if self.is_order_away(order) {
+            return Err(RefusalCode::SlotMoved);
+        }
+        let namespace = &order.namespace;
+        let Some(key) = &order.request else {
+            return Ok(Known { request: None, voided: false, slot: None });
+        };
+        let request = Some(request_hash(namespace, key));
+        let slot = order.command.routing_key().map(|key| slot_of(namespace, key));
+        Ok(Known { request, voided: self.is_voided(namespace, Some(key)), slot })
+    }
+
     fn apply_order(&mut self, batch: &mut Batch, order: Order) -> Reply {
+        let known = match self.know(&order) {
+            Ok(known) => known,
+            Err(code) => return Reply::refused(code),
+        };
         let namespace = order.namespace;
-        let voided = self.is_voided(&namespace, order.request.as_ref());
-        let request = order.request.map(|key| request_hash(&namespace, &key));
         match order.command {
             Command::Enqueue(verb) => {
                 let hashes = BodyHashes::of(&verb);
                 let id = verb.id.clone();
-                self.once(batch, request, voided, hashes.body, Some(&id), |shard, batch| {
+                self.once(batch, known, hashes.body, Some(&id), |shard, batch| {
                     shard.apply_enqueue(batch, &namespace, verb, hashes)
                 })
             }
             Command::Cancel(verb) => {
-                self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {
+                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
                     shard.apply_cancel(batch, &namespace, &verb)
                 })
             }
             Command::SetQueue(verb) => {
-                self.once(batch, request, voided, settings_hash(&verb), None, |shard, batch| {
+                self.once(batch, known, settings_hash(&verb), None, |shard, batch| {
                     shard.apply_set_queue(batch, &namespace, &verb)
                 })
             }
-            Command::Claim(verb) => self.apply_claim(batch, &namespace, request, voided, &verb),
+            Command::Claim(verb) => {
+                self.apply_claim(batch, &namespace, known.request, known.voided, &verb)
+            }
             Command::Complete(verb) => self.apply_complete(batch, &namespace, verb),
             Command::Fail(verb) => self.apply_fail(batch, &namespace, verb),
             Command::Expire(verb) => self.apply_expire(batch, &namespace, &verb),
             Command::Unclaim(verb) => self.apply_unclaim(batch, &namespace, &verb),
             Command::Deliver(verb) => self.apply_deliver(batch, &verb),
-            Command::Acked(verb) => self.apply_acked(&verb),
+            Command::Acked(verb) => self.apply_acked(batch, &verb),
             Command::SetMembers(verb) => self.apply_set_members(batch, verb),
             Command::ChangeMembers(verb) => self.apply_change_members(batch, verb),
             Command::SettleChange(verb) => self.apply_settle_change(batch, &verb),
@@ -92,57 +120,77 @@ impl Shard {
             Command::Refound(verb) => self.apply_refound(batch, verb),
             Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
             Command::Retry(verb) => {
-                self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {
+                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
                     shard.apply_retry(batch, &namespace, &verb)
                 })
             }
             Command::Drop(verb) => {
-                self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {
+                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
                     shard.apply_drop(batch, &namespace, &verb)
                 })
             }
             Command::Sweep(verb) => {
-                self.once(batch, request, voided, verb.body_hash(), None, |shard, batch| {
+                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
                     shard.apply_sweep(batch, &namespace, &verb)
                 })
             }
             Command::Void(verb) => self.apply_void(&namespace, &verb),
-            Command::SetSchedule(verb) => {
-                self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
-                    shard.apply_set_schedule(&namespace, verb)
-                })
-            }
-            Command::DeleteSchedule(verb) => {
-                self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
-                    shard.apply_delete_schedule(&namespace, &verb)
-                })
+            verb @ (Command::SetSchedule(_) | Command::DeleteSchedule(_)) => {
+                self.apply_schedule_order(batch, &namespace, known, verb)
             }
             Command::Fire(verb) => self.apply_fire(batch, &namespace, &verb),
             Command::Collect(verb) => self.apply_collect(&verb),
             Command::AddToken(verb) => self.apply_add_token(verb),
             Command::RevokeToken(verb) => self.apply_revoke_token(&verb),
             verb @ (Command::PutObject(_) | Command::DeleteObject(_)) => {
-                self.apply_object_order(batch, &namespace, request, voided, verb)
+                self.apply_object_order(batch, &namespace, known, verb)
             }
+            Command::Grow(verb) => self.apply_growth_order(batch, known, verb),
         }
+    }
+
+    fn apply_schedule_order(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        known: Known,
+        command: Command,
+    ) -> Reply {
+        match command {
+            Command::SetSchedule(verb) => {
+                self.once(batch, known, verb.body_hash(), None, |shard, _| {
+                    shard.apply_set_schedule(namespace, verb)
+                })
+            }
+            Command::DeleteSchedule(verb) => {
+                self.once(batch, known, verb.body_hash(), None, |shard, _| {
+                    shard.apply_delete_schedule(namespace, &verb)
+                })
+            }
+            _ => Reply::refused(RefusalCode::BadCommand),
+        }
+    }
+
+    fn apply_growth_order(&mut self, batch: &mut Batch, known: Known, verb: Grow) -> Reply {
+        let body_hash = verb.body_hash();
+        self.once(batch, known, body_hash, None, |shard, batch| shard.apply_grow(batch, verb))
     }
 
     fn apply_object_order(
         &mut self,
         batch: &mut Batch,
         namespace: &Namespace,
-        request: Option<[u64; 2]>,
-        voided: bool,
+        known: Known,
         command: Command,
     ) -> Reply {
         match command {
             Command::PutObject(verb) => {
-                self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
+                self.once(batch, known, verb.body_hash(), None, |shard, _| {
                     shard.apply_put_object(namespace, verb)
                 })
             }
             Command::DeleteObject(verb) => {
-                self.once(batch, request, voided, verb.body_hash(), None, |shard, _| {
+                self.once(batch, known, verb.body_hash(), None, |shard, _| {
                     shard.apply_delete_object(namespace, verb)
                 })
             }
@@ -154,24 +202,23 @@ impl Shard {
     fn once(
         &mut self,
         batch: &mut Batch,
-        request: Option<[u64; 2]>,
-        voided: bool,
+        known: Known,
         body_hash: u64,
         id: Option<&TaskId>,
         verb: impl FnOnce(&mut Shard, &mut Batch) -> Reply,
     ) -> Reply {
-        let Some(key) = request else {
+        let Some(key) = known.request else {
             return verb(self, batch);
         };
         match self.recall_submit(key, body_hash) {
             Some(Ok(outcome)) => return rebuild_reply(outcome, id),
             Some(Err(code)) => return Reply::refused(code),
-            None if voided => return Reply::refused(RefusalCode::RequestVoided),
+            None if known.voided => return Reply::refused(RefusalCode::RequestVoided),
             None => {}
         }
         let reply = verb(self, batch);
         if let Some(outcome) = Outcome::of(&reply) {
-            self.remember_submit(key, body_hash, outcome);
+            self.remember_submit(key, body_hash, outcome, known.slot);
         }
         reply
     }
@@ -192,6 +239,7 @@ fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
         (Outcome::ScheduleDeleted, _) => Reply::ScheduleDeleted,
         (Outcome::ObjectPut { version, fresh }, _) => Reply::ObjectPut { version, fresh },
         (Outcome::ObjectDeleted { versions }, _) => Reply::ObjectDeleted { versions },
+        (Outcome::Growing { shards, slots }, _) => Reply::Growing { shards, slots },
     }
 }
 

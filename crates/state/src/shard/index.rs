@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::row::Row;
 use super::{Core, Line};
+use crate::growth::BySlot;
 use crate::hash::{BitSet, Lookup, RecordKind, digest_bytes, encode_into};
 use crate::ids::task_hash;
 use crate::queue::QueueRecord;
@@ -38,6 +39,8 @@ pub(crate) struct Index {
     /// Slots of all finished tasks by place in line.
     pub(crate) finished: Row,
     pub(crate) lines: Vec<Line>,
+    /// Where the things of each slot are; only while slots leave.
+    pub(crate) by_slot: Option<Box<BySlot>>,
     pub(crate) pending_bytes: u64,
     pub(crate) finished_bytes: u64,
     /// How often each blob is a piece of a version.

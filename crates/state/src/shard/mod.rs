@@ -18,6 +18,7 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 
 use crate::dedup::{ClaimEntry, Ring, SubmitEntry, VoidEntry};
+use crate::growth::{Away, Growth};
 use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::limits::Limits;
 use crate::object::{Object, ObjectKey, Pages};
@@ -25,7 +26,10 @@ use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
 use crate::schedule::{Schedule, ScheduleKey};
 use crate::task::{Slab, Task, TaskState};
-use crate::{Audience, Effect, Lsn, Member, QueueHandle, Roster, ShardId, SlotMap, Token, TokenId};
+use crate::{
+    Audience, Effect, Lsn, Member, QueueHandle, Roster, ShardId, SharedBytes, SlotMap, Token,
+    TokenId,
+};
 
 /// Everything that is true of a shard and travels in its snapshot. Cloning it is cheap: bulk data
 /// sits in shared pages.
@@ -65,6 +69,12 @@ pub(crate) struct Core {
     pub(crate) objects: Pages<ObjectKey, Arc<Object>>,
     /// Only in shard 0.
     pub(crate) tokens: BTreeMap<TokenId, Arc<Token>>,
+    /// Slots that left or came; none in a shard that was founded with the cluster and gave none.
+    pub(crate) away: Option<Arc<Away>>,
+    /// Parts of slots on their way here.
+    pub(crate) parts: BTreeMap<u16, Vec<SharedBytes>>,
+    /// Only in shard 0, once the cluster has grown.
+    pub(crate) growth: Option<Arc<Growth>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -146,6 +156,9 @@ impl Core {
             schedules: BTreeMap::new(),
             objects: Pages::default(),
             tokens: BTreeMap::new(),
+            away: None,
+            parts: BTreeMap::new(),
+            growth: None,
             hash: StateHash::default(),
         }
     }
@@ -180,6 +193,16 @@ impl Batch {
         if self.audience == Audience::Watcher {
             let (queue, id, fence) = (QueueHandle(task.queue), task.id.clone(), task.fence);
             self.effects.push(Effect::Moved { queue, id, from, to, fence });
+        }
+    }
+}
+
+impl Batch {
+    /// Tells a watcher that a task left or came with its slot.
+    pub(crate) fn travelled(&mut self, queue: QueueHandle, task: &Task, came: bool) {
+        if self.audience == Audience::Watcher {
+            let (id, state, fence) = (task.id.clone(), task.state, task.fence);
+            self.effects.push(Effect::Travelled { queue, id, state, fence, came });
         }
     }
 }
@@ -229,6 +252,16 @@ impl Shard {
             shard.core.hash.add(digest_record(RecordKind::SlotMap, &map));
             shard.core.slot_map = Some(map);
         }
+        shard
+    }
+
+    /// The first state of a shard that was added to a running cluster: it holds no slot yet.
+    pub fn added(shard: ShardId, shards: u16, limits: Limits) -> Shard {
+        assert!(shard > 0, "shard 0 is founded with the cluster");
+        let mut shard = Self::genesis_with(shard, shards, &[], limits);
+        let away = Away::new(true);
+        shard.core.hash.add(away.digest());
+        shard.core.away = Some(Arc::new(away));
         shard
     }
 

@@ -47,6 +47,40 @@ impl SlotMap {
         self.version
     }
 
+    /// Gives a slot to another shard.
+    pub(crate) fn assign(&mut self, slot: u16, shard: ShardId) {
+        self.shards[usize::from(slot % SLOTS)] = shard;
+        self.version += 1;
+    }
+
+    /// The next slot that must move for `shards` shards to hold equal shares, and its new shard: from the fullest to
+    /// the emptiest; none once no shard holds two more than another.
+    pub(crate) fn next_move(&self, shards: u16) -> Option<(u16, ShardId)> {
+        let mut counts = vec![0u16; usize::from(shards)];
+        for shard in &self.shards {
+            counts[usize::from(*shard)] += 1;
+        }
+        let fullest =
+            (0..shards).max_by_key(|s| (counts[usize::from(*s)], std::cmp::Reverse(*s)))?;
+        let emptiest = (0..shards).min_by_key(|s| (counts[usize::from(*s)], *s))?;
+        if counts[usize::from(fullest)] < counts[usize::from(emptiest)] + 2 {
+            return None;
+        }
+        let slot = self.shards.iter().position(|shard| *shard == fullest)?;
+        Some((slot as u16, emptiest))
+    }
+
+    /// How many slots must move for `shards` shards to hold equal shares.
+    pub(crate) fn moves_to(&self, shards: u16) -> u16 {
+        let mut map = self.clone();
+        let mut moves = 0;
+        while let Some((slot, shard)) = map.next_move(shards) {
+            map.assign(slot, shard);
+            moves += 1;
+        }
+        moves
+    }
+
     /// Whether a decoded map is usable.
     pub(crate) fn is_valid(&self, shards: u16) -> bool {
         self.shards.len() == usize::from(SLOTS) && self.shards.iter().all(|shard| *shard < shards)
@@ -67,6 +101,26 @@ mod tests {
             let counts: Vec<usize> = (0..shards).map(count).collect();
             let (low, high) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
             assert!(high - low <= 1);
+        }
+    }
+
+    #[test]
+    fn tq_29_growth_moves_only_what_must_move() {
+        for (before, after, moves) in [(4u16, 5u16, 819), (1, 2, 2048), (16, 17, 240), (3, 8, 2560)]
+        {
+            let mut map = SlotMap::balanced(before);
+            let first = map.clone();
+            assert_eq!(map.moves_to(after), moves, "{before} to {after}");
+            while let Some((slot, shard)) = map.next_move(after) {
+                assert!(shard >= before, "only new shards receive");
+                map.assign(slot, shard);
+            }
+            let moved = (0..SLOTS).filter(|slot| map.shard(*slot) != first.shard(*slot)).count();
+            assert_eq!(moved, usize::from(moves), "no slot moves twice");
+            assert!(map.is_valid(after));
+            let count = |shard| (0..SLOTS).filter(|slot| map.shard(*slot) == shard).count();
+            let counts: Vec<usize> = (0..after).map(count).collect();
+            assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);
         }
     }
 

@@ -7,6 +7,7 @@ use minicbor::Decode;
 
 use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
 use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
+use crate::growth::{Away, Growth, Part};
 use crate::hash::{RecordKind, digest_record};
 use crate::limits::{BATCH_ORDERS_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX, TOKENS_MAX};
 use crate::members::{Member, Roster};
@@ -16,7 +17,7 @@ use crate::planted::{self, Bug};
 use crate::queue::QueueRecord;
 use crate::schedule::Schedule;
 use crate::shard::{Core, Header, Shard, queue_digest};
-use crate::{Fence, SlotMap, Token};
+use crate::{Fence, SLOTS, SlotMap, Token};
 
 impl Shard {
     /// Rebuilds a shard from the chunks of a snapshot, in order.
@@ -118,6 +119,9 @@ impl Reader {
             kind if kind == RecordKind::Object as u8 => self.take_object(&mut core, bytes),
             kind if kind == RecordKind::Token as u8 => self.take_token(&mut core, bytes),
             kind if kind == RecordKind::Roster as u8 => self.take_roster(&mut core, bytes),
+            kind if kind == RecordKind::Away as u8 => self.take_away(&mut core, bytes),
+            kind if kind == RecordKind::Part as u8 => self.take_part(&mut core, bytes),
+            kind if kind == RecordKind::Growth as u8 => self.take_growth(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -196,6 +200,8 @@ impl Reader {
         // Slots are filled from below, so none lies beyond what the bounds can fill.
         let limits = &core.limits;
         let slots_max = limits.pending_tasks_max.saturating_add(limits.finished_tasks_max);
+        // Slots that moved here brought what their shards had room for.
+        let slots_max = slots_max.saturating_mul(u64::from(core.shards));
         if u64::from(slot) > slots_max.saturating_add(BATCH_ORDERS_MAX as u64) {
             return Err(self.invalid("slots are bounded"));
         }
@@ -295,6 +301,38 @@ impl Reader {
         }
         core.hash.add(digest_record(RecordKind::SlotMap, &map));
         core.slot_map = Some(map);
+        Ok(())
+    }
+
+    fn take_away(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let away: Away = self.decode(bytes)?;
+        if core.away.is_some() || !away.is_valid() {
+            return Err(self.invalid("moved slots are known once, all of them"));
+        }
+        core.hash.add(away.digest());
+        core.away = Some(Arc::new(away));
+        Ok(())
+    }
+
+    fn take_part(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let part: Part = self.decode(bytes)?;
+        core.hash.add(digest_record(RecordKind::Part, &part));
+        let kept = core.parts.entry(part.slot).or_default();
+        if part.slot >= SLOTS || part.place as usize != kept.len() {
+            return Err(self.invalid("parts of a slot have no gaps"));
+        }
+        kept.push(part.bytes);
+        Ok(())
+    }
+
+    fn take_growth(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let growth: Growth = self.decode(bytes)?;
+        let fits = core.slot_map.as_ref().is_some_and(|map| growth.is_valid(core.shards, map));
+        if core.growth.is_some() || !fits {
+            return Err(self.invalid("growth concerns shards that exist"));
+        }
+        core.hash.add(digest_record(RecordKind::Growth, &growth));
+        core.growth = Some(Arc::new(growth));
         Ok(())
     }
 

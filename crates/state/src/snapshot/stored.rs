@@ -30,7 +30,7 @@ pub(crate) struct StoredTask {
     #[n(8)]
     sequence: u64,
     #[n(9)]
-    queue: u32,
+    pub(crate) queue: u32,
     #[n(10)]
     ttl_ms: u32,
     #[n(11)]

@@ -6,6 +6,7 @@ use minicbor::Encode;
 
 use super::{CHUNK_BYTES_MAX, StoredTask, Trailer};
 use crate::Lsn;
+use crate::growth::Part;
 use crate::hash::{RecordKind, encode_into};
 use crate::outbox::Inbox;
 use crate::planted::{self, Bug};
@@ -197,6 +198,18 @@ impl Chunks {
         }
         if let Some(roster) = &core.roster {
             self.put(RecordKind::Roster, &**roster);
+        }
+        if let Some(away) = &core.away {
+            self.put(RecordKind::Away, &**away);
+        }
+        for (slot, parts) in &core.parts {
+            for (place, bytes) in parts.iter().enumerate() {
+                let part = Part { slot: *slot, place: place as u32, bytes: bytes.clone() };
+                self.put(RecordKind::Part, &part);
+            }
+        }
+        if let Some(growth) = &core.growth {
+            self.put(RecordKind::Growth, &**growth);
         }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);

@@ -70,7 +70,7 @@ impl Shard {
     ) -> Reply {
         let body_hash = order.body_hash();
         match request.and_then(|key| self.recall_claim(key, body_hash)) {
-            Some(Ok(grants)) => return self.repeat_grants(batch, &grants),
+            Some(Ok(grants)) => return self.repeat_grants(batch, order, &grants),
             Some(Err(code)) => return Reply::refused(code),
             None if voided => return Reply::refused(RefusalCode::RequestVoided),
             None => {}
@@ -78,7 +78,7 @@ impl Shard {
         match self.claim(batch, namespace, order) {
             Err(code) => Reply::refused(code),
             Ok(marks) => {
-                let reply = self.repeat_grants(batch, &marks);
+                let reply = self.repeat_grants(batch, order, &marks);
                 // An empty answer is not remembered: the same request may wait for work and ask
                 // again.
                 if let (Some(key), false) = (request, marks.is_empty()) {
@@ -172,13 +172,16 @@ impl Shard {
     }
 
     /// The grants that are still live, as first answered.
-    fn repeat_grants(&self, batch: &Batch, marks: &[GrantMark]) -> Reply {
+    fn repeat_grants(&self, batch: &Batch, order: &Claim, marks: &[GrantMark]) -> Reply {
         if batch.audience == Audience::Nobody {
             return Reply::Claimed { tasks: Vec::new() };
         }
         let live = marks.iter().filter_map(|mark| {
             let task = self.core.tasks.get(mark.slot)?;
-            (task.state == TaskState::Claimed && task.fence == mark.fence).then_some(task)
+            // A task that moved in may bear a fence that this shard gave to another.
+            let session = task.history.as_ref().map(|history| history.newest.session);
+            let is_live = task.state == TaskState::Claimed && task.fence == mark.fence;
+            (is_live && session == Some(order.session)).then_some(task)
         });
         Reply::Claimed { tasks: live.map(|task| self.grant_of(task)).collect() }
     }

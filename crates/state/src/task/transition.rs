@@ -3,6 +3,7 @@
 
 use super::{Task, TaskState};
 use crate::shard::{Batch, Shard};
+use crate::slots::slot_of;
 use crate::{Effect, QueueHandle};
 
 impl Shard {
@@ -11,6 +12,7 @@ impl Shard {
         task.digest = 0;
         let slot = self.core.tasks.insert(&mut self.index.free, task);
         self.index.task_names.insert(name_hash, slot);
+        self.note_by_slot(slot);
         let Some(task) = self.core.tasks.get_mut(slot) else {
             return slot;
         };
@@ -25,6 +27,38 @@ impl Shard {
         self.core.queues[queue as usize].counters.submitted += 1;
         self.mark_queue(queue);
         slot
+    }
+
+    /// Puts a task that moves in into its place, with digest and name, but no line yet.
+    pub(crate) fn place_task(&mut self, task: Task, name_hash: u64) -> u32 {
+        let slot = self.core.tasks.insert(&mut self.index.free, task);
+        self.index.task_names.insert(name_hash, slot);
+        self.note_by_slot(slot);
+        if let Some(task) = self.core.tasks.get_mut(slot) {
+            task.digest = task.compute_digest(slot, &mut self.scratch);
+            self.core.hash.add(task.digest);
+        }
+        slot
+    }
+
+    /// Links a task that moved in, and tells the leader what it asks for.
+    pub(crate) fn welcome(&mut self, batch: &mut Batch, slot: u32) {
+        let Some(task) = self.core.tasks.get(slot) else {
+            return;
+        };
+        self.index.link(slot, task);
+        let (freed, state) = (self.index.settle_key(task), task.state);
+        self.announce(batch, slot, state, freed);
+    }
+
+    /// While slots leave, notes which slot a new task is under.
+    fn note_by_slot(&mut self, place: u32) {
+        if let Some(by_slot) = &mut self.index.by_slot
+            && let Some(task) = self.core.tasks.get(place)
+        {
+            let namespace = &self.core.queues[task.queue as usize].namespace;
+            by_slot.note_task(slot_of(namespace, task.id.routing_key()), place);
+        }
     }
 
     /// Changes a task and relinks it. `change` sets the new state and everything that goes with it.

@@ -1,6 +1,6 @@
 //! The cluster, its role changes, and moved leadership.
 
-use ikada_api::v1::{ChangeView, ClusterView, EventView, MemberView, TransferResult};
+use ikada_api::v1::{ChangeView, ClusterView, EventView, GrowAnswer, MemberView, TransferResult};
 
 use super::{Document, Grid, or_dash, pretty};
 use crate::render::time::moment;
@@ -37,6 +37,14 @@ impl Document for ClusterView {
             .change
             .as_ref()
             .map(|change| Grid { headings: CHANGE_HEADINGS, rows: vec![change_row(change)] });
+        let growth = self.growth.iter().map(|growth| {
+            vec![
+                format!("{} to {} shards", growth.from, growth.to),
+                format!("{} of {}", growth.moved, growth.slots),
+                moment(growth.started_ms),
+            ]
+        });
+        let growth: Vec<_> = growth.collect();
         let mut grids = vec![
             Grid { headings: &["cluster", "status", "seen by node"], rows: status },
             Grid {
@@ -49,11 +57,29 @@ impl Document for ClusterView {
             },
         ];
         grids.extend(change);
+        if !growth.is_empty() {
+            grids.push(Grid { headings: &["growing", "slots moved", "since"], rows: growth });
+        }
         grids
     }
 
     fn names(&self) -> Vec<String> {
         vec![self.status.clone()]
+    }
+}
+
+impl Document for GrowAnswer {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let row = vec![self.shards.to_string(), self.slots.to_string(), self.request.clone()];
+        vec![Grid { headings: &["shards", "slots moved", "request"], rows: vec![row] }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.shards.to_string()]
     }
 }
 

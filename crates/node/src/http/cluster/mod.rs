@@ -2,6 +2,7 @@
 
 mod backup;
 mod events;
+mod grow;
 mod members;
 mod node;
 mod show;
@@ -9,6 +10,7 @@ mod transfer;
 
 pub(super) use backup::backup;
 pub(super) use events::events;
+pub(super) use grow::{grow, shard_map};
 pub(super) use members::{add, remove, steer};
 pub(super) use node::node;
 pub(super) use show::show;

@@ -1,7 +1,7 @@
 //! `GET /v1/cluster`.
 
 use hyper::StatusCode;
-use ikada_api::v1::{ChangeView, ClusterView, MemberView, Number, ShardView};
+use ikada_api::v1::{ChangeView, ClusterView, GrowthView, MemberView, Number, ShardView};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use crate::http::answer::{Reply, Stop, show_document};
@@ -49,6 +49,13 @@ pub(super) fn describe(status: &NodeStatus) -> ClusterView {
         members,
         change: show_change(status),
         shards: status.shards.iter().map(show_shard).collect(),
+        growth: status.growth.map(|growth| GrowthView {
+            from: growth.from,
+            to: growth.to,
+            moved: growth.moved,
+            slots: growth.slots,
+            started_ms: growth.started_ms,
+        }),
     }
 }
 

@@ -123,3 +123,22 @@ async fn the_description_is_served() {
     assert_eq!(heard.header("content-type"), "application/json");
     assert_eq!(heard.json()["openapi"], "3.1.0");
 }
+
+#[tokio::test]
+async fn tq_29_growth_is_begun_once_and_refused_in_words() {
+    let bench = Bench::new();
+    let path = "/v1/cluster/growth";
+    let few = bench.post(path, r#"{"shards":1}"#).await;
+    assert_eq!((few.status.as_u16(), few.code().as_str()), (400, "bad_shard_count"));
+    assert!(few.json()["detail"].as_str().unwrap().contains("has 1 shards"));
+    let many = bench.post(path, r#"{"shards":257}"#).await;
+    assert_eq!((many.status.as_u16(), many.code().as_str()), (400, "bad_shard_count"));
+    let key = [("idempotency-key", "g")];
+    for _ in 0..2 {
+        let begun = bench.send("POST", path, &key, r#"{"shards":2}"#).await;
+        assert_eq!(begun.status.as_u16(), 202);
+        assert_eq!(begun.json(), json!({"shards": 2, "slots": 2048, "request": "g"}));
+    }
+    let again = bench.post(path, r#"{"shards":3}"#).await;
+    assert_eq!((again.status.as_u16(), again.code().as_str()), (409, "growth_running"));
+}

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ikada_api::state::{
-    BatchBuilder, Claim, Command, Lsn, Member, Order, Reply, RequestId, RequestKey, Shard,
-    TaskState,
+    BatchBuilder, Claim, Command, Grow, Lsn, Member, Namespace, Order, Reply, RequestId,
+    RequestKey, Shard, TaskState,
 };
 use ikada_replica::call::{
     Answer, Call, CallId, ClaimCall, Outcome, Query, RenewOutcome, Renewal, Request, RequestFate,
@@ -159,6 +159,8 @@ fn status(members: &[Member]) -> NodeStatus {
         node: 1,
         cluster: u64::MAX,
         shards: vec![shard],
+        growth: None,
+        shard_count: 1,
         peers: vec![peer(2), peer(3)],
         members: members.to_vec(),
         roster: None,
@@ -253,6 +255,12 @@ impl World {
                 View::References(self.shard.references(after.as_ref(), *limit))
             }
             Query::Backup => View::Frozen(vec![self.shard.freeze()]),
+            Query::Shards => View::Shards {
+                // Only shard 0 works here; the others of a test of growth do not exist.
+                shards: 1,
+                map_version: 1,
+                growth: self.shard.growth_view(),
+            },
             Query::Members => View::Members(self.shard.members().to_vec()),
         };
         Answer::View { view, lsns: vec![(0, self.shard.applied())], age_ms: 42 }
@@ -278,6 +286,11 @@ impl FakeDoor {
             Request::Read(query, _) => world.read(&query),
             Request::Explain(namespace, id) => {
                 Answer::Explained(world.shard.explain(&namespace, &id))
+            }
+            Request::Grow { shards, request } => {
+                let command = Command::Grow(Grow { shards, voters: vec![1] });
+                let order = Order { namespace: Namespace::default(), request, command };
+                Answer::Written(world.apply(&[order]))
             }
             Request::Transfer { to: Some(9), .. } => Answer::Refused {
                 code: "node_not_found".into(),

@@ -16,6 +16,7 @@ use ikada_replica::call::{Answer, Consistency, Outcome, Query, Request, Routing,
 
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
+use crate::http::cluster::shard_map;
 use crate::http::dispatch::{call, call_within, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
@@ -67,6 +68,8 @@ struct Job<'a> {
     request: RequestId,
     open: Vec<Place>,
     count: u64,
+    /// Highest number of a step so far.
+    steps: u32,
     positions: Vec<(ShardId, Lsn)>,
 }
 
@@ -79,7 +82,7 @@ async fn sweep<D: Door>(
     let queue =
         parse_name("name", name, QueueName::parse).map_err(|error| problems::bad_field(&error))?;
     check_exists(app, context, &queue).await?;
-    let shards = app.door.status().await.shards.len() as ShardId;
+    let (shards, mut version) = shard_map(app, context).await?;
     let mut job = Job {
         context,
         queue,
@@ -87,6 +90,7 @@ async fn sweep<D: Door>(
         request: app.request_id(context),
         open: (0..shards).map(|shard| Place { shard, step: 0, from: 0 }).collect(),
         count: 0,
+        steps: 0,
         positions: Vec::new(),
     };
     let until = Instant::now() + context.timeout;
@@ -97,6 +101,15 @@ async fn sweep<D: Door>(
         }
         if !job.step(app, left).await? {
             tokio::time::sleep(PAUSE.min(left)).await;
+        }
+        if job.open.is_empty() {
+            // Tasks that moved meanwhile may have passed us by: all shards once more.
+            let (shards, now) = shard_map(app, context).await?;
+            if now != version {
+                version = now;
+                let step = job.steps + 1;
+                job.open = (0..shards).map(|shard| Place { shard, step, from: 0 }).collect();
+            }
         }
     }
     job.finish()
@@ -146,6 +159,7 @@ impl Job<'_> {
                 continue;
             };
             decided = true;
+            self.steps = self.steps.max(place.step);
             self.positions.push((shard, lsn));
             match reply {
                 StateReply::Swept { count, next } => {

@@ -62,9 +62,10 @@ fn describe(name: &str, item: u32, fate: &RequestFate) -> RequestInfo {
         Outcome::Enqueued { created: true } => OutcomeKind::Created,
         Outcome::Enqueued { created: false } => OutcomeKind::Existing,
         Outcome::Cancelled => OutcomeKind::Cancelled,
-        Outcome::QueueSet { .. } | Outcome::ScheduleSet { .. } | Outcome::ObjectPut { .. } => {
-            OutcomeKind::Stored
-        }
+        Outcome::QueueSet { .. }
+        | Outcome::ScheduleSet { .. }
+        | Outcome::ObjectPut { .. }
+        | Outcome::Growing { .. } => OutcomeKind::Stored,
         Outcome::ScheduleDeleted | Outcome::ObjectDeleted { .. } => OutcomeKind::Dropped,
         Outcome::Retried => OutcomeKind::Retried,
         Outcome::Dropped => OutcomeKind::Dropped,

@@ -8,6 +8,7 @@ use ikada_replica::call::{Answer, Consistency, Outcome, Query, Request, Routing}
 use super::show::{asked, show_fate};
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
+use crate::http::cluster::shard_map;
 use crate::http::dispatch::{call, call_within, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
@@ -18,7 +19,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 pub(in crate::http) async fn void<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let (request, item) = asked(context)?;
-    let mut open: Vec<ShardId> = (0..app.door.status().await.shards.len() as ShardId).collect();
+    let (mut shards, _) = shard_map(app, context).await?;
+    let mut open: Vec<ShardId> = (0..shards).collect();
     let until = Instant::now() + context.timeout;
     while !open.is_empty() {
         let left = until.saturating_duration_since(Instant::now());
@@ -49,7 +51,12 @@ pub(in crate::http) async fn void<D: Door>(app: &App<D>, context: &Context) -> R
         }
         if !open.is_empty() {
             tokio::time::sleep(PAUSE.min(left)).await;
+            continue;
         }
+        // Shards that were added meanwhile: what moves to later ones brings the tombstone along.
+        let (now, _) = shard_map(app, context).await?;
+        open.extend(shards..now);
+        shards = now;
     }
     // Every shard has the tombstone: whatever this read shows is final.
     let query = Query::Request(context.namespace.clone(), request, item);

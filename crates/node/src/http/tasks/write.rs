@@ -159,6 +159,7 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
         StateReply::QueueSet { .. }
         | StateReply::ScheduleSet { .. }
+        | StateReply::Growing { .. }
         | StateReply::ObjectPut { .. }
         | StateReply::TokenAdded { .. } => (OutcomeKind::Stored, None, None),
         StateReply::ScheduleDeleted
