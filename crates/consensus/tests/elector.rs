@@ -21,6 +21,7 @@ fn mq_2_mq_12_mq_16_a_stale_leader_adopts_the_newer_term() {
     let old = net.settle();
     let before = net.see(old).term(SHARD);
     net.isolate(old);
+    net.run(3_000);
     let new = net.settle();
     assert_ne!(new, old);
     net.heal();
@@ -56,6 +57,7 @@ fn mq_6_entries_of_an_older_leader_are_ignored() {
     // Appended by the old leader alone; never committed.
     let _ = net.at(old).propose(SHARD, "lost".into());
     net.work(old);
+    net.run(3_000);
     net.settle();
     let index = net.commit("kept");
     net.heal();
