@@ -3,11 +3,12 @@
 //! A seed draws a plan (`plan`): the cluster's shape, the product's own settings, and a swarm of faults. The world
 //! (`world`) runs it on one thread with simulated wires, disks and clocks (`node`), users (`workload`) and an all-knowing
 //! book (`oracle`) against which every event is checked (`check`). A failing seed is a bug report: `replay` steps
-//! through it.
+//! through it. The bytes of objects have a small world of their own (`blobs`).
 //!
 //! Invariant: nothing here reads a real clock or draws randomness but from the seed; the commands only measure speed.
 
 pub mod args;
+pub mod blobs;
 pub mod check;
 pub mod commands;
 pub mod draw;

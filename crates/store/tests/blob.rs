@@ -1,6 +1,6 @@
 //! Blobs: durable once stored, checked when read, set aside when damaged, kept while pinned (A1, A3, F-37).
 
-use ikada_store::blob::digest;
+use ikada_store::blob::{Candidates, Removable, digest};
 use ikada_store::{BLOB_BYTES_MAX, BlobError, Blobs, Disk, RealDisk, SimDisk};
 
 const GRACE_MS: u64 = 1_000;
@@ -15,6 +15,12 @@ fn hex(id: &[u8; 32]) -> String {
 
 fn file_of(id: &[u8; 32]) -> String {
     format!("blob/{:02x}/{}", id[0], hex(id))
+}
+
+/// All steps of a removal, with two looks that find one blob free.
+fn remove_round(candidates: Vec<Candidates>, free: &[u8; 32]) -> Removable {
+    let all = candidates.into_iter().next().unwrap();
+    all.looked(&[*free]).committed().looked(&[*free])
 }
 
 fn suite<D: Disk>(disk: D) {
@@ -32,11 +38,14 @@ fn suite<D: Disk>(disk: D) {
     assert_eq!(listed.len(), pieces.len());
     assert!(listed.is_sorted());
     let gone = digest(&pieces[3]);
-    assert!(!blobs.remove(&gone, 5_999).unwrap(), "all are pinned after an open");
+    let unpinned = |now_ms| blobs.candidates(gone[0], 100, now_ms).unwrap();
+    assert!(unpinned(5_999).is_empty(), "all are pinned after an open");
+    let early = remove_round(unpinned(6_000), &gone);
     assert!(blobs.confirm(&gone, 6_000).unwrap());
-    assert!(!blobs.remove(&gone, 6_999).unwrap(), "whoever was told so may rely on it");
-    assert!(blobs.remove(&gone, 7_000).unwrap());
-    assert!(!blobs.remove(&gone, 7_000).unwrap());
+    assert_eq!(blobs.remove_all(&early, 6_999).unwrap(), 0, "whoever was told so may rely on it");
+    let removable = remove_round(unpinned(7_000), &gone);
+    assert_eq!(blobs.remove_all(&removable, 7_000).unwrap(), 1);
+    assert_eq!(blobs.remove_all(&removable, 7_000).unwrap(), 0);
     assert_eq!(blobs.get(&gone).unwrap(), None);
     assert!(!blobs.confirm(&gone, 7_000).unwrap());
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 use ikada_replica::call::{Answer, Consistency, Outcome, Query, Request, Routing, View};
 use ikada_replica::state::limits::COLLECT_DIGESTS_MAX;
 use ikada_replica::state::{Collect, Command, Digest, Namespace, Order, Reply};
+use ikada_store::BlobId;
+use ikada_store::blob::Candidates;
 use tracing::{info, warn};
 
 use super::Shelf;
@@ -23,15 +25,11 @@ impl Shelf {
     pub async fn collect<D: Door>(&self, door: &D) -> u64 {
         let mut collected = 0;
         for first in 0..=u8::MAX {
-            let listed = self.on_disk(move |inner, now_ms| {
-                let mut ids = inner.blobs.list(first)?;
-                ids.retain(|id| !inner.blobs.is_pinned(id, now_ms));
-                Ok(ids)
+            let unpinned = self.on_disk(move |inner, now_ms| {
+                inner.blobs.candidates(first, COLLECT_DIGESTS_MAX, now_ms)
             });
-            let free: Vec<Digest> =
-                listed.await.unwrap_or_default().into_iter().map(Digest).collect();
-            for some in free.chunks(COLLECT_DIGESTS_MAX) {
-                collected += self.collect_some(door, some.to_vec()).await.unwrap_or(0);
+            for some in unpinned.await.unwrap_or_default() {
+                collected += self.collect_some(door, some).await.unwrap_or(0);
             }
         }
         if collected > 0 {
@@ -41,12 +39,14 @@ impl Shelf {
         collected
     }
 
-    async fn collect_some<D: Door>(&self, door: &D, digests: Vec<Digest>) -> Option<u64> {
-        let free = unreferenced(door, digests).await?;
-        if free.is_empty() {
+    async fn collect_some<D: Door>(&self, door: &D, candidates: Candidates) -> Option<u64> {
+        let free = unreferenced(door, candidates.ids()).await?;
+        let announcement = candidates.looked(&free);
+        if announcement.ids().is_empty() {
             return Some(0);
         }
-        let collect = Collect { node: door.info().node, digests: free.clone().into() };
+        let digests: Vec<Digest> = announcement.ids().iter().copied().map(Digest).collect();
+        let collect = Collect { node: door.info().node, digests: digests.into() };
         let command = Command::Collect(collect);
         let order = Order { namespace: Namespace::default(), request: None, command };
         let written = door.call(Request::Write(vec![order]), PATIENCE, Routing::Forward).await;
@@ -54,24 +54,25 @@ impl Shelf {
         let [Outcome::Reply { reply: Reply::Collected, .. }] = outcomes.as_slice() else {
             return None;
         };
-        let free = unreferenced(door, free).await?;
+        let announced = announcement.committed();
+        let free = unreferenced(door, announced.ids()).await?;
+        let removable = announced.looked(&free);
         let removed = self.on_disk(move |inner, now_ms| {
-            let mut removed = 0;
-            for digest in free {
-                inner.cache.forget(&digest);
-                removed += u64::from(inner.blobs.remove(&digest.0, now_ms)?);
-            }
-            Ok(removed)
+            removable.ids().iter().for_each(|id| inner.cache.forget(&Digest(*id)));
+            inner.blobs.remove_all(&removable, now_ms)
         });
         removed.await.map_err(|error| warn!(%error, "a piece could not be removed")).ok()
     }
 }
 
 /// Those of the pieces that no object has, as of now.
-async fn unreferenced<D: Door>(door: &D, digests: Vec<Digest>) -> Option<Vec<Digest>> {
+async fn unreferenced<D: Door>(door: &D, ids: &[BlobId]) -> Option<Vec<BlobId>> {
+    let digests = ids.iter().copied().map(Digest).collect();
     let read = Request::Read(Query::Unreferenced(digests), Consistency::Linearizable);
     match door.call(read, PATIENCE, Routing::Forward).await {
-        Answer::View { view: View::Unreferenced(free), .. } => Some(free),
+        Answer::View { view: View::Unreferenced(free), .. } => {
+            Some(free.into_iter().map(|digest| digest.0).collect())
+        }
         _ => None,
     }
 }

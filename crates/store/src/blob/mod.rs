@@ -5,7 +5,7 @@
 //!   the folder. A blob that lay there before is read and checked first.
 //! - [`Blobs::get`] gives bytes that have the digest asked for, or none (A1). A file with other bytes moves to
 //!   `quarantine/`; nothing damaged is deleted.
-//! - [`Blobs::remove`] refuses a pinned blob. Whoever is told "stored" or "have it" may rely on that for the grace time
+//! - A pinned blob is not removed, and none without the steps of [`Candidates`] to [`Removable`]. Whoever is told "stored" or "have it" may rely on that for the grace time
 //!   (A3); everything is pinned for that time after opening, since pins are not written down.
 //!
 //! Names never come from callers: a digest is 32 bytes, and its hex form is the file's name.
@@ -18,6 +18,7 @@ mod pins;
 mod put;
 mod read;
 mod remove;
+mod round;
 
 use std::io;
 use std::sync::Mutex;
@@ -25,6 +26,8 @@ use std::sync::atomic::AtomicU64;
 
 use crate::disk::Disk;
 use pins::Pins;
+
+pub use round::{Announced, Announcement, Candidates, Removable};
 
 /// Largest blob. Objects are cut into pieces of this size: small enough to hold several in memory, large enough that
 /// the log keeps only 32 bytes for each.

@@ -6,8 +6,8 @@ use super::{BlobError, BlobId, Blobs, at, folder_of, hex};
 use crate::disk::Disk;
 
 impl<D: Disk> Blobs<D> {
-    /// Removes a blob; false if it is pinned or not here. The caller knows that nothing refers to it.
-    pub fn remove(&self, id: &BlobId, now_ms: u64) -> Result<bool, BlobError> {
+    /// Removes a blob; false if it is pinned or not here.
+    pub(super) fn remove(&self, id: &BlobId, now_ms: u64) -> Result<bool, BlobError> {
         // Held to the end: a writer pins before it looks, so it either stops us or finds nothing.
         let mut pins = self.locked_pins();
         if pins.is_pinned(id, now_ms) {

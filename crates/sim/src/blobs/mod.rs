@@ -1,0 +1,148 @@
+//! A small world of its own for the bytes of objects: node loss during uploads, bit rot, removal that races uploads,
+//! downloads and lagging nodes; from a seed, on one thread.
+//!
+//! It runs the store's blobs on simulated disks, the state machine, and the removal's steps as the node runs them. The
+//! log is simply a list of committed entries that each node applies when it likes: elections have a world of their own.
+//!
+//! Checks, after every step: every piece of every committed object is on a majority of the disks, damaged copies counted,
+//! and at least one copy is whole (A2, A3); bytes that a reader gets are those that were written (A1). After healing:
+//! every node has every piece, and nothing else.
+
+mod check;
+mod keep;
+mod node;
+mod upload;
+
+use std::collections::BTreeMap;
+
+use fastrand::Rng;
+use ikada_state::{Command, Lsn, Namespace, Order, Shard};
+
+use node::Node;
+use upload::Upload;
+
+/// Nodes of this world.
+const NODES: usize = 3;
+/// Shards: the first takes announcements, the second holds the objects.
+const SHARDS: usize = 2;
+/// How long a pin lasts.
+const GRACE_MS: u64 = 1_000;
+/// Most uploads under way.
+const UPLOADS_MAX: usize = 4;
+
+/// A defect of the protocol, put in on purpose to see that the checks find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mischief {
+    /// None.
+    Nothing,
+    /// "Stored" pins nothing.
+    NoPins,
+    /// A name is committed when one node has the bytes.
+    OneCopy,
+    /// The looks see what the node happens to have applied.
+    StaleLooks,
+    /// Damaged files are left in place and served.
+    NoScrub,
+}
+
+/// The world.
+pub struct World {
+    rng: Rng,
+    mischief: Mischief,
+    now_ms: u64,
+    nodes: Vec<Node>,
+    /// Committed entries of each shard.
+    logs: [Vec<Vec<u8>>; SHARDS],
+    /// What all committed entries come to.
+    truth: [Shard; SHARDS],
+    uploads: Vec<Upload>,
+    /// What each digest's bytes are.
+    contents: BTreeMap<[u8; 32], Vec<u8>>,
+    /// What happened how often, so that a test can tell that it tested something.
+    pub tally: Tally,
+}
+
+/// What happened how often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // Each name says it.
+pub struct Tally {
+    pub put: u64,
+    pub given_up: u64,
+    pub reconfirmed: u64,
+    pub deleted: u64,
+    pub crashed: u64,
+    pub rotten: u64,
+    pub repaired: u64,
+    pub removed: u64,
+    pub removals_stopped: u64,
+    pub read: u64,
+}
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken(pub String);
+
+fn genesis() -> [Shard; SHARDS] {
+    [Shard::genesis(0, SHARDS as u16, &[]), Shard::genesis(1, SHARDS as u16, &[])]
+}
+
+impl World {
+    /// A world from a seed.
+    pub fn new(seed: u64, mischief: Mischief) -> World {
+        let grace_ms = if mischief == Mischief::NoPins { 0 } else { GRACE_MS };
+        World {
+            rng: Rng::with_seed(seed),
+            mischief,
+            now_ms: 0,
+            nodes: (0..NODES).map(|_| Node::new(grace_ms)).collect(),
+            logs: [Vec::new(), Vec::new()],
+            truth: genesis(),
+            uploads: Vec::new(),
+            contents: BTreeMap::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Takes so many steps, checks after each, heals, and checks the end.
+    pub fn run(&mut self, steps: u32) -> Result<(), Broken> {
+        for _ in 0..steps {
+            self.step()?;
+            self.check()?;
+        }
+        self.heal()
+    }
+
+    fn step(&mut self) -> Result<(), Broken> {
+        let node = self.rng.usize(0..NODES);
+        match self.rng.u8(0..100) {
+            0..=9 => self.begin_upload(),
+            10..=39 => self.advance_upload(),
+            40..=44 => self.delete(),
+            45..=54 => self.apply_some(node),
+            55..=57 => self.crash(node),
+            58..=63 => self.start(node),
+            64..=71 => self.now_ms += self.rng.u64(1..GRACE_MS / 3),
+            72..=87 => self.collect(node),
+            88..=90 => self.rot(node),
+            91..=92 => self.scrub(node),
+            93..=96 => self.repair(node),
+            _ => self.read(node)?,
+        }
+        Ok(())
+    }
+
+    /// Commits an order; whoever applies it later does so in this order.
+    fn commit(&mut self, shard: usize, command: Command) -> ikada_state::Reply {
+        let mut batch = ikada_state::BatchBuilder::new();
+        batch.push(&Order { namespace: Namespace::default(), request: None, command });
+        let entry = batch.finish(self.now_ms);
+        self.logs[shard].push(entry.clone());
+        let lsn = Lsn { term: 1, index: self.logs[shard].len() as u64 };
+        let applied = self.truth[shard].apply(lsn, &entry);
+        let refused = ikada_state::RefusalCode::BadCommand;
+        applied.replies.into_iter().next().unwrap_or(ikada_state::Reply::refused(refused))
+    }
+}
+
+#[cfg(test)]
+mod blobs_test;
