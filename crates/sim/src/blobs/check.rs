@@ -23,11 +23,18 @@ impl World {
     }
 
     /// A2, A3: a majority keeps every piece of every committed object; what is damaged can be made whole.
-    pub(super) fn check(&self) -> Result<(), Broken> {
+    /// A copy that rotted counts until it is replaced: that is the disk's doing.
+    pub(super) fn check(&mut self) -> Result<(), Broken> {
+        let mut lost = std::mem::take(&mut self.lost);
+        lost.retain(|(node, name)| !self.whole_copy(*node, name));
+        self.lost = lost;
         for Digest(id) in self.truth[1].references(None, usize::MAX).digests {
             let name = hex(&id);
             let file = format!("blob/{}/{name}", &name[..2]);
-            let has = |node: &usize| self.nodes[*node].disk.exists(&file).unwrap_or(false);
+            let has = |node: &usize| {
+                self.nodes[*node].disk.exists(&file).unwrap_or(false)
+                    || self.lost.contains(&(*node, name.clone()))
+            };
             let kept = (0..NODES).filter(has).count();
             let whole = (0..NODES).filter(|node| self.whole_copy(*node, &name)).count();
             if kept < NODES / 2 + 1 || whole == 0 {

@@ -13,13 +13,13 @@ impl World {
         let Some(blobs) = self.nodes[node].blobs.take() else { return };
         let next = match self.nodes[node].removal.take() {
             None => {
-                let first = (0..=u8::MAX).find_map(|first| {
-                    let found = blobs.candidates(first, 8, now_ms).ok()?;
-                    // Not always the same folder, or those behind it would never be looked at.
-                    let skip = self.rng.u8(0..3) == 0;
-                    found.into_iter().next().filter(|_| !skip)
+                // Not always the same folder first, or those behind it would never be looked at.
+                let start = self.rng.u8(..);
+                let found = (0..=u8::MAX).find_map(|step| {
+                    let first = start.wrapping_add(step);
+                    blobs.candidates(first, 8, now_ms).ok()?.into_iter().next()
                 });
-                first.map(Removal::Look)
+                found.map(Removal::Look)
             }
             Some(Removal::Look(candidates)) => {
                 let free = self.look(node, candidates.ids());
@@ -61,14 +61,16 @@ impl World {
         if files.is_empty() {
             return;
         }
-        let (name, length) = &files[self.rng.usize(0..files.len())];
-        let elsewhere = |other: usize| {
-            other != node && self.whole_copy(other, name.rsplit('/').next().unwrap_or(""))
-        };
-        if (0..NODES).filter(|other| elsewhere(*other)).count() + 1 == NODES {
-            let (offset, bit) = (self.rng.u64(0..*length), self.rng.u8(0..8));
-            self.tally.rotten +=
-                u64::from(self.nodes[node].disk.flip_bit(name, offset, bit).is_ok());
+        let (file, length) = &files[self.rng.usize(0..files.len())];
+        let name = file.rsplit('/').next().unwrap_or("");
+        let elsewhere = |other: &usize| *other != node && self.whole_copy(*other, name);
+        if (0..NODES).filter(elsewhere).count() + 1 < NODES {
+            return;
+        }
+        let (offset, bit) = (self.rng.u64(0..*length), self.rng.u8(0..8));
+        if self.nodes[node].disk.flip_bit(file, offset, bit).is_ok() {
+            self.lost.insert((node, name.to_owned()));
+            self.tally.rotten += 1;
         }
     }
 

@@ -13,7 +13,7 @@ mod keep;
 mod node;
 mod upload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use ikada_state::{Command, Lsn, Namespace, Order, Shard};
@@ -56,6 +56,8 @@ pub struct World {
     /// What all committed entries come to.
     truth: [Shard; SHARDS],
     uploads: Vec<Upload>,
+    /// Copies that rotted and were not replaced yet, by node and digest.
+    lost: BTreeSet<(usize, String)>,
     /// What each digest's bytes are.
     contents: BTreeMap<[u8; 32], Vec<u8>>,
     /// What happened how often, so that a test can tell that it tested something.
@@ -98,6 +100,7 @@ impl World {
             logs: [Vec::new(), Vec::new()],
             truth: genesis(),
             uploads: Vec::new(),
+            lost: BTreeSet::new(),
             contents: BTreeMap::new(),
             tally: Tally::default(),
         }
