@@ -44,9 +44,10 @@ impl Node {
     /// Applies committed entries up to a place.
     pub(super) fn apply_to(&mut self, shard: usize, log: &[Vec<u8>], to: usize) {
         let from = self.states[shard].applied().index as usize;
-        for index in from..to {
+        let entries = log.iter().enumerate().take(to).skip(from);
+        for (index, entry) in entries {
             let lsn = Lsn { term: 1, index: index as u64 + 1 };
-            self.states[shard].apply(lsn, &log[index]);
+            self.states[shard].apply(lsn, entry);
         }
     }
 }
