@@ -25,13 +25,18 @@ impl Replica {
     }
 
     /// Whether a frame may be believed: same cluster, meant for us, and from the disk that the cluster knows under
-    /// that id (F-17, R9). A frame that knows *us* under another disk means that ours was wiped.
+    /// that id (F-17, R9), or from an id it has not heard of yet. A frame that knows *us* under another disk means that ours was wiped.
     pub fn is_admitted(&mut self, header: &Header) -> bool {
         if header.cluster != self.config.cluster || header.to != self.config.node {
             return false;
         }
         if header.to_incarnation != 0 && header.to_incarnation != self.config.incarnation {
             self.outputs.halt = Some(Halt::Wiped { node: self.config.node });
+            return false;
+        }
+        // An id that left is no stranger: a shard whose log we follow late may still count its vote, and the disk behind it
+        // may be another by now.
+        if self.roster().is_some_and(|roster| roster.is_removed(header.from)) {
             return false;
         }
         let known = self.members().iter().find(|member| member.node == header.from);

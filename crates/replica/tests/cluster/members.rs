@@ -1,6 +1,7 @@
 //! Changes of membership driven by whoever leads shard 0, and leadership that is steered (R9, MQ-29, MQ-31).
 
 use ikada_replica::call::{Answer, Outcome, Request};
+use ikada_replica::peer::Header;
 use ikada_replica::state::{ChangeMembers, Command, Namespace, Order, Reply, SteerMember};
 
 use crate::harness::Cluster;
@@ -49,6 +50,35 @@ fn a_leader_is_removed_from_every_shard() {
     let roster = status.roster.expect("a roster");
     assert_eq!((roster.change, roster.removed), (None, vec![leader]));
     assert_eq!(status.members.len(), 3);
+}
+
+/// R9: once known as removed, an id is not taken for a stranger, whose votes would be heard.
+#[test]
+fn a_removed_node_is_not_heard_any_more() {
+    let mut cluster = Cluster::new(4, 1);
+    cluster.settle();
+    let through = cluster.leader(0).expect("a leader");
+    let gone = through % 4 + 1;
+    let header = |from: u64, from_incarnation: u64| Header {
+        cluster: 42,
+        from,
+        from_incarnation,
+        to: through,
+        to_incarnation: through * 7,
+        wall_ms: 1_700_000_000_000,
+    };
+    let replica = cluster.nodes.get_mut(&through).expect("node");
+    assert!(replica.is_admitted(&header(gone, gone * 7)));
+    assert!(!replica.is_admitted(&header(gone, 999)), "its disk is another");
+    assert!(
+        replica.is_admitted(&header(9, 999)),
+        "a stranger may be a member that we have yet to hear of"
+    );
+    assert!(matches!(write(&mut cluster, through, remove(gone)), Reply::ChangeBegun { .. }));
+    cluster.pass(5_000);
+    let replica = cluster.nodes.get_mut(&through).expect("node");
+    assert!(!replica.is_admitted(&header(gone, gone * 7)));
+    assert!(!replica.is_admitted(&header(gone, 999)));
 }
 
 #[test]

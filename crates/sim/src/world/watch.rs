@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use ikada_consensus::{BOOTSTRAP, Conf, Entry, Message, MessageKind, NodeId, Role};
 use ikada_replica::peer::{self, FrameError, PeerMessage};
-use ikada_state::{Fence, Lsn, Order, Reply, Shard, ShardId, TaskId};
+use ikada_state::{Fence, Lsn, Order, Reply, ShardId, TaskId};
 
 use super::World;
 use super::machine::{Health, Machine};
@@ -330,12 +330,7 @@ impl World {
         };
         // Questions from before the wipe may still have been under way for a while.
         let fresh = self.now_us() > machine.wiped_us + WIPE_ECHO_US;
-        // A node that has applied the identity's removal cannot tell it from a stranger. It must answer strangers, as
-        // its own configuration may be the old one; and nothing that is removed can win by it.
-        let answering = self.machines.get(&node).and_then(|machine| machine.process.as_ref());
-        let members = answering.and_then(|process| process.replica.shard(0)).map(Shard::members);
-        let is_known = members.is_none_or(|list| list.iter().any(|m| m.node == message.to()));
-        let wiped = machine.health == Health::Wiped && fresh && is_known;
+        let wiped = machine.health == Health::Wiped && fresh;
         ConfigSafety::answered(node, message.to(), wiped)
     }
 
