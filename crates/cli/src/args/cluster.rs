@@ -134,6 +134,7 @@ pub(crate) struct ReplaceArgs {
 
 /// One node.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  ikada cluster cordon 2\n  ikada cluster uncordon 2")]
 pub(crate) struct NodeArgs {
     /// The node's id.
     pub(crate) node: u64,
@@ -141,6 +142,7 @@ pub(crate) struct NodeArgs {
 
 /// Flags of `priority`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  ikada cluster priority 2 10\n  ikada cluster priority 2 -5")]
 pub(crate) struct PriorityArgs {
     /// The node's id.
     pub(crate) node: u64,
