@@ -17,8 +17,8 @@ pub struct FetchError {
 }
 
 impl Shelf {
-    /// The bytes of a piece, checked.
-    pub async fn fetch(&self, digest: Digest) -> Result<Bytes, FetchError> {
+    /// The bytes of a piece, checked; they stay in memory if `keep` says so.
+    pub async fn fetch(&self, digest: Digest, keep: bool) -> Result<Bytes, FetchError> {
         if let Some(bytes) = self.0.cache.get(&digest) {
             Cells::add(&self.0.cells.cache_hits, 1);
             return Ok(self.count_served(bytes));
@@ -32,7 +32,9 @@ impl Shelf {
             Ok(Some(bytes)) => bytes,
             Ok(None) | Err(_) => self.fetch_from_peers(digest).await?,
         };
-        self.0.cache.put(digest, bytes.clone());
+        if keep {
+            self.0.cache.put(digest, bytes.clone());
+        }
         Ok(self.count_served(bytes))
     }
 

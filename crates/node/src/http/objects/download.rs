@@ -30,6 +30,8 @@ use crate::http::request::Context;
 use crate::http::requests::{Seen, label, read};
 use crate::objects::Shelf;
 
+/// A download of more pieces passes memory by: it would drive out many small objects to keep a part of a large one.
+const KEPT_PIECES_MAX: usize = 8;
 /// Pieces that wait for a slow reader.
 const PIECES_MAX: usize = 2;
 
@@ -109,8 +111,10 @@ async fn stream<D: Door>(
     let wanted: Vec<Digest> = found.chunks.get(first..=last).unwrap_or_default().to_vec();
     // Somebody may remove the object while it is being read.
     shelf.pin(&wanted);
+    let keep = wanted.len() <= KEPT_PIECES_MAX;
     let Some(digest) = wanted.first() else { return Err(mismatch("get object")) };
-    let piece = shelf.fetch(*digest).await.map_err(|error| problems::piece_missing(&error))?;
+    let piece =
+        shelf.fetch(*digest, keep).await.map_err(|error| problems::piece_missing(&error))?;
     let begin = (from % OBJECT_CHUNK_BYTES) as usize;
     if wanted.len() == 1 {
         let end = begin + (to - from) as usize;
@@ -139,11 +143,12 @@ async fn feed(
     mut sender: Sender<Bytes, Infallible>,
     patience: std::time::Duration,
 ) {
+    let keep = wanted.len() <= KEPT_PIECES_MAX;
     let mut next = Some(first);
     for digest in wanted {
         let piece = match next.take() {
             Some(piece) => piece,
-            None => match shelf.fetch(digest).await {
+            None => match shelf.fetch(digest, keep).await {
                 Ok(piece) => piece,
                 Err(error) => {
                     tracing::warn!(%error, "a download was cut short");
