@@ -132,7 +132,6 @@ impl RefusalCode {
                 | Self::TooManyObjects
                 | Self::TooManyTokens
                 | Self::SlotMoved
-                | Self::GrowthRunning
         )
     }
 }

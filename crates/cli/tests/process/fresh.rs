@@ -28,7 +28,11 @@ pub fn ports(count: usize) -> Vec<String> {
 
 /// The binary under test, without the caller's settings.
 pub fn ikada() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ikada"));
+    without_settings(Command::new(env!("CARGO_BIN_EXE_ikada")))
+}
+
+/// A command that does not inherit the caller's settings.
+pub fn without_settings(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("IKADA_") {
             command.env_remove(name);

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::cluster::Cluster;
-use crate::fresh::ikada;
+use crate::fresh::{ikada, without_settings};
 use crate::work::{Stream, check_all_there};
 
 fn have_tracer() -> bool {
@@ -24,7 +24,7 @@ async fn a_node_whose_sync_fails_ends_at_once_and_recovers() {
     let mut cluster = Cluster::start().await;
     let victim = cluster.settle().await[&0];
     cluster.kill(victim);
-    let mut tracer = Command::new("strace");
+    let mut tracer = without_settings(Command::new("strace"));
     tracer
         .args(["-f", "-o", "/dev/null", "-e", "trace=fdatasync"])
         .args(["-e", "inject=fdatasync:error=EIO:when=30"])
