@@ -154,3 +154,19 @@ fn a_folder_has_one_owner() {
     drop(claim);
     second.lock().unwrap();
 }
+
+/// Two uploads whose pieces share a folder must not trip over each other.
+#[test]
+fn a_folder_made_by_many_at_once_is_there_for_all() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = RealDisk::open(home.path()).unwrap();
+    for round in 0..50 {
+        let folder = format!("a/{round}");
+        std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| disk.make_dir(&folder))).collect();
+            for maker in makers {
+                maker.join().unwrap().unwrap();
+            }
+        });
+    }
+}

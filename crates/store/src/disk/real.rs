@@ -117,7 +117,11 @@ impl Disk for RealDisk {
         if !above.is_empty() {
             self.make_dir(above)?;
         }
-        std::fs::create_dir(&path)?;
+        match std::fs::create_dir(&path) {
+            // Somebody else was faster: theirs is as good, once it is durable.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            made => made?,
+        }
         self.sync_dir(above)
     }
 

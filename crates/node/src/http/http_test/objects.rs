@@ -21,7 +21,8 @@ async fn ch_1_an_object_comes_back_whole_and_in_parts() {
     let body = body_of(2 * MIB + 700);
     let path = "/v1/objects/b/dir/big%20file";
     let stored = put(&bench, path, &[("content-type", "text/csv")], body.clone()).await;
-    assert_eq!(stored.status, StatusCode::CREATED);
+    let said = String::from_utf8_lossy(&stored.body);
+    assert_eq!(stored.status, StatusCode::CREATED, "{said}");
     let info = stored.json();
     assert_eq!(
         (info["key"].as_str(), info["size"].as_u64()),
