@@ -13,6 +13,7 @@ pub mod openapi;
 pub mod pipe;
 pub mod problem;
 pub mod routes;
+pub mod socket;
 pub mod v1;
 
 pub use client::Client;

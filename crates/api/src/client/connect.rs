@@ -17,13 +17,12 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
 use super::url::authority_of;
+use crate::socket::Socket;
 
 /// A file that holds no usable certificate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,12 +75,12 @@ impl Connector {
     }
 
     /// A connection to `host:port`.
-    pub(crate) async fn open(&self, secure: bool, address: &str) -> io::Result<Stream> {
+    pub(crate) async fn open(&self, secure: bool, address: &str) -> io::Result<Socket> {
         let opening = async {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
             if !secure {
-                return Ok(Stream::Plain(stream));
+                return Ok(Socket::Plain(stream));
             }
             let Some(TrustedAuthority(config)) = &self.authority else {
                 let detail = "https needs the cluster's authority: name its ca.pem";
@@ -91,7 +90,7 @@ impl Connector {
             let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
             let name = ServerName::try_from(host).map_err(io::Error::other)?;
             let stream = TlsConnector::from(config.clone()).connect(name, stream).await?;
-            Ok(Stream::Tls(Box::new(stream)))
+            Ok(Socket::Tls(Box::new(stream.into())))
         };
         let late = || io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
         tokio::time::timeout(self.patience, opening).await.map_err(|_| late())?
@@ -99,9 +98,9 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Stream>;
+    type Response = TokioIo<Socket>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<TokioIo<Stream>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<TokioIo<Socket>>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -118,72 +117,8 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection.
-pub(crate) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-/// The two halves of a connection.
-pub(crate) type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
-
-impl Stream {
-    pub(crate) fn split(self) -> Halves {
-        match self {
-            Stream::Plain(stream) => {
-                let (reader, writer) = stream.into_split();
-                (Box::new(reader), Box::new(writer))
-            }
-            Stream::Tls(stream) => {
-                let (reader, writer) = tokio::io::split(stream);
-                (Box::new(reader), Box::new(writer))
-            }
-        }
-    }
-}
-
-impl Connection for Stream {
+impl Connection for Socket {
     fn connected(&self) -> Connected {
         Connected::new()
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
     }
 }

@@ -14,13 +14,14 @@ use minicbor::bytes::ByteSlice;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connect::{Connector, Stream};
+use super::connect::Connector;
 use super::token::AccessToken;
 use super::url::BaseUrl;
 use crate::pipe::{
     FrontFrame, LENGTH_BYTES, PIPE_PATH, PIPE_PROTOCOL, PipeAnswer, PipeAsk, front_frame,
     push_frame,
 };
+use crate::socket::Socket;
 
 /// Largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -121,7 +122,7 @@ impl Pipe {
         }
     }
 
-    fn over(stream: Stream, rest: BytesMut) -> Pipe {
+    fn over(stream: Socket, rest: BytesMut) -> Pipe {
         let (reader, writer) = stream.split();
         let open = Arc::new(OpenCalls { calls: Mutex::new(Some(HashMap::new())) });
         let (frames, waiting) = mpsc::unbounded_channel();
@@ -168,7 +169,7 @@ enum Head {
 }
 
 /// Reads the answer to the upgrade.
-async fn read_head(stream: &mut Stream) -> std::io::Result<Head> {
+async fn read_head(stream: &mut Socket) -> std::io::Result<Head> {
     let mut buffer = BytesMut::with_capacity(1 << 10);
     loop {
         if stream.read_buf(&mut buffer).await? == 0 {

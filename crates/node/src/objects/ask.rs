@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use ikada_api::socket::Socket;
 use ikada_replica::state::{Digest, Digests};
 use ikada_store::BLOB_BYTES_MAX;
 use tokio::sync::Semaphore;
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 
 use super::message::{BlobAsk, BlobTold, MESSAGE_BYTES_MAX};
 use crate::config::{BLOB_CALL_MS, BLOB_LINKS_MAX, HANDSHAKE_MS};
-use crate::peers::{BlobDialling, PeerStream, decode, encode, wire};
+use crate::peers::{BlobDialling, decode, encode, wire};
 
 /// Why a peer did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +50,7 @@ pub(super) struct Peer {
     pub(super) node: u64,
     pub(super) addr: String,
     reach: BlobDialling,
-    idle: Mutex<Vec<PeerStream>>,
+    idle: Mutex<Vec<Socket>>,
     pub(super) links: Semaphore,
 }
 
@@ -119,7 +120,7 @@ impl Peer {
 
     async fn exchange(
         &self,
-        mut stream: PeerStream,
+        mut stream: Socket,
         ask: &BlobAsk,
         bytes: Option<&Bytes>,
     ) -> io::Result<(BlobTold, Bytes)> {
@@ -136,7 +137,7 @@ impl Peer {
 }
 
 async fn converse(
-    stream: &mut PeerStream,
+    stream: &mut Socket,
     ask: &BlobAsk,
     bytes: Option<&Bytes>,
 ) -> io::Result<(BlobTold, Bytes)> {

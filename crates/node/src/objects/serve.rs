@@ -3,16 +3,17 @@
 use std::io;
 
 use bytes::Bytes;
+use ikada_api::socket::Socket;
 use ikada_replica::state::{Digest, Digests};
 use ikada_store::{BLOB_BYTES_MAX, BlobError};
 
 use super::Shelf;
 use super::counters::Cells;
 use super::message::{BlobAsk, BlobTold, MESSAGE_BYTES_MAX};
-use crate::peers::{PeerStream, decode, encode, wire};
+use crate::peers::{decode, encode, wire};
 
 /// Serves one connection until the peer closes it. The peer has been admitted already.
-pub(crate) async fn serve_peer(mut stream: PeerStream, shelf: &Shelf) -> io::Result<()> {
+pub(crate) async fn serve_peer(mut stream: Socket, shelf: &Shelf) -> io::Result<()> {
     while let Some(ask) = wire::read(&mut stream, MESSAGE_BYTES_MAX).await? {
         let ask: BlobAsk = decode(&ask).ok_or(io::ErrorKind::InvalidData)?;
         let (told, bytes) = match ask {

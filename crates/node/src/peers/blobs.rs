@@ -2,9 +2,11 @@
 
 use std::io;
 
+use ikada_api::socket::Socket;
+
 use super::directory::Directory;
 use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, Welcome, decode, encode};
-use super::stream::PeerStream;
+use super::stream::dial;
 use super::wire;
 use crate::tls::Tls;
 
@@ -30,8 +32,8 @@ impl BlobDialling {
     }
 
     /// Connects and introduces ourselves; an error says why the peer does not want us.
-    pub(crate) async fn dial(&self, node: u64, addr: &str) -> io::Result<PeerStream> {
-        let mut stream = PeerStream::dial(addr, self.tls.as_ref(), Some(node)).await?;
+    pub(crate) async fn dial(&self, node: u64, addr: &str) -> io::Result<Socket> {
+        let mut stream = dial(addr, self.tls.as_ref(), Some(node)).await?;
         let hello = LinkHello { to: node, ..self.hello };
         wire::write(&mut stream, &encode(&Opening::Blobs(hello))).await?;
         let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await?;

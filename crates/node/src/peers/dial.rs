@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use ikada_api::socket::Halves;
 use ikada_replica::Input;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::time::{sleep, timeout};
@@ -11,7 +12,7 @@ use tracing::{info, warn};
 
 use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, PROTOCOL, Welcome, decode, encode};
 use super::outgoing::LaneEnd;
-use super::stream::{Halves, PeerStream};
+use super::stream::dial;
 use super::wire;
 use crate::config::{HANDSHAKE_MS, REDIAL_MS_MAX, REDIAL_MS_MIN};
 use crate::counters::SharedCounters;
@@ -127,7 +128,7 @@ impl Dialler {
     }
 
     async fn shake_hands(&self) -> io::Result<Halves> {
-        let mut stream = PeerStream::dial(&self.addr, self.tls.as_ref(), Some(self.peer)).await?;
+        let mut stream = dial(&self.addr, self.tls.as_ref(), Some(self.peer)).await?;
         wire::write(&mut stream, &encode(&Opening::Link(self.hello))).await?;
         let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await?;
         match answer.as_deref().and_then(decode::<Welcome>) {

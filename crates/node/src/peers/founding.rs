@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::directory::{Directory, Standing};
 use super::hello::{HELLO_BYTES_MAX, Opening, Welcome, decode, encode};
-use super::stream::PeerStream;
+use super::stream::dial;
 use super::wire;
 use crate::config::HANDSHAKE_MS;
 use crate::tls::Tls;
@@ -114,7 +114,7 @@ pub async fn meet(
 }
 
 async fn ask(addr: &str, tls: Option<&Tls>, message: FoundingMessage) -> Option<FoundingMessage> {
-    let mut stream = PeerStream::dial(addr, tls, None).await.ok()?;
+    let mut stream = dial(addr, tls, None).await.ok()?;
     wire::write(&mut stream, &encode(&Opening::Founding(message))).await.ok()?;
     let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await.ok()??;
     match decode::<Welcome>(&answer)? {

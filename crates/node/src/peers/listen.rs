@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ikada_api::socket::Socket;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -14,7 +15,7 @@ use tracing::{debug, warn};
 use super::directory::{Directory, Standing};
 use super::founding::FoundingDoor;
 use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, PROTOCOL, Welcome, decode, encode};
-use super::stream::{Accepted, PeerStream, Purpose};
+use super::stream::{Accepted, Purpose, accept};
 use super::wire;
 use crate::config::{FRAME_BYTES_MAX, HANDSHAKE_MS, INBOUND_BYTES_MAX, PEER_CONNECTIONS_MAX};
 use crate::counters::SharedCounters;
@@ -87,7 +88,7 @@ pub async fn listen(
 impl Port {
     async fn serve(&self, stream: TcpStream, from: IpAddr) -> io::Result<()> {
         let limit = Duration::from_millis(HANDSHAKE_MS);
-        let accepting = PeerStream::accept(stream, self.tls.as_ref());
+        let accepting = accept(stream, self.tls.as_ref());
         let accepted = timeout(limit, accepting).await.map_err(|_| io::ErrorKind::TimedOut)?;
         let Accepted { mut stream, purpose, name } = accepted.inspect_err(|error| {
             self.counters.peer_refused();
@@ -118,7 +119,7 @@ impl Port {
 
     async fn link(
         &self,
-        mut stream: PeerStream,
+        mut stream: Socket,
         hello: LinkHello,
         name: Option<Name>,
     ) -> io::Result<()> {
@@ -154,7 +155,7 @@ impl Port {
 
     async fn blobs(
         &self,
-        mut stream: PeerStream,
+        mut stream: Socket,
         hello: LinkHello,
         name: Option<Name>,
     ) -> io::Result<()> {

@@ -33,5 +33,4 @@ pub(crate) use hello::{Opening, Welcome};
 pub(crate) use hello::{decode, encode};
 pub use listen::{Links, listen};
 pub use outgoing::Outgoing;
-pub(crate) use stream::PeerStream;
 pub(crate) use wire::{read as read_frame, write as write_frame};

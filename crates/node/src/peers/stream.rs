@@ -1,13 +1,11 @@
 //! A connection between two nodes, in the open or by TLS. Who is at the other end is known before a byte is read.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
+use ikada_api::socket::Socket;
 use rustls::pki_types::CertificateDer;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::tls::{JOIN_PROTOCOL, Name, PEER_PROTOCOL, Tls, any_name, name_of};
 
@@ -20,117 +18,49 @@ pub(super) enum Purpose {
     Join,
 }
 
-/// A connection.
-pub(crate) enum PeerStream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-/// The two halves of a connection.
-pub(super) type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
-
 /// An accepted connection.
 pub(super) struct Accepted {
-    pub(super) stream: PeerStream,
+    pub(super) stream: Socket,
     pub(super) purpose: Purpose,
     /// The node that it proved to be; none without TLS, and for newcomers.
     pub(super) name: Option<Name>,
 }
 
-impl PeerStream {
-    /// Connects. With TLS the other side is a node of our cluster; `node` says which one, if it must be one.
-    pub(super) async fn dial(
-        addr: &str,
-        tls: Option<&Tls>,
-        node: Option<u64>,
-    ) -> io::Result<PeerStream> {
-        let stream = TcpStream::connect(addr).await?;
-        stream.set_nodelay(true)?;
-        let Some(tls) = tls else { return Ok(PeerStream::Plain(stream)) };
-        let stream = TlsConnector::from(tls.peers_out()).connect(any_name(), stream).await?;
-        let name = first_name(stream.get_ref().1.peer_certificates());
-        if node.is_some() && name.map(|name| name.node) != node {
-            return Err(io::Error::other("the certificate at this address is of another node"));
-        }
-        Ok(PeerStream::Tls(Box::new(stream.into())))
+/// Connects. With TLS the other side is a node of our cluster; `node` says which one, if it must be one.
+pub(super) async fn dial(addr: &str, tls: Option<&Tls>, node: Option<u64>) -> io::Result<Socket> {
+    let stream = TcpStream::connect(addr).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = tls else { return Ok(Socket::Plain(stream)) };
+    let stream = TlsConnector::from(tls.peers_out()).connect(any_name(), stream).await?;
+    let name = first_name(stream.get_ref().1.peer_certificates());
+    if node.is_some() && name.map(|name| name.node) != node {
+        return Err(io::Error::other("the certificate at this address is of another node"));
     }
+    Ok(Socket::Tls(Box::new(stream.into())))
+}
 
-    /// Accepts. With TLS only nodes of our cluster pass, and newcomers who wish for a certificate.
-    pub(super) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<Accepted> {
-        stream.set_nodelay(true)?;
-        let Some(tls) = tls else {
-            let stream = PeerStream::Plain(stream);
-            return Ok(Accepted { stream, purpose: Purpose::Peer, name: None });
-        };
-        let stream = TlsAcceptor::from(tls.peers_in()).accept(stream).await?;
-        let session = stream.get_ref().1;
-        let ours = |name: &Name| name.cluster == tls.name().cluster;
-        let name = first_name(session.peer_certificates()).filter(ours);
-        let purpose = match session.alpn_protocol() {
-            Some(PEER_PROTOCOL) if name.is_some() => Purpose::Peer,
-            Some(JOIN_PROTOCOL) => Purpose::Join,
-            Some(PEER_PROTOCOL) => {
-                return Err(io::Error::other("no certificate of a node of this cluster"));
-            }
-            _ => return Err(io::Error::other("no protocol of ours")),
-        };
-        Ok(Accepted { stream: PeerStream::Tls(Box::new(stream.into())), purpose, name })
-    }
-
-    pub(super) fn split(self) -> Halves {
-        match self {
-            PeerStream::Plain(stream) => {
-                let (reader, writer) = stream.into_split();
-                (Box::new(reader), Box::new(writer))
-            }
-            PeerStream::Tls(stream) => {
-                let (reader, writer) = tokio::io::split(stream);
-                (Box::new(reader), Box::new(writer))
-            }
+/// Accepts. With TLS only nodes of our cluster pass, and newcomers who wish for a certificate.
+pub(super) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<Accepted> {
+    stream.set_nodelay(true)?;
+    let Some(tls) = tls else {
+        let stream = Socket::Plain(stream);
+        return Ok(Accepted { stream, purpose: Purpose::Peer, name: None });
+    };
+    let stream = TlsAcceptor::from(tls.peers_in()).accept(stream).await?;
+    let session = stream.get_ref().1;
+    let ours = |name: &Name| name.cluster == tls.name().cluster;
+    let name = first_name(session.peer_certificates()).filter(ours);
+    let purpose = match session.alpn_protocol() {
+        Some(PEER_PROTOCOL) if name.is_some() => Purpose::Peer,
+        Some(JOIN_PROTOCOL) => Purpose::Join,
+        Some(PEER_PROTOCOL) => {
+            return Err(io::Error::other("no certificate of a node of this cluster"));
         }
-    }
+        _ => return Err(io::Error::other("no protocol of ours")),
+    };
+    Ok(Accepted { stream: Socket::Tls(Box::new(stream.into())), purpose, name })
 }
 
 fn first_name(certificates: Option<&[CertificateDer<'_>]>) -> Option<Name> {
     certificates?.first().and_then(name_of)
-}
-
-impl AsyncRead for PeerStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            PeerStream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            PeerStream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for PeerStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            PeerStream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            PeerStream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            PeerStream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            PeerStream::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            PeerStream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            PeerStream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
-    }
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
-use super::stream::{Accepted, PeerStream, Purpose};
+use super::stream::{Accepted, Purpose, accept, dial};
 use crate::tls::{Authority, JOIN_PROTOCOL, Name, PEER_PROTOCOL, Papers, Tls, any_name, new_key};
 
 const CLUSTER: u64 = 0xc0ffee;
@@ -66,7 +66,7 @@ async fn knock(tls: &Tls, config: Option<ClientConfig>) -> std::io::Result<Accep
         }
     });
     let (stream, _) = listener.accept().await.unwrap();
-    let accepted = PeerStream::accept(stream, Some(tls)).await;
+    let accepted = accept(stream, Some(tls)).await;
     dialling.abort();
     accepted
 }
@@ -127,14 +127,14 @@ async fn x2_a_dialler_reaches_the_node_it_means_and_no_other() {
     let serving = tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let _ = PeerStream::accept(stream, Some(&served)).await;
+            let _ = accept(stream, Some(&served)).await;
         }
     });
-    assert!(PeerStream::dial(&address, Some(&tls), Some(1)).await.is_ok());
-    assert!(PeerStream::dial(&address, Some(&tls), Some(2)).await.is_err());
+    assert!(dial(&address, Some(&tls), Some(1)).await.is_ok());
+    assert!(dial(&address, Some(&tls), Some(2)).await.is_err());
     let elsewhere = tempfile::tempdir().unwrap();
     let other = Tls::new(&papers(elsewhere.path(), 1)).unwrap();
-    assert!(PeerStream::dial(&address, Some(&other), Some(1)).await.is_err(), "other authority");
+    assert!(dial(&address, Some(&other), Some(1)).await.is_err(), "other authority");
     serving.abort();
 }
 
