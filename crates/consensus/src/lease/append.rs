@@ -51,6 +51,7 @@ impl LeaseShard {
         }
         let entries = self.queue.iter().take(count).cloned().collect();
         let id = self.ask(Work::Append { epoch: hold.epoch, entries });
+        self.sent_index = self.last.index + count as u64;
         self.under_way.append = Some(AppendAsk { id, count });
     }
 

@@ -178,6 +178,7 @@ impl LeaseShard {
         self.queue.clear();
         self.leaving = None;
         self.is_settling = false;
+        self.sent_index = 0;
         self.under_way.append = None;
         self.lose_reads();
         self.due = Due { take_ms: u64::MAX, poll_ms: self.now_ms };

@@ -116,6 +116,8 @@ pub(crate) struct LeaseShard {
     install: tail::Install,
     /// The outcome of an append is open: the log has to be read before the next one.
     is_settling: bool,
+    /// How far the entries reach that were ever sent: followers may see them before we know that they are written.
+    sent_index: u64,
     reads: reads::Reads,
     under_way: UnderWay,
     due: hold::Due,
@@ -175,6 +177,7 @@ impl LeaseShard {
             applied: start.index,
             install: tail::Install::Nothing,
             is_settling: false,
+            sent_index: 0,
             reads: reads::Reads::default(),
             under_way: UnderWay::default(),
             due: hold::Due { take_ms: u64::MAX, poll_ms: now_ms },
@@ -199,14 +202,13 @@ impl LeaseShard {
 
     /// When `fire_timers` has something to do next.
     pub(crate) fn timer_ms(&self) -> Option<u64> {
-        let tail = self.under_way.tail.is_none().then_some(self.due.poll_ms);
         let lease = match self.stand {
             Stand::Follows => self.under_way.lease.is_none().then_some(self.due.take_ms),
             Stand::CatchesUp(hold) | Stand::Leads(hold) => {
                 Some(hold.next_ms(self.under_way.lease.is_some()))
             }
         };
-        tail.into_iter().chain(lease).min()
+        self.reading_ms().into_iter().chain(lease).min()
     }
 
     /// Takes the answer to a question; one that nobody waits for is dropped.

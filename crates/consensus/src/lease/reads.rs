@@ -1,6 +1,7 @@
 //! Linearizable reads: a look at the lease after the read arrived proves that nobody else has written since.
 //!
-//! Promises: reads of one look are answered together; a leader that has not written in its epoch lets them wait.
+//! Promises: a read never falls behind what any node has applied, even if its writer has not heard of it yet; reads of
+//! one look are answered together; a leader that has not written in its epoch lets them wait.
 
 use super::{Answer, Floor, LeaseShard, Stand, Work};
 use crate::errors::NotLeader;
@@ -35,7 +36,7 @@ impl LeaseShard {
         if !is_idle || !self.is_settled() {
             return;
         }
-        let (index, floor) = (self.last.index, self.floor());
+        let (index, floor) = (self.last.index.max(self.sent_index), self.floor());
         let reads = std::mem::take(&mut self.reads.waiting);
         let id = self.ask(Work::Look);
         self.under_way.confirm = Some(ConfirmAsk { id, reads, index, floor });

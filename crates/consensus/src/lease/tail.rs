@@ -44,10 +44,18 @@ impl LeaseShard {
         }
     }
 
+    fn may_read(&self) -> bool {
+        self.under_way.tail.is_none() && self.install == Install::Nothing
+    }
+
+    /// When the log is read next. A holder at work does not read it: it knows what it wrote.
+    pub(super) fn reading_ms(&self) -> Option<u64> {
+        (self.purpose().is_some() && self.may_read()).then_some(self.due.poll_ms)
+    }
+
     pub(super) fn read_tail_if_due(&mut self) {
-        let Some(purpose) = self.purpose() else { return };
-        let is_busy = self.under_way.tail.is_some() || self.install != Install::Nothing;
-        if is_busy || self.now_ms < self.due.poll_ms {
+        let Some(purpose) = self.purpose().filter(|_| self.may_read()) else { return };
+        if self.now_ms < self.due.poll_ms {
             return;
         }
         let (from_index, bytes_max) = (self.last.index + 1, self.config.batch_bytes_max);
@@ -72,6 +80,8 @@ impl LeaseShard {
             return;
         }
         if !self.learn(&lease, ask.floor) {
+            // An early reading, overtaken by news: a new holder must not wait for the next poll.
+            self.due.poll_ms = self.now_ms;
             return;
         }
         if purged_index > self.last.index {

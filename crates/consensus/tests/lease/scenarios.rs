@@ -1,6 +1,8 @@
 //! One scenario per promise.
 
-use ikada_consensus::{Reason, Role, Start};
+use bytes::Bytes;
+use ikada_consensus::lease::{Answer, Work};
+use ikada_consensus::{Entry, EntryKind, Reason, Role, Start};
 
 use crate::world::{World, config};
 
@@ -24,7 +26,9 @@ fn ls_1_one_leads_and_the_others_follow_it() {
         assert!(world.is_applied(*id, at, "a"), "node {id}");
         assert_eq!(node.consensus.leader(0), Some(leader));
     }
+    let wakes = world.wakes;
     world.run(60_000);
+    assert!(world.wakes - wakes < 6_000, "an idle node sleeps: {} wakes", world.wakes - wakes);
     assert_eq!(world.leader(), Some(leader), "a lease that is renewed stays");
     assert_eq!(world.database.epoch, 2);
     let follower = others(&world, leader)[0];
@@ -46,7 +50,7 @@ fn ls_7_a_release_is_followed_at_once_by_whom_it_names() {
     let (mut world, leader) = settled(3, 3);
     let at = world.propose(leader, "last").unwrap();
     let chosen = others(&world, leader)[1];
-    world.nodes.get_mut(&leader).unwrap().consensus.transfer(0, chosen).unwrap();
+    assert!(world.transfer(leader, chosen));
     assert!(world.propose(leader, "late").is_none(), "no more while it hands over");
     world.run(700);
     assert_eq!(world.leader(), Some(chosen));
@@ -149,8 +153,26 @@ fn a_restarted_holder_takes_its_lease_at_once_with_a_new_epoch() {
 }
 
 #[test]
+fn a_reading_that_began_before_the_lease_was_taken_does_not_hold_the_new_holder_up() {
+    for seed in 0..40 {
+        let (mut world, leader) = settled(seed, 3);
+        world.nodes.remove(&leader);
+        world.delay_ms = 100;
+        while world.database.epoch < 3 {
+            world.step();
+        }
+        // The answer to the taking, what is left of an early reading, and a reading of its own: no poll between them.
+        world.run(5 * world.delay_ms);
+        assert!(world.leader().is_some(), "seed {seed}");
+    }
+}
+
+#[test]
 fn a_reader_sees_what_was_written_before_it_asked() {
     let (mut world, leader) = settled(11, 3);
+    assert!(world.read(leader));
+    world.run(50);
+    assert_eq!(world.nodes[&leader].reads.len(), 1, "a new holder answers before anybody writes");
     let (_, index) = world.propose(leader, "a").unwrap();
     world.run(50);
     let node = world.nodes.get_mut(&leader).unwrap();
@@ -200,4 +222,40 @@ fn membership_is_not_changed_through_this_log() {
     let change = ikada_consensus::Change::default();
     let refused = node.consensus.change(0, change).unwrap_err();
     assert!(refused.to_string().contains("database"), "{refused}");
+}
+
+/// An append of the holder before arrives so many milliseconds after somebody else has taken the lease. What goes wrong?
+fn harm_of_a_late_append(after_ms: u64, checks_epoch: bool) -> Option<String> {
+    let (mut world, leader) = settled(14, 3);
+    world.database.checks_epoch = checks_epoch;
+    world.delay_ms = 20;
+    let (life, epoch) = (world.nodes[&leader].life, world.database.epoch);
+    world.nodes.remove(&leader);
+    while world.database.epoch == epoch {
+        world.step();
+    }
+    world.run(after_ms);
+    let (index, kind) = (world.database.last_index() + 1, EntryKind::Normal);
+    let data = Bytes::from_static(b"late");
+    let entry = Entry { term: epoch, index, kind, data, context: Bytes::new() };
+    let work = Work::Append { epoch, entries: vec![entry.clone()] };
+    let answer = world.database.carry_out(life, &work);
+    if world.database.log.iter().rev().nth(1).is_some_and(|before| before.term > epoch) {
+        return Some("P1: an old epoch after a new one".to_owned());
+    }
+    world.run(1_000);
+    let is_written = world.written.get(&index) == Some(&entry);
+    assert!(!is_written || answer == Answer::Appended);
+    world.faults().pop()
+}
+
+/// The check of the epoch is what makes it safe: without it the very same lateness does harm.
+#[test]
+fn ls_9_an_append_that_comes_after_a_takeover_is_refused_whenever_it_comes() {
+    for after_ms in 0..150 {
+        assert_eq!(harm_of_a_late_append(after_ms, true), None, "{after_ms} ms");
+    }
+    let harms: Vec<String> = (0..150).filter_map(|ms| harm_of_a_late_append(ms, false)).collect();
+    assert!(harms.iter().any(|harm| harm.contains("somebody else wrote")), "{harms:?}");
+    assert!(harms.iter().any(|harm| harm.contains("P1")), "{harms:?}");
 }

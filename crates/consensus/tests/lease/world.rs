@@ -1,7 +1,8 @@
 //! Nodes around one database: clocks that drift, questions that arrive late, answers that get lost, processes that stop.
 //!
 //! Checked after every step: each node applies exactly the database's log, in order; an index of an epoch has one content;
-//! at most one node that runs calls itself leader (while clocks run within the margin).
+//! at most one node that runs takes proposals (while clocks run within the margin); no read falls behind what any node has
+//! applied; no node forgets an epoch.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,10 @@ pub struct Node {
     /// Local time per 1,000 ms of the world's.
     pub rate: u64,
     pub is_paused: bool,
+    /// Its questions do not reach the database.
+    pub is_cut_off: bool,
+    /// It was told to hand over: it takes no more proposals, and may not know yet that its lease is gone.
+    is_leaving: bool,
     pub applied: Vec<Entry>,
     pub start: Start,
     pub roles: Vec<RoleChange>,
@@ -54,9 +59,13 @@ pub struct World {
     pub late_percent: u64,
     pub checks_one_leader: bool,
     flights: Vec<Flight>,
+    /// What somebody had applied when a read began.
+    read_floors: BTreeMap<u64, u64>,
     /// Everything ever in the log, by index.
     pub written: BTreeMap<u64, Entry>,
     lives: u64,
+    /// How often a node's timer fired.
+    pub wakes: u64,
 }
 
 pub fn config() -> LeaseConfig {
@@ -76,8 +85,10 @@ impl World {
             late_percent: 0,
             checks_one_leader: true,
             flights: Vec::new(),
+            read_floors: BTreeMap::new(),
             written: BTreeMap::new(),
             lives: 0,
+            wakes: 0,
         };
         for node in 1..=count {
             world.start(node, 1_000);
@@ -102,6 +113,8 @@ impl World {
             life,
             rate,
             is_paused: false,
+            is_cut_off: false,
+            is_leaving: false,
             applied: Vec::new(),
             start,
             roles: Vec::new(),
@@ -151,6 +164,7 @@ impl World {
         }
         if node.consensus.next_wake_ms() <= now_ms {
             node.consensus.tick(now_ms);
+            self.wakes += 1;
         }
         self.drain(id);
     }
@@ -165,6 +179,8 @@ impl World {
             node.consensus.applied(0, last);
         }
         for (_, read, index) in out.reads.drain(..) {
+            let floor = self.read_floors.get(&read).copied().unwrap_or(0);
+            assert!(index >= floor, "read {read} is answered at {index}, but {floor} was seen");
             node.reads.insert(read, Some(index));
         }
         for (_, read) in out.reads_lost.drain(..) {
@@ -172,7 +188,9 @@ impl World {
         }
         node.roles.append(&mut out.roles);
         node.faults.append(&mut out.faults);
-        node.term = node.consensus.term(0);
+        let term = node.consensus.term(0);
+        assert!(term >= node.term, "P2: node {id} forgets epoch {} for {term}", node.term);
+        node.term = term;
         let life = node.life;
         if !out.snapshots_behind.is_empty() {
             let start = self.snapshot();
@@ -192,13 +210,23 @@ impl World {
         let mut happens_ms = happens_ms;
         if self.rng.u64(0..100) < self.late_percent {
             answers_ms = self.now_ms + PATIENCE_MS;
-            happens_ms = answers_ms + self.rng.u64(0..3_000);
+            happens_ms = answers_ms + self.rng.u64(0..9_000);
         } else if self.rng.u64(0..100) < self.lost_percent {
             answers_ms = self.now_ms + PATIENCE_MS;
         }
         let answer = (answers_ms == self.now_ms + PATIENCE_MS).then_some(Answer::Failed);
         let has_happened = false;
         self.flights.push(Flight { life, ask, happens_ms, answers_ms, answer, has_happened });
+    }
+
+    /// What a node has asked gets stuck on the way, and happens long after the node gave up waiting.
+    pub fn stall(&mut self, node: NodeId) {
+        for flight in self.flights.iter_mut().filter(|flight| flight.life.node == node) {
+            if !flight.has_happened {
+                flight.happens_ms = self.now_ms + self.rng.u64(3_000..9_000);
+                flight.answer = Some(Answer::Failed);
+            }
+        }
     }
 
     fn carry_out_works(&mut self) {
@@ -208,7 +236,9 @@ impl World {
                 continue;
             }
             flight.has_happened = true;
-            let answer = match self.is_database_down {
+            let cut_off = |node: &Node| node.life == flight.life && node.is_cut_off;
+            let is_cut_off = self.nodes.get(&flight.life.node).is_some_and(cut_off);
+            let answer = match self.is_database_down || is_cut_off {
                 true => Answer::Failed,
                 false => self.database.carry_out(flight.life, &flight.ask.work),
             };
@@ -245,9 +275,28 @@ impl World {
         self.nodes.values().find(leads).map(|node| node.life.node)
     }
 
+    pub fn transfer(&mut self, from: NodeId, to: NodeId) -> bool {
+        let Some(node) = self.nodes.get_mut(&from) else { return false };
+        let is_taken = node.consensus.transfer(0, to).is_ok();
+        node.is_leaving |= is_taken;
+        is_taken
+    }
+
     pub fn propose(&mut self, node: NodeId, text: &str) -> Option<(u64, u64)> {
         let found = self.nodes.get_mut(&node)?;
         found.consensus.propose(0, Bytes::copy_from_slice(text.as_bytes())).ok()
+    }
+
+    /// Begins a read on a node that takes itself for the leader, rightly or not; its answer is checked as it comes.
+    pub fn read(&mut self, node: NodeId) -> bool {
+        let id = self.read_floors.len() as u64 + 1;
+        let seen = self.nodes.values().filter_map(|node| node.applied.last());
+        let floor = seen.map(|entry| entry.index).max().unwrap_or(0);
+        let begins = self.nodes.get_mut(&node).is_some_and(|it| it.consensus.read(0, id).is_ok());
+        if begins {
+            self.read_floors.insert(id, floor);
+        }
+        begins
     }
 
     /// Whether a node has applied this very proposal.
@@ -267,7 +316,9 @@ impl World {
                 assert_eq!(entry.index, expected, "node {} skips", node.life.node);
                 assert_eq!(Some(entry), self.written.get(&entry.index), "node {}", node.life.node);
             }
-            leaders += usize::from(!node.is_paused && node.consensus.role(0) == Some(Role::Leader));
+            let leads = node.consensus.role(0) == Some(Role::Leader);
+            node.is_leaving &= leads;
+            leaders += usize::from(leads && !node.is_paused && !node.is_leaving);
         }
         assert!(leaders <= 1 || !self.checks_one_leader, "{leaders} leaders at {} ms", self.now_ms);
     }
