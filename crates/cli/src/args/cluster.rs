@@ -89,6 +89,14 @@ pub(crate) struct TransferArgs {
     pub(crate) from: Option<u64>,
 }
 
+/// What all changes of members share.
+#[derive(Debug, Args)]
+pub(crate) struct PatienceArgs {
+    /// Come back at once instead of waiting until every shard has followed.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
 /// Flags of `add`.
 #[derive(Debug, Args)]
 #[command(
@@ -98,9 +106,8 @@ pub(crate) struct AddArgs {
     /// The new node's --peer-listen (its --peer-advertise, if it has one).
     #[arg(value_name = "HOST:PORT")]
     pub(crate) peer_addr: String,
-    /// Come back at once instead of waiting until the node is a voter of every shard.
-    #[arg(long)]
-    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) patience: PatienceArgs,
 }
 
 /// Flags of `remove`.
@@ -111,9 +118,8 @@ pub(crate) struct AddArgs {
 pub(crate) struct RemoveArgs {
     /// The node's id.
     pub(crate) node: u64,
-    /// Come back at once instead of waiting until every shard has followed.
-    #[arg(long)]
-    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) patience: PatienceArgs,
 }
 
 /// Flags of `replace`.
@@ -127,9 +133,8 @@ pub(crate) struct ReplaceArgs {
     /// The new node's --peer-listen.
     #[arg(value_name = "HOST:PORT")]
     pub(crate) peer_addr: String,
-    /// Come back at once instead of waiting until every shard has followed.
-    #[arg(long)]
-    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) patience: PatienceArgs,
 }
 
 /// One node.

@@ -22,13 +22,15 @@ pub(crate) async fn members(
     let (change, no_wait) = match command {
         ClusterCommand::Add(args) => {
             let wish = AddNode { peer_addr: args.peer_addr, replaces: None };
-            (client.add_node(&wish).await?, args.no_wait)
+            (client.add_node(&wish).await?, args.patience.no_wait)
         }
         ClusterCommand::Replace(args) => {
             let wish = AddNode { peer_addr: args.peer_addr, replaces: Some(Number(args.node)) };
-            (client.add_node(&wish).await?, args.no_wait)
+            (client.add_node(&wish).await?, args.patience.no_wait)
         }
-        ClusterCommand::Remove(args) => (client.remove_node(args.node).await?, args.no_wait),
+        ClusterCommand::Remove(args) => {
+            (client.remove_node(args.node).await?, args.patience.no_wait)
+        }
         ClusterCommand::Cordon(args) => {
             return steer(client, args.node, cordon(true), screen).await;
         }

@@ -127,15 +127,20 @@ async fn mq_18_a_cut_between_leader_and_one_follower_changes_no_leader() {
     check(&cluster, &network, stream).await;
 }
 
+/// The nodes of three that are not this one, and a stream of work that goes only to them.
+fn stream_past(cluster: &Cluster, node: u64) -> (Vec<u64>, Stream) {
+    let others: Vec<u64> = (1..=3).filter(|id| *id != node).collect();
+    let urls: Vec<String> = others.iter().map(|id| cluster.node(*id).url.clone()).collect();
+    (others, Stream::start(&urls))
+}
+
 // F-5, MQ-26
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mq_26_a_leader_cut_off_steps_down_and_answers_nothing_stale() {
     let Some(network) = Network::make(3) else { return };
     let cluster = Cluster::start_in(&network, 3, 1).await;
     let old = leader(&cluster).await;
-    let others: Vec<u64> = (1..=3).filter(|id| *id != old).collect();
-    let urls: Vec<String> = others.iter().map(|id| cluster.node(*id).url.clone()).collect();
-    let stream = Stream::start(&urls);
+    let (others, stream) = stream_past(&cluster, old);
     stream.advance(20).await;
     network.isolate(old);
     let new = led_by(&cluster, &others).await;
@@ -193,9 +198,7 @@ async fn f_6e_a_leader_that_hears_nothing_steps_down() {
     let Some(network) = Network::make(3) else { return };
     let cluster = Cluster::start_in(&network, 3, 1).await;
     let old = leader(&cluster).await;
-    let others: Vec<u64> = (1..=3).filter(|id| *id != old).collect();
-    let urls: Vec<String> = others.iter().map(|id| cluster.node(*id).url.clone()).collect();
-    let stream = Stream::start(&urls);
+    let (others, stream) = stream_past(&cluster, old);
     stream.advance(10).await;
     for other in &others {
         network.cut_one_way(*other, old);

@@ -13,7 +13,7 @@ use crate::ids::task_hash;
 use crate::outbox::Message;
 use crate::shard::{Batch, Shard};
 use crate::slots::SLOTS;
-use crate::task::{Task, TaskState};
+use crate::task::Task;
 use crate::{Fence, QueueHandle, RefusalCode, SharedBytes};
 
 /// One part of a slot whose last word is not here yet.
@@ -168,13 +168,7 @@ impl Shard {
         let place = self.place_task(task, name_hash);
         let counters = &mut self.core.queues[queue as usize].counters;
         counters.submitted += 1;
-        let ended = match state {
-            TaskState::Done => Some(&mut counters.done),
-            TaskState::Dead => Some(&mut counters.dead),
-            TaskState::Cancelled => Some(&mut counters.cancelled),
-            _ => None,
-        };
-        match ended {
+        match counters.ended_as(state) {
             Some(count) => {
                 *count += 1;
                 self.index.finished_bytes += weight;

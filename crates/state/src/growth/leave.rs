@@ -130,13 +130,7 @@ impl Shard {
         let name_hash = crate::ids::task_hash(record.namespace.as_str(), task.id.as_str());
         let counters = &mut record.counters;
         counters.submitted = counters.submitted.saturating_sub(1);
-        let ended = match task.state {
-            TaskState::Done => Some(&mut counters.done),
-            TaskState::Dead => Some(&mut counters.dead),
-            TaskState::Cancelled => Some(&mut counters.cancelled),
-            _ => None,
-        };
-        match ended {
+        match counters.ended_as(task.state) {
             Some(count) => {
                 *count = count.saturating_sub(1);
                 self.index.finished_bytes -= task.weight();

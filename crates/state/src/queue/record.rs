@@ -6,7 +6,7 @@ use super::AlertThresholds;
 use crate::ids::task_hash;
 use crate::limits::{KEY_LIMIT_MAX, Limits, TIMEOUT_MS_MAX};
 use crate::shard::Shard;
-use crate::{Namespace, QueueHandle, QueueName, RefusalCode};
+use crate::{Namespace, QueueHandle, QueueName, RefusalCode, TaskState};
 
 /// Delay before a failed task is ready again: `base_ms` doubled per attempt, at most `cap_ms`. A
 /// base of 0 retries at once.
@@ -120,6 +120,18 @@ pub struct QueueCounters {
     #[n(6)]
     #[cbor(default)]
     pub failed: u64,
+}
+
+impl QueueCounters {
+    /// How many tasks ended like this; none of a state that is no end.
+    pub(crate) fn ended_as(&mut self, state: TaskState) -> Option<&mut u64> {
+        match state {
+            TaskState::Done => Some(&mut self.done),
+            TaskState::Dead => Some(&mut self.dead),
+            TaskState::Cancelled => Some(&mut self.cancelled),
+            TaskState::Scheduled | TaskState::Ready | TaskState::Claimed => None,
+        }
+    }
 }
 
 /// One queue as stored.
