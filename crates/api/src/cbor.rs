@@ -67,6 +67,7 @@ mod tests {
             result_base64: None,
             result_bytes: None,
             then: Vec::new(),
+            outputs: Vec::new(),
         };
         let request = CompleteRequest { worker: "w".into(), tasks: vec![item] };
         let read: CompleteRequest = from_slice(&to_vec(&request).unwrap()).unwrap();

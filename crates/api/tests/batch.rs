@@ -454,6 +454,7 @@ async fn completions_gather_and_a_bad_result_fails_alone() {
     let completer = Completer::with(server.client(10_000), "w1", options);
     let submit = |id: &str, bytes: usize| {
         let item = CompleteItem {
+            outputs: Vec::new(),
             then: Vec::new(),
             id: id.to_owned(),
             fence: Number(7),

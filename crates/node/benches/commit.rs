@@ -262,6 +262,7 @@ fn complete(grant: &Grant) -> Order {
         fence: grant.fence,
         worker: WorkerId::parse("w").expect("id"),
         result: None,
+        outputs: Vec::new(),
     });
     Order { namespace: Namespace::default(), request: None, command }
 }

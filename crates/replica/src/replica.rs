@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use ikada_consensus::{Consensus, NodeId, OpenError, Outbox, Recovered};
 use ikada_state::{
     BucketName, Command, DeleteObject, Member, Namespace, Order, PutObject, Shard, ShardId, Sweep,
-    TaskId, Void, slot_of,
+    TaskId, Void, routing_key, slot_of,
 };
 
 use crate::call::CallId;
@@ -179,9 +179,9 @@ impl Replica {
             {
                 *shard
             }
-            Command::PutObject(PutObject { bucket, .. })
-            | Command::DeleteObject(DeleteObject { bucket, .. }) => {
-                self.shard_of_bucket(&order.namespace, bucket)
+            Command::PutObject(PutObject { bucket, name, .. })
+            | Command::DeleteObject(DeleteObject { bucket, name, .. }) => {
+                self.shard_of_object(&order.namespace, bucket, name.as_str())
             }
             // All others are for shard 0, or are sent to their shard by whoever makes them.
             _ => 0,
@@ -193,9 +193,14 @@ impl Replica {
         self.shard_of_key(namespace, id.routing_key())
     }
 
-    /// The shard that a bucket lives in.
-    pub(crate) fn shard_of_bucket(&self, namespace: &Namespace, bucket: &BucketName) -> ShardId {
-        self.shard_of_key(namespace, bucket.as_str())
+    /// The shard that an object lives in, with all others of its bucket, task or job.
+    pub(crate) fn shard_of_object(
+        &self,
+        namespace: &Namespace,
+        bucket: &BucketName,
+        name: &str,
+    ) -> ShardId {
+        self.shard_of_key(namespace, routing_key(bucket, name))
     }
 
     pub(crate) fn shard_of_key(&self, namespace: &Namespace, routing_key: &str) -> ShardId {

@@ -43,7 +43,10 @@ fn claim() -> Order {
 fn complete(id: TaskId, fence: Fence) -> Order {
     let worker = WorkerId::parse("worker-1").expect("worker id");
     let result = Some(vec![1u8; 16].into());
-    order(None, Command::Complete(Complete { id, fence, worker, result, then: None }))
+    order(
+        None,
+        Command::Complete(Complete { id, fence, worker, result, then: None, outputs: Vec::new() }),
+    )
 }
 
 struct Run {

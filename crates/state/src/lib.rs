@@ -41,9 +41,10 @@ pub use dedup::{Outcome, RecordedRequest, Void};
 pub use effect::{Applied, Audience, Effect};
 pub use growth::{Grow, Growth, GrowthView, NewShards};
 pub use ids::{
-    BucketName, Fence, Label, Labels, Lsn, NameError, Namespace, ObjectName, PrincipalName,
-    QueueHandle, QueueName, RequestId, RequestKey, ScheduleName, SessionId, ShardId, SharedBytes,
-    TaskId, TokenId, WorkerId, derive_fire_id, derive_follow_id, derive_task_id,
+    BucketName, Fence, JobId, Label, Labels, Lsn, NameError, Namespace, ObjectName, PrincipalName,
+    ProgramName, QueueHandle, QueueName, RequestId, RequestKey, ScheduleName, SessionId, ShardId,
+    SharedBytes, StageName, TaskId, TokenId, WorkerId, derive_fire_id, derive_follow_id,
+    derive_task_id,
 };
 pub use limits::Limits;
 pub use members::{
@@ -51,8 +52,9 @@ pub use members::{
     SettleChange, SteerMember, VOTERS_MAX,
 };
 pub use object::{
-    Collect, DeleteObject, Digest, Digests, Object, ObjectKey, ObjectPage, ObjectVersion,
-    PutCondition, PutObject, References,
+    BUCKET_JOBS, BUCKET_PROGRAMS, BUCKET_TASKS, Collect, DeleteObject, Digest, Digests, Object,
+    ObjectKey, ObjectPage, ObjectVersion, PutCondition, PutObject, References, is_published,
+    is_reserved, routing_key,
 };
 pub use outbox::{Acked, Deliver, Message, OutboxItem, messages_fit};
 pub use queue::{
@@ -70,7 +72,8 @@ pub use slots::{SLOTS, SlotMap, slot_of};
 pub use snapshot::{Frozen, RestoreError};
 pub use task::{
     AttemptOutcome, AttemptView, Cancel, Claim, ClaimView, Complete, DeadReason, DropTask, Enqueue,
-    Expire, ExpireCause, Explanation, Fail, Retry, TaskFilter, TaskList, TaskOptions, TaskState,
-    TaskView, Unclaim, WaitReason, decode_then, encode_then,
+    Expire, ExpireCause, Explanation, Fail, Input, InputSource, JobPart, Output, ProgramKind,
+    ProgramRef, Retry, SharedWork, TaskFilter, TaskList, TaskOptions, TaskState, TaskView, Unclaim,
+    WaitReason, Work, decode_then, encode_then,
 };
 pub use token::{AddToken, RevokeToken, Role, SecretDigest, Token};

@@ -84,6 +84,24 @@ pub const CONTENT_TYPE_BYTES_MAX: usize = 128;
 /// Most blobs of one `Collect`: 32 KiB of digests.
 pub const COLLECT_DIGESTS_MAX: usize = 1_024;
 
+/// Most settings of one task's work.
+pub const WORK_SETTINGS_MAX: usize = 128;
+
+/// Longest name of a setting: it becomes the name of a variable.
+pub const SETTING_NAME_BYTES_MAX: usize = 128;
+
+/// Most inputs of one task: each is a file that the worker fetches.
+pub const WORK_INPUTS_MAX: usize = 4_096;
+
+/// Most bytes of one task's work: it travels with every claim.
+pub const WORK_BYTES_MAX: usize = 512 << 10;
+
+/// Longest name of an entry of a program.
+pub const ENTRY_BYTES_MAX: usize = 256;
+
+/// Most outputs of one completion: all become objects in one step.
+pub const OUTPUTS_MAX: usize = 1_024;
+
 /// Longest time for a whole attempt; a task that may run for ever names none.
 pub const TIMEOUT_MS_MAX: u32 = 40 * 24 * 60 * 60 * 1000;
 

@@ -2,7 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::{Fence, QueueName, RefusalCode, SharedBytes, TaskId};
+use crate::{Fence, QueueName, RefusalCode, SharedBytes, SharedWork, TaskId};
 
 /// One task handed to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -32,6 +32,10 @@ pub struct Grant {
     #[n(7)]
     #[cbor(default)]
     pub timeout_ms: u32,
+    /// What to run; none for a plain task.
+    #[n(8)]
+    #[cbor(default)]
+    pub work: Option<SharedWork>,
 }
 
 /// What becomes of a task whose attempt failed.

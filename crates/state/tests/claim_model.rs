@@ -189,6 +189,7 @@ impl Desk {
             worker: common::worker(&name),
             result: None,
             then: None,
+            outputs: Vec::new(),
         }));
         match reply {
             // A resend of the completion that counted is answered as the first time.

@@ -95,6 +95,7 @@ fn tq_1_an_ended_head_lets_the_next_go() {
         worker: worker("w"),
         result: None,
         then: None,
+        outputs: Vec::new(),
     }));
     assert_eq!(ids(&world.take(9)), ["u:later"], "it was submitted first");
 }

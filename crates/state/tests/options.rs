@@ -149,8 +149,14 @@ fn follow_ups_come_with_the_completion_and_only_once() {
     let grant = world.take(9).remove(0);
     let given = Some(encode_then(&[enqueue("a:extra", "q")]));
     let (id, fence) = (grant.id.clone(), grant.fence);
-    let done =
-        Command::Complete(Complete { id, fence, worker: worker("w"), result: None, then: given });
+    let done = Command::Complete(Complete {
+        id,
+        fence,
+        worker: worker("w"),
+        result: None,
+        then: given,
+        outputs: Vec::new(),
+    });
     assert_eq!(world.run(done.clone()), Reply::Completed);
     let sizes = world.shard.sizes();
     assert_eq!((sizes.ready, sizes.finished), (3, 1));

@@ -58,7 +58,56 @@ fn options_of(a: u8, b: u8, c: u16) -> TaskOptions {
         deadline_in_ms: a.is_multiple_of(2).then_some(u64::from(c % 900)),
         retention_ms: b.is_multiple_of(2).then_some(u64::from(c % 700)),
         then,
+        work: a.is_multiple_of(5).then(|| work_of(b, c).into()),
     }
+}
+
+/// What a task runs; some of it is refused.
+fn work_of(b: u8, c: u16) -> Work {
+    let name = ProgramName::parse("wordcount").unwrap();
+    let kind = ProgramKind::ALL[usize::from(b % 3)];
+    let digest = b.is_multiple_of(2).then_some(Digest([b; 32]));
+    let entry = c.is_multiple_of(2).then(|| "x".repeat(usize::from(c % 300)));
+    let part = JobPart {
+        job: JobId::parse("j").unwrap(),
+        stage: StageName::parse("s").unwrap(),
+        index: 0,
+    };
+    Work {
+        program: ProgramRef { name, kind, digest, entry },
+        settings: vec![("a".into(), "1".into()), (format!("b{b}"), "2".into())],
+        inputs: (0..b % 4).map(input_of).collect(),
+        job: c.is_multiple_of(17).then_some(part),
+    }
+}
+
+fn input_of(place: u8) -> Input {
+    let name = ObjectName::parse(&format!("in/{place}")).unwrap();
+    let source = match place {
+        0 => InputSource::Text("line".into()),
+        1 => InputSource::Url("file:///x".into()),
+        _ => InputSource::Object {
+            bucket: BucketName::parse("texts").unwrap(),
+            key: name.clone(),
+            version: None,
+            digest: Some(Digest([place; 32])),
+            offset: 3,
+            length: Some(9),
+        },
+    };
+    Input { name, source }
+}
+
+/// Files that a completion brings; some are refused.
+fn outputs_of(b: u8, c: u16) -> Vec<Output> {
+    let output = |place: u16| Output {
+        name: ObjectName::parse(&format!("out{}", place % 3)).unwrap(),
+        size: u64::from(b % 2) * 9,
+        content_type: "text/plain".into(),
+        digest: Digest([b; 32]),
+        chunks: vec![Digest([b; 32]); usize::from(b % 2)].into(),
+    };
+    (0..c % 5).map(output).collect()
 }
 
 /// Turns a step into an order; fences and workers are mostly right and sometimes wrong.
@@ -84,7 +133,14 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
             let then = c
                 .is_multiple_of(7)
                 .then(|| encode_then(&[enqueue(&format!("{}:late", id.routing_key()), "q")]));
-            Command::Complete(Complete { id, fence, worker: worker(name), result, then })
+            Command::Complete(Complete {
+                id,
+                fence,
+                worker: worker(name),
+                result,
+                then,
+                outputs: outputs_of(b, c),
+            })
         }
         10 | 11 => Command::Fail(Fail {
             id,

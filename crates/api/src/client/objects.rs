@@ -15,6 +15,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_MATCH, IF_NONE_MATCH, RANGE,
 };
+use hyper::http::request::Builder;
 use hyper::{Method, Request};
 
 use super::backoff::Backoff;
@@ -25,7 +26,7 @@ use super::{Client, Error, SentBody};
 use crate::problem::Problem;
 use crate::v1::{
     BucketPage, IDEMPOTENCY_KEY, OBJECT_DIGEST_HEADER, OBJECT_VERSION_HEADER, ObjectInfo,
-    ObjectPage, ObjectRemoved,
+    ObjectPage, ObjectRemoved, UploadInfo,
 };
 
 /// Bytes read from a file at one time.
@@ -132,13 +133,33 @@ impl Client {
         source: &ObjectSource,
         options: &PutOptions,
     ) -> Result<ObjectInfo, Error> {
-        let (request, path) = (unique_key(), object_path(bucket, key));
+        self.send_source(Method::PUT, &object_path(bucket, key), source, options).await
+    }
+
+    /// Stores bytes that have no name yet; a completion that names them as an output makes them last.
+    pub async fn upload(
+        &self,
+        source: &ObjectSource,
+        options: &PutOptions,
+    ) -> Result<UploadInfo, Error> {
+        self.send_source(Method::POST, "/v1/uploads", source, options).await
+    }
+
+    async fn send_source<T: serde::de::DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        source: &ObjectSource,
+        options: &PutOptions,
+    ) -> Result<T, Error> {
+        let request = unique_key();
         let mut backoff = Backoff::new(unique_bits());
         let mut maybe_done = false;
         let nodes = self.inner.urls.len();
         for attempt in 0.. {
             let node = (self.inner.current.load(Ordering::Relaxed) + attempt) % nodes;
-            let sent = self.build_put(node, &path, source, options, &request).await;
+            let head = self.head(method.clone(), path, node);
+            let sent = build_put(head, source, options, &request).await;
             let (built, sent) =
                 sent.map_err(|error| Error::Protocol { detail: error.to_string() })?;
             self.inner.tries.fetch_add(1, Ordering::Relaxed);
@@ -167,35 +188,6 @@ impl Client {
             }
         }
         Err(Error::Unavailable { detail: "no node was asked".to_owned() })
-    }
-
-    async fn build_put(
-        &self,
-        node: usize,
-        path: &str,
-        source: &ObjectSource,
-        options: &PutOptions,
-        key: &str,
-    ) -> io::Result<(Request<SentBody>, Arc<AtomicU64>)> {
-        let head = self.head(Method::PUT, path, node).map_err(io::Error::other)?;
-        let mut request = head.header(IDEMPOTENCY_KEY, key);
-        if let Some(content_type) = &options.content_type {
-            request = request.header(CONTENT_TYPE, content_type);
-        }
-        if options.if_absent {
-            request = request.header(IF_NONE_MATCH, "*");
-        }
-        if let Some(digest) = &options.if_match {
-            request = request.header(IF_MATCH, format!("\"{digest}\""));
-        }
-        if let Some(digest) = &options.digest {
-            request = request.header(OBJECT_DIGEST_HEADER, digest);
-        }
-        let sent = options.progress.clone().unwrap_or_default();
-        sent.store(0, Ordering::Relaxed);
-        let (length, body) = open(source, sent.clone()).await?;
-        let request = request.header(CONTENT_LENGTH, length).body(body);
-        Ok((request.map_err(io::Error::other)?, sent))
     }
 
     /// Downloads an object; its bytes are read from what comes back.
@@ -302,6 +294,32 @@ impl Client {
         let path = with_query(&object_path(bucket, key), &query);
         self.ask(&Ask::act(Method::DELETE, path, Some(unique_key()))).await
     }
+}
+
+async fn build_put(
+    head: Result<Builder, String>,
+    source: &ObjectSource,
+    options: &PutOptions,
+    key: &str,
+) -> io::Result<(Request<SentBody>, Arc<AtomicU64>)> {
+    let mut request = head.map_err(io::Error::other)?.header(IDEMPOTENCY_KEY, key);
+    if let Some(content_type) = &options.content_type {
+        request = request.header(CONTENT_TYPE, content_type);
+    }
+    if options.if_absent {
+        request = request.header(IF_NONE_MATCH, "*");
+    }
+    if let Some(digest) = &options.if_match {
+        request = request.header(IF_MATCH, format!("\"{digest}\""));
+    }
+    if let Some(digest) = &options.digest {
+        request = request.header(OBJECT_DIGEST_HEADER, digest);
+    }
+    let sent = options.progress.clone().unwrap_or_default();
+    sent.store(0, Ordering::Relaxed);
+    let (length, body) = open(source, sent.clone()).await?;
+    let request = request.header(CONTENT_LENGTH, length).body(body);
+    Ok((request.map_err(io::Error::other)?, sent))
 }
 
 fn object_path(bucket: &str, key: &str) -> String {

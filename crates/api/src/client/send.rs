@@ -38,6 +38,8 @@ pub(crate) struct Ask {
     pub(crate) hold: Duration,
     /// The form of the body and of the answer.
     pub(crate) form: Form,
+    /// Whether it may travel on a pipe.
+    pub(crate) piped: bool,
 }
 
 /// What came back.
@@ -57,12 +59,13 @@ impl Ask {
             key: None,
             hold: Duration::ZERO,
             form: Form::Json,
+            piped: false,
         }
     }
 
     /// A request without a body that changes something.
     pub(crate) fn act(method: Method, path: String, key: Option<String>) -> Ask {
-        Ask { method, path, body: None, key, hold: Duration::ZERO, form: Form::Json }
+        Ask { method, path, body: None, key, hold: Duration::ZERO, form: Form::Json, piped: false }
     }
 
     /// A request with a JSON body.
@@ -75,7 +78,7 @@ impl Ask {
         let body = serde_json::to_vec(body)
             .map_err(|error| Error::Protocol { detail: format!("request body: {error}") })?;
         let (body, hold) = (Some(Bytes::from(body)), Duration::ZERO);
-        Ok(Ask { method, path, body, key, hold, form: Form::Json })
+        Ok(Ask { method, path, body, key, hold, form: Form::Json, piped: false })
     }
 
     /// A call of the hot path: CBOR, over a pipe if there is one.
@@ -87,7 +90,15 @@ impl Ask {
         let body = cbor::to_vec(body)
             .map_err(|error| Error::Protocol { detail: format!("request body: {error}") })?;
         let (body, hold) = (Some(Bytes::from(body)), Duration::ZERO);
-        Ok(Ask { method: Method::POST, path: path.to_owned(), body, key, hold, form: Form::Cbor })
+        Ok(Ask {
+            method: Method::POST,
+            path: path.to_owned(),
+            body,
+            key,
+            hold,
+            form: Form::Cbor,
+            piped: true,
+        })
     }
 
     fn is_write(&self) -> bool {
@@ -188,7 +199,7 @@ impl Client {
         node: usize,
         limit: Duration,
     ) -> Option<(Try, Option<Answer>)> {
-        if !self.inner.options.pipe || ask.form != Form::Cbor {
+        if !self.inner.options.pipe || !ask.piped {
             return None;
         }
         let (verb, body) = (PipeVerb::of_path(&ask.path)?, ask.body.as_ref()?);

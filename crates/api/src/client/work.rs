@@ -28,7 +28,8 @@ impl Client {
     pub async fn complete(&self, request: &CompleteRequest) -> Result<OutcomeList, Error> {
         let tasks = request.tasks.iter().map(CompleteItem::with_raw_result).collect();
         let request = CompleteRequest { worker: request.worker.clone(), tasks };
-        self.report("/v1/tasks/complete", &request).await
+        let ask = Self::completion(&unique_key(), &request)?;
+        self.settle(&ask, |answer: &OutcomeList| &answer.tasks).await
     }
 
     /// Sends completions until they are answered; items that are not settled are left to the caller.
@@ -37,7 +38,14 @@ impl Client {
         key: &str,
         request: &CompleteRequest,
     ) -> Result<OutcomeList, Error> {
-        self.ask(&Ask::hot("/v1/tasks/complete", request, Some(key.to_owned()))?).await
+        self.ask(&Self::completion(key, request)?).await
+    }
+
+    fn completion(key: &str, request: &CompleteRequest) -> Result<Ask, Error> {
+        let mut ask = Ask::hot("/v1/tasks/complete", request, Some(key.to_owned()))?;
+        // Whether outputs are stored is asked of all nodes first; pipes wait for nothing but the log.
+        ask.piped = request.tasks.iter().all(|task| task.outputs.is_empty());
+        Ok(ask)
     }
 
     /// Ends attempts as failed. Safe to repeat.

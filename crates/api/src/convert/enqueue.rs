@@ -4,8 +4,8 @@ use ikada_state::limits::{
     LABELS_WANTED_MAX, PRIORITY_MAX, THEN_COUNT_MAX, THEN_DEPTH_MAX, THEN_TOTAL_MAX,
 };
 use ikada_state::{
-    Command, Enqueue, Limits, Namespace, Order, QueueName, RequestKey, SharedBytes, TaskId,
-    TaskOptions, derive_follow_id, derive_task_id, encode_then,
+    Command, Enqueue, Limits, Namespace, Order, QueueName, RequestKey, SharedBytes, SharedWork,
+    TaskId, TaskOptions, derive_follow_id, derive_task_id, encode_then,
 };
 
 use super::check::{
@@ -13,6 +13,7 @@ use super::check::{
     check_ttl, read_backoff, read_body, read_labels,
 };
 use super::field::{FieldError, parse_name};
+use super::program::{FindProgram, read_work};
 use crate::v1::NewTask;
 
 /// The queue of a task that names none.
@@ -23,10 +24,12 @@ pub fn enqueue_order(
     namespace: &Namespace,
     key: RequestKey,
     task: &NewTask,
+    programs: &dyn FindProgram,
 ) -> Result<Order, FieldError> {
     let id = read_handle(task, || derive_task_id(namespace, &key))?;
-    let then = read_then(&id, 0, &task.then)?;
-    let command = Command::Enqueue(read_task(id, task, then)?);
+    let then = read_then(namespace, &id, 0, &task.then, programs)?;
+    let work = read_work(namespace, task, programs)?;
+    let command = Command::Enqueue(read_task(id, task, then, work)?);
     Ok(Order { namespace: namespace.clone(), request: Some(key), command })
 }
 
@@ -58,6 +61,7 @@ pub(super) fn read_task(
     id: TaskId,
     task: &NewTask,
     then: Option<SharedBytes>,
+    work: Option<SharedWork>,
 ) -> Result<Enqueue, FieldError> {
     let limits = Limits::default();
     let queue = task.queue.as_deref().unwrap_or(QUEUE_DEFAULT);
@@ -76,7 +80,7 @@ pub(super) fn read_task(
     check_delay(task.delay_ms, &limits)?;
     check_attempts(task.max_attempts, &limits)?;
     check_ttl(task.ttl_ms, &limits)?;
-    let options = read_options(&id, task, then, &limits)?;
+    let options = read_options(&id, task, (then, work), &limits)?;
     Ok(Enqueue {
         id,
         queue,
@@ -95,7 +99,7 @@ pub(super) fn read_task(
 fn read_options(
     id: &TaskId,
     task: &NewTask,
-    then: Option<SharedBytes>,
+    (then, work): (Option<SharedBytes>, Option<SharedWork>),
     limits: &Limits,
 ) -> Result<Option<TaskOptions>, FieldError> {
     check_key_limit(task.key_limit)?;
@@ -121,35 +125,46 @@ fn read_options(
         deadline_in_ms: task.deadline_in_ms,
         retention_ms: task.retention_ms,
         then,
+        work,
     };
     Ok((options != TaskOptions::default()).then_some(options))
 }
 
 /// Follow-ups of a task. `fence` is that of the completion which brings them; 0 if they come with the task.
 pub(super) fn read_then(
+    namespace: &Namespace,
     parent: &TaskId,
     fence: u64,
     tasks: &[NewTask],
+    programs: &dyn FindProgram,
 ) -> Result<Option<SharedBytes>, FieldError> {
-    let mut left = THEN_TOTAL_MAX;
-    read_level(parent, fence, tasks, 1, &mut left)
+    let mut level = Level { namespace, programs, depth: 1, left: THEN_TOTAL_MAX };
+    read_level(parent, fence, tasks, &mut level)
+}
+
+/// How deep among the follow-ups a reader is.
+struct Level<'a> {
+    namespace: &'a Namespace,
+    programs: &'a dyn FindProgram,
+    depth: usize,
+    /// How many more there may be in all.
+    left: usize,
 }
 
 fn read_level(
     parent: &TaskId,
     fence: u64,
     tasks: &[NewTask],
-    depth: usize,
-    left: &mut usize,
+    level: &mut Level<'_>,
 ) -> Result<Option<SharedBytes>, FieldError> {
     if tasks.is_empty() {
         return Ok(None);
     }
-    if depth > THEN_DEPTH_MAX {
+    if level.depth > THEN_DEPTH_MAX {
         let detail = format!("follow-ups may go {THEN_DEPTH_MAX} deep");
         return Err(FieldError::too_large("then", detail));
     }
-    *left = match left.checked_sub(tasks.len()) {
+    level.left = match level.left.checked_sub(tasks.len()) {
         Some(rest) if tasks.len() <= THEN_COUNT_MAX => rest,
         _ => {
             let detail = format!(
@@ -160,7 +175,7 @@ fn read_level(
     };
     let mut orders = Vec::with_capacity(tasks.len());
     for (place, task) in tasks.iter().enumerate() {
-        let order = read_follow_up(parent, fence, place, task, depth, left)
+        let order = read_follow_up(parent, fence, place, task, level)
             .map_err(|error| error.inside(&format!("then[{place}]")))?;
         orders.push(order);
     }
@@ -172,8 +187,7 @@ fn read_follow_up(
     fence: u64,
     place: usize,
     task: &NewTask,
-    depth: usize,
-    left: &mut usize,
+    level: &mut Level<'_>,
 ) -> Result<Enqueue, FieldError> {
     let routing_key = parent.routing_key();
     if task.key.as_deref().is_some_and(|key| key != routing_key) {
@@ -192,6 +206,9 @@ fn read_follow_up(
         }
         Some(id) => keyed(routing_key, id)?,
     };
-    let then = read_level(&id, 0, &task.then, depth + 1, left)?;
-    read_task(id, task, then)
+    level.depth += 1;
+    let then = read_level(&id, 0, &task.then, level)?;
+    level.depth -= 1;
+    let work = read_work(level.namespace, task, level.programs)?;
+    read_task(id, task, then, work)
 }

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 pub struct FieldError {
     /// Which field, as a path into the request.
     pub field: String,
-    /// Stable code: `bad_name`, `bad_value`, `too_large` or `key_conflict`.
+    /// Stable code: `bad_name`, `bad_value`, `too_large`, `key_conflict` or `unknown_program`.
     pub code: &'static str,
     /// What is wrong with it.
     pub detail: String,

@@ -8,6 +8,7 @@ mod enqueue;
 mod explain;
 mod field;
 mod order;
+mod program;
 mod schedule;
 mod show;
 
@@ -17,6 +18,10 @@ pub use field::{FieldError, parse_name};
 pub use order::{
     cancel_order, claim_names, complete_order, drop_order, fail_order, pause_order, retry_order,
     set_queue_order,
+};
+pub use program::{
+    AnyProgram, BUILTIN_PROGRAMS, BuiltinPrograms, FindProgram, read_inputs, read_program,
+    read_settings, show_work,
 };
 pub use schedule::{
     delete_schedule_order, pause_schedule_order, schedule_name, set_schedule_order, show_schedule,

@@ -12,6 +12,7 @@ use super::check::{
 };
 use super::enqueue::read_then;
 use super::field::{FieldError, parse_name};
+use super::program::{FindProgram, read_outputs};
 use crate::v1::{ClaimRequest, CompleteItem, FailItem, QueueSettingsBody};
 
 /// Jitter on retries, in thousandths either way: enough to spread a burst of failures.
@@ -22,18 +23,20 @@ pub fn complete_order(
     namespace: &Namespace,
     worker: &WorkerId,
     item: &CompleteItem,
+    programs: &dyn FindProgram,
 ) -> Result<Order, FieldError> {
     let (json, base64) = (item.result.as_deref(), item.result_base64.as_deref());
     let result = read_body("result", json, base64, item.result_bytes.as_ref())?;
     check_size("result", result.len(), Limits::default().result_bytes_max)?;
     let id = parse_name("id", &item.id, TaskId::parse)?;
-    let then = read_then(&id, item.fence.0, &item.then)?;
+    let then = read_then(namespace, &id, item.fence.0, &item.then, programs)?;
     let command = Command::Complete(Complete {
         id,
         fence: Fence(item.fence.0),
         worker: worker.clone(),
         result: (!result.is_empty()).then(|| SharedBytes::from(result)),
         then,
+        outputs: read_outputs(&item.outputs)?,
     });
     Ok(Order { namespace: namespace.clone(), request: None, command })
 }

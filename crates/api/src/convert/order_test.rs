@@ -2,7 +2,7 @@
 
 use ikada_state::{Command, Enqueue, Namespace, RequestId, RequestKey, WorkerId, derive_task_id};
 
-use super::super::enqueue_order;
+use super::super::{BuiltinPrograms, enqueue_order};
 use super::*;
 use crate::v1::{NewTask, Number, QueueSettingsBody};
 
@@ -15,7 +15,7 @@ fn new_task(json: &str) -> NewTask {
 }
 
 fn enqueue(json: &str) -> Result<Enqueue, FieldError> {
-    match enqueue_order(&Namespace::default(), key(3), &new_task(json))?.command {
+    match enqueue_order(&Namespace::default(), key(3), &new_task(json), &BuiltinPrograms)?.command {
         Command::Enqueue(enqueue) => Ok(enqueue),
         other => panic!("{other:?}"),
     }

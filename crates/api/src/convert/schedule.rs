@@ -152,7 +152,7 @@ fn read_template(name: &ScheduleName, body: &ScheduleBody) -> Result<Enqueue, Fi
         Some(key) => keyed(key, name.as_str())?,
         None => parse_name("id", name.as_str(), TaskId::parse)?,
     };
-    let task = read_task(id, task, None)?;
+    let task = read_task(id, task, None, None)?;
     check_size("payload", task.payload.len(), SCHEDULE_TASK_BYTES_MAX as u32)?;
     Ok(task)
 }

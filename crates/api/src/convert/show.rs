@@ -2,6 +2,7 @@
 
 use ikada_state::{AttemptOutcome, AttemptView, Grant, QueueView, TaskState, TaskView};
 
+use super::program::show_work;
 use crate::v1::{
     AlertsInfo, AttemptInfo, BackoffBody, Body, ClaimedTask, Number, QueueCounts, QueueHealth,
     QueueInfo, QueueSettingsInfo, Task, TaskStateName,
@@ -51,6 +52,8 @@ pub fn show_task(view: &TaskView, form: Form) -> Task {
         timeout_ms: view.timeout_ms,
         deadline_ms: view.deadline_ms,
         retention_ms: view.retention_ms,
+        work: view.work.as_ref().map(|work| Box::new(show_work(work))),
+        outputs: view.outputs,
         then: view.then.iter().map(ToString::to_string).collect(),
         created_ms: view.enqueued_ms,
         ready_at_ms: view.due_ms,
@@ -126,6 +129,7 @@ pub fn show_grant(grant: &Grant, form: Form) -> ClaimedTask {
         payload: payload.json,
         payload_base64: payload.base64,
         payload_bytes: payload.bytes,
+        work: grant.work.as_ref().map(|work| Box::new(show_work(work))),
     }
 }
 

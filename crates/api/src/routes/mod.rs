@@ -73,6 +73,7 @@ pub enum Operation {
     GetObject,
     PutObject,
     DeleteObject,
+    Upload,
     ShowRequest,
     VoidRequest,
     Pipe,

@@ -353,6 +353,16 @@ pub const ROUTES: &[Route] = &[
         )
     },
     Route {
+        answer: Some(of::<v1::UploadInfo>),
+        keyed: false,
+        ..act(
+            "/v1/uploads",
+            Operation::Upload,
+            STORE,
+            "Store bytes without a name, for a completion to name as an output within the hour.",
+        )
+    },
+    Route {
         query: &[NAMESPACE, ITEM],
         answer: Some(of::<v1::RequestInfo>),
         keyed: false,

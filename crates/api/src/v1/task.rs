@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::problem::Problem;
-use crate::v1::{Number, RawBytes};
+use crate::v1::{Number, RawBytes, WorkInfo, WorkInput};
+
+fn is_zero(count: &u16) -> bool {
+    *count == 0
+}
 
 /// One task to submit. Everything but the queue has a default; the queue's own is `default`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +80,18 @@ pub struct NewTask {
     /// task's key (or id, if it has no key).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<NewTask>,
+    /// The program to run, by name; absent for a plain task, whose worker knows what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// What to call inside the program; its default when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// Settings for the program. Every attempt sees them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// What the program reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<WorkInput>,
 }
 
 impl NewTask {
@@ -271,6 +287,12 @@ pub struct Task {
     /// Handles of its follow-ups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<String>,
+    /// What it runs; absent for a plain task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<WorkInfo>>,
+    /// How many outputs it published.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outputs: u16,
     /// When it was submitted, in log time.
     pub created_ms: u64,
     /// When it becomes ready, in log time; absent unless scheduled.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::v1::{Body, BodyError, ItemOutcome, NewTask, Number, RawBytes};
+use crate::v1::{Body, BodyError, ItemOutcome, NewTask, Number, OutputItem, RawBytes, WorkInfo};
 
 /// A wish for tasks.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +70,9 @@ pub struct ClaimedTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub payload_bytes: Option<RawBytes>,
+    /// What to run; absent for a plain task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<WorkInfo>>,
 }
 
 impl ClaimedTask {
@@ -112,6 +115,9 @@ pub struct CompleteItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub result_bytes: Option<RawBytes>,
+    /// Files that the task brings; they can be read from this step on, and only if this completion counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputItem>,
 }
 
 impl CompleteItem {

@@ -213,6 +213,7 @@ async fn complete(client: &Client, history: &History, worker: &str, tasks: Vec<(
         result: None,
         result_base64: None,
         then: Vec::new(),
+        outputs: Vec::new(),
         result_bytes: None,
     };
     let items = tasks.iter().map(item).collect();

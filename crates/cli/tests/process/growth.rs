@@ -81,6 +81,7 @@ async fn tq_29_growth_under_load_with_a_killed_leader_loses_nothing() {
         result: None,
         result_base64: None,
         then: Vec::new(),
+        outputs: Vec::new(),
         result_bytes: None,
     };
     let tasks = held.iter().map(item).collect();

@@ -88,6 +88,7 @@ async fn tq_21_one_key_makes_one_task_through_any_node_and_after_every_fault() {
         left -= claimed.len();
         let done = claimed.iter().map(|task| CompleteItem {
             then: Vec::new(),
+            outputs: Vec::new(),
             id: task.id.clone(),
             fence: task.fence,
             result: None,

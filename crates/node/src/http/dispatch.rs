@@ -165,9 +165,10 @@ pub(super) async fn run<D: Door>(
         Operation::ResumeSchedule => schedules::pause(app, context, false).await,
         Operation::ListObjects => objects::list(app, context).await,
         Operation::ListBuckets => objects::list_buckets(app, context).await,
-        Operation::PutObject | Operation::GetObject | Operation::DeleteObject => {
-            Err(mismatch("object"))
-        }
+        Operation::PutObject
+        | Operation::GetObject
+        | Operation::DeleteObject
+        | Operation::Upload => Err(mismatch("object")),
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
         Operation::Pipe => Err(problems::upgrade_required().into()),

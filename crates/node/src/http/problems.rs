@@ -367,6 +367,17 @@ pub(super) fn not_spread(error: &SpreadError) -> Problem {
     Problem::new(status, code, title, format!("{error}; {advice}")).with_retry_after_s(RETRY_SOON_S)
 }
 
+/// Outputs whose bytes are not on enough nodes, or not any more.
+pub(super) fn not_confirmed(error: &SpreadError) -> Problem {
+    let detail = format!("the outputs cannot be published: {error}; upload them again");
+    Problem::new(409, "upload_expired", "outputs not stored", detail)
+}
+
+/// A bucket that only the cluster itself writes to.
+pub(super) fn bucket_reserved() -> Problem {
+    refusal(RefusalCode::BucketReserved)
+}
+
 /// A piece of an object that no node gave.
 pub(super) fn piece_missing(error: &FetchError) -> Problem {
     let detail = format!("{error}; try again, or start the nodes that are down");

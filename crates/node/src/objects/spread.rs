@@ -67,7 +67,7 @@ impl Shelf {
     }
 
     /// Has a majority say again that it has all these pieces and keeps them for the grace time.
-    pub(super) async fn confirm(&self, digests: Digests) -> Result<(), SpreadError> {
+    pub(crate) async fn confirm(&self, digests: Digests) -> Result<(), SpreadError> {
         let peers = self.peers();
         let needed = quorum(&peers);
         let (sender, words) = mpsc::channel(peers.len() + 1);

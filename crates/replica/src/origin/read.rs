@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use ikada_state::{Digest, Lsn, Namespace, QueueView, RequestId, RequestKey, ShardId, TaskFilter};
+use ikada_state::{
+    Digest, Lsn, Namespace, QueueView, RequestId, RequestKey, ShardId, TaskFilter, routing_key,
+};
 
 use crate::call::{Answer, CallId, Consistency, Query, RequestFate, View};
 use crate::leg::{Leg, Owner};
@@ -183,8 +185,11 @@ impl Replica {
     pub(crate) fn shards_of_query(&self, query: &Query) -> Vec<ShardId> {
         match query {
             Query::Task(namespace, id) => vec![self.shard_of_task(namespace, id)],
-            Query::Object((namespace, bucket, _)) | Query::Objects { namespace, bucket, .. } => {
-                vec![self.shard_of_bucket(namespace, bucket)]
+            Query::Object((namespace, bucket, name)) => {
+                vec![self.shard_of_object(namespace, bucket, name.as_str())]
+            }
+            Query::Objects { namespace, bucket, prefix, .. } => {
+                vec![self.shard_of_object(namespace, bucket, prefix)]
             }
             Query::References { shard, .. } => vec![self.known_shard(*shard)],
             Query::Members
@@ -231,11 +236,13 @@ impl Replica {
                 View::Schedules(schedules.cloned().collect())
             }
             Query::Object(key) => {
-                let seat = &self.seats[usize::from(self.shard_of_bucket(&key.0, &key.1))];
+                let seat =
+                    &self.seats[usize::from(self.shard_of_object(&key.0, &key.1, key.2.as_str()))];
                 View::Object(seat.state.object(key).cloned())
             }
             Query::Objects { namespace, bucket, prefix, after, limit } => {
-                let seat = &self.seats[usize::from(self.shard_of_bucket(namespace, bucket))];
+                let seat =
+                    &self.seats[usize::from(self.shard_of_object(namespace, bucket, prefix))];
                 let after = after.as_deref();
                 View::Objects(seat.state.objects(namespace, bucket, prefix, after, *limit))
             }
@@ -321,8 +328,11 @@ impl Replica {
 fn key_of(query: &Query) -> Option<(&Namespace, &str)> {
     match query {
         Query::Task(namespace, id) => Some((namespace, id.routing_key())),
-        Query::Object((namespace, bucket, _)) | Query::Objects { namespace, bucket, .. } => {
-            Some((namespace, bucket.as_str()))
+        Query::Object((namespace, bucket, name)) => {
+            Some((namespace, routing_key(bucket, name.as_str())))
+        }
+        Query::Objects { namespace, bucket, prefix, .. } => {
+            Some((namespace, routing_key(bucket, prefix)))
         }
         _ => None,
     }

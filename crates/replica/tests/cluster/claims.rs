@@ -20,6 +20,7 @@ fn complete(grant: &Grant, worker: &str) -> Order {
         worker: WorkerId::parse(worker).expect("id"),
         result: Some(b"ok".to_vec().into()),
         then: None,
+        outputs: Vec::new(),
     });
     Order { namespace: Namespace::default(), request: None, command }
 }

@@ -28,7 +28,14 @@ fn reply(answer: Answer) -> Reply {
 fn complete(grant: &Grant) -> Order {
     let worker = WorkerId::parse("w").expect("id");
     let (id, fence) = (grant.id.clone(), grant.fence);
-    let command = Command::Complete(Complete { id, fence, worker, result: None, then: None });
+    let command = Command::Complete(Complete {
+        id,
+        fence,
+        worker,
+        result: None,
+        then: None,
+        outputs: Vec::new(),
+    });
     Order { namespace: Namespace::default(), request: None, command }
 }
 

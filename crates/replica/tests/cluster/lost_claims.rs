@@ -175,6 +175,7 @@ fn tq_17_a_crashed_workers_task_runs_again_after_a_whole_ttl_of_the_new_leader()
             fence: grant.fence,
             worker: WorkerId::parse(worker).expect("id"),
             result: None,
+            outputs: Vec::new(),
         });
         let order = Order { namespace: Namespace::default(), request: None, command };
         let Answer::Written(outcomes) = cluster.ask(node, Request::Write(vec![order])) else {

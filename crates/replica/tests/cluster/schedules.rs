@@ -100,6 +100,7 @@ fn an_unfinished_task_holds_the_next_instant_up() {
         worker: ikada_replica::state::WorkerId::parse("w").expect("id"),
         result: None,
         then: None,
+        outputs: Vec::new(),
     });
     let order = Order { namespace: Namespace::default(), request: None, command };
     cluster.ask(2, Request::Write(vec![order]));

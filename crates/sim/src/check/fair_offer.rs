@@ -155,6 +155,7 @@ mod tests {
                 ttl_ms: 1,
                 payload: Vec::new().into(),
                 timeout_ms: 0,
+                work: None,
             };
             rules.order(&order, &Reply::Claimed { tasks: vec![grant] });
             rules.moved(&id("t"), Some(TaskState::Ready));

@@ -69,7 +69,8 @@ fn plain_complete(parts: &mut &[u8]) -> Option<Order> {
     let fence = Fence(u64::from_le_bytes(take_bytes(parts)?));
     let [has_result] = take_bytes(parts)?;
     let result = (has_result == 1).then(|| SharedBytes::from(*parts));
-    let command = Command::Complete(Complete { id, fence, worker, result, then: None });
+    let command =
+        Command::Complete(Complete { id, fence, worker, result, then: None, outputs: Vec::new() });
     Some(Order { namespace, request: None, command })
 }
 
@@ -103,6 +104,7 @@ mod tests {
             worker: WorkerId::parse("w").unwrap(),
             result: result.map(SharedBytes::from),
             then: None,
+            outputs: Vec::new(),
         })
     }
 

@@ -150,6 +150,7 @@ impl Client {
             deadline_in_ms: chance(rng, 150).then(|| rng.u64(later_ms..later_ms + 20_000)),
             retention_ms: chance(rng, 100).then(|| rng.u64(0..30_000)),
             then,
+            work: None,
         }
     }
 

@@ -224,6 +224,7 @@ impl Worker {
                 fence,
                 worker,
                 result: Some(id.as_str().as_bytes().into()),
+                outputs: Vec::new(),
             }),
             Fate::Failed => Command::Fail(Fail {
                 id: id.clone(),

@@ -33,7 +33,9 @@ pub(super) fn write_brief(order: &Order, out: &mut Vec<u8>) -> bool {
             }
             fits
         }
-        Command::Complete(verb) if verb.then.is_none() && order.request.is_none() => {
+        Command::Complete(verb)
+            if verb.then.is_none() && verb.outputs.is_empty() && order.request.is_none() =>
+        {
             let names = [order.namespace.as_str(), verb.id.as_str(), verb.worker.as_str()];
             let fits = write_names(COMPLETE, names, out);
             if fits {
@@ -125,6 +127,7 @@ fn read_complete(rest: &[u8]) -> Option<Order> {
         worker: WorkerId::parse_quietly(worker)?,
         result,
         then: None,
+        outputs: Vec::new(),
     });
     Some(Order { namespace: Namespace::parse_quietly(namespace)?, request: None, command })
 }
@@ -155,6 +158,7 @@ mod tests {
             worker: WorkerId::parse("w").unwrap(),
             result: result.map(SharedBytes::from),
             then: None,
+            outputs: Vec::new(),
         });
         Order { namespace: Namespace::parse("team").unwrap(), request: None, command }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 
 use crate::hash::{RecordKind, digest_record};
+use crate::object::routing_key;
 use crate::shard::{Core, Shard};
 use crate::slots::{SLOTS, slot_of};
 use crate::{Command, Namespace, Order, ShardId, TaskId};
@@ -144,8 +145,8 @@ impl Command {
     /// What decides the shard of an order; none if it names its shard, or is for shard 0.
     pub fn routing_key(&self) -> Option<&str> {
         match self {
-            Command::PutObject(verb) => Some(verb.bucket.as_str()),
-            Command::DeleteObject(verb) => Some(verb.bucket.as_str()),
+            Command::PutObject(verb) => Some(routing_key(&verb.bucket, verb.name.as_str())),
+            Command::DeleteObject(verb) => Some(routing_key(&verb.bucket, verb.name.as_str())),
             _ => self.task().map(TaskId::routing_key),
         }
     }

@@ -4,12 +4,12 @@
 use super::BySlot;
 use super::parcel::Packer;
 use crate::dedup::RingEntry;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, routing_key};
 use crate::outbox::Message;
 use crate::shard::{Batch, Shard};
 use crate::slots::{SLOTS, slot_of};
 use crate::task::{Task, TaskState};
-use crate::{Effect, QueueHandle, RefusalCode, ShardId};
+use crate::{Effect, Namespace, QueueHandle, RefusalCode, ShardId};
 
 impl Shard {
     /// Sends a slot to another shard. `last` says that no other slot of this shard follows.
@@ -51,14 +51,14 @@ impl Shard {
 
     /// Objects of a slot. They stay here until the target has them, so that their blobs are always referred to.
     fn objects_under(&self, slot: u16) -> Vec<ObjectKey> {
-        let mut last: Option<(&ObjectKey, bool)> = None;
+        let mut last: Option<(&Namespace, &str, bool)> = None;
         let mut found = Vec::new();
         for (key, _) in self.core.objects.iter() {
-            // All objects of a bucket follow each other.
-            let known = last.filter(|(before, _)| before.0 == key.0 && before.1 == key.1);
-            let is_under =
-                known.map_or_else(|| slot_of(&key.0, key.1.as_str()) == slot, |(_, is)| is);
-            last = Some((key, is_under));
+            // Objects that are routed alike follow each other.
+            let routed_by = routing_key(&key.1, key.2.as_str());
+            let known = last.filter(|before| (before.0, before.1) == (&key.0, routed_by));
+            let is_under = known.map_or_else(|| slot_of(&key.0, routed_by) == slot, |(.., is)| is);
+            last = Some((&key.0, routed_by, is_under));
             if is_under {
                 found.push(key.clone());
             }

@@ -13,8 +13,8 @@ pub(crate) use derive::{request_hash, task_hash, void_hash};
 pub use fence::{Fence, Lsn};
 pub use labels::Labels;
 pub use name::{
-    BucketName, Label, NameError, Namespace, ObjectName, PrincipalName, QueueName, RequestId,
-    ScheduleName, TaskId, TokenId, WorkerId,
+    BucketName, JobId, Label, NameError, Namespace, ObjectName, PrincipalName, ProgramName,
+    QueueName, RequestId, ScheduleName, StageName, TaskId, TokenId, WorkerId,
 };
 
 use minicbor::{Decode, Encode};

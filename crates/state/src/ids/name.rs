@@ -230,6 +230,27 @@ name_type!(
 );
 
 name_type!(
+    /// Name of a program inside its namespace.
+    ProgramName,
+    "program name",
+    broken_rule
+);
+
+name_type!(
+    /// Id of a job inside its namespace; what its tasks and outputs are routed by.
+    JobId,
+    "job id",
+    broken_rule
+);
+
+name_type!(
+    /// Name of a stage inside its job.
+    StageName,
+    "stage name",
+    broken_word_rule
+);
+
+name_type!(
     /// Name or value of a label.
     Label,
     "label",

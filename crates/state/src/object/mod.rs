@@ -16,6 +16,7 @@ mod pages;
 mod put;
 mod record;
 mod references;
+mod route;
 mod store;
 
 pub use collect::Collect;
@@ -24,6 +25,10 @@ pub use digest::{Digest, Digests};
 pub use list::ObjectPage;
 pub(crate) use pages::Pages;
 pub use put::{PutCondition, PutObject};
+pub(crate) use record::check_content;
 pub use record::{Object, ObjectVersion};
 pub use references::References;
+pub use route::{
+    BUCKET_JOBS, BUCKET_PROGRAMS, BUCKET_TASKS, is_published, is_reserved, routing_key,
+};
 pub use store::ObjectKey;

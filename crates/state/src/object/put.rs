@@ -4,14 +4,11 @@ use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::record::check_content;
-use super::{Digest, Digests, Object, ObjectVersion};
+use super::{Digest, Digests, Object, ObjectVersion, is_published};
 use crate::hash::encode_into;
 use crate::limits::{OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_MAX, OBJECT_VERSIONS_TOTAL_MAX};
 use crate::shard::Shard;
 use crate::{BucketName, Namespace, ObjectName, RefusalCode, Reply};
-
-/// Buckets that only the cluster itself writes to.
-const RESERVED: [&str; 2] = ["jobs", "tasks"];
 
 /// What must be true of the object for a change to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -92,7 +89,7 @@ impl Shard {
         namespace: &Namespace,
         order: PutObject,
     ) -> Result<(u64, bool), RefusalCode> {
-        if RESERVED.contains(&order.bucket.as_str()) {
+        if is_published(&order.bucket) {
             return Err(RefusalCode::BucketReserved);
         }
         check_content(order.size, &order.chunks, &order.content_type)?;

@@ -159,7 +159,7 @@ impl Shard {
         };
         let kept_max = self.core.limits.attempts_kept_max as usize;
         self.change_task(batch, slot, |task| start_attempt(task, attempt, kept_max));
-        self.core.tasks.get(slot).map_or(0, |task| task.payload.len() as u64)
+        self.core.tasks.get(slot).map_or(0, Task::weight)
     }
 
     /// The next fence, or none if the counter is used up.
@@ -196,6 +196,7 @@ impl Shard {
             ttl_ms: task.ttl_ms,
             payload: task.payload.clone(),
             timeout_ms: task.timeout_ms(),
+            work: task.extras.as_ref().and_then(|extras| extras.work.clone()),
         }
     }
 }

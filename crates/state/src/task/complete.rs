@@ -1,12 +1,12 @@
 //! `Complete`: settles a task as done, once. Accepted only from the worker and fence of the live
 //! claim (Q4, TQ-18); a resend with the same fence is answered as the first time. Follow-ups come
-//! into being in the same step (`then.rs`).
+//! into being in the same step (`then.rs`), and so do its outputs (`publish.rs`).
 
 use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 
-use super::{AttemptOutcome, TaskState};
+use super::{AttemptOutcome, Output, TaskState};
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
 use crate::{Fence, Namespace, RefusalCode, Reply, SharedBytes, TaskId, WorkerId};
@@ -29,6 +29,10 @@ pub struct Complete {
     /// Follow-ups beyond those that came with the task, as `encode_then` writes them.
     #[n(4)]
     pub then: Option<SharedBytes>,
+    /// Files that it brings; they become objects in the same step.
+    #[n(5)]
+    #[cbor(default)]
+    pub outputs: Vec<Output>,
 }
 
 impl Shard {
@@ -64,9 +68,13 @@ impl Shard {
         {
             return Err(code);
         }
+        let objects = self.prepare_outputs(slot, order.outputs)?;
         let follow_ups = self.follow_ups(namespace, slot, order.then.as_ref())?;
         let extras = self.core.tasks.get(slot).and_then(|task| task.extras.as_ref());
         let key_limit = extras.map_or(0, |extras| extras.key_limit);
+        // Before the task changes: it may go at once, and takes its outputs along.
+        let outputs = objects.len() as u16;
+        self.publish(objects);
         let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);
         self.change_task(batch, slot, |task| {
             task.state = TaskState::Done;
@@ -77,6 +85,7 @@ impl Shard {
                 history.newest.outcome = AttemptOutcome::Completed;
                 history.newest.ended_ms = now_ms;
                 history.result = order.result;
+                history.outputs = outputs;
             }
         });
         self.enqueue_follow_ups(batch, namespace, key_limit, follow_ups);

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::hash::encode_into;
 use crate::limits::{KEY_LIMIT_MAX, LABELS_WANTED_MAX, Limits, THEN_TOTAL_MAX, TIMEOUT_MS_MAX};
 use crate::task::then::check_then;
-use crate::{Labels, QueueSettings, RefusalCode, SharedBytes, TaskId};
+use crate::{Labels, QueueSettings, RefusalCode, SharedBytes, SharedWork, TaskId};
 
 /// Settings that most tasks do not name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -36,12 +36,16 @@ pub struct TaskOptions {
     /// Follow-ups, as `encode_then` writes them.
     #[n(6)]
     pub then: Option<SharedBytes>,
+    /// What to run; absent for a plain task.
+    #[n(7)]
+    pub work: Option<SharedWork>,
 }
 
 impl TaskOptions {
     /// Bytes that count as the task's payload does.
     pub(crate) fn weight(&self) -> usize {
-        self.then.as_ref().map_or(0, |then| then.len())
+        let work = self.work.as_ref().map_or(0, |work| work.weight());
+        self.then.as_ref().map_or(0, |then| then.len()) + work
     }
 
     pub(crate) fn check(&self, id: &TaskId, limits: &Limits) -> Result<(), RefusalCode> {
@@ -55,6 +59,13 @@ impl TaskOptions {
             && !(self.deadline_ms.is_some() && self.deadline_in_ms.is_some());
         if !fits {
             return Err(RefusalCode::BadValue);
+        }
+        if let Some(work) = &self.work {
+            work.check()?;
+            // Only a job makes its tasks.
+            if work.job.is_some() {
+                return Err(RefusalCode::BadValue);
+            }
         }
         match &self.then {
             Some(then) => check_then(id, then, limits, 1, &mut { THEN_TOTAL_MAX }).map(|_| ()),
@@ -84,6 +95,8 @@ pub(crate) struct Extras {
     pub(crate) retention_ms: Option<u64>,
     #[n(6)]
     pub(crate) then: Option<SharedBytes>,
+    #[n(7)]
+    pub(crate) work: Option<SharedWork>,
 }
 
 /// When and how a task comes into being.
@@ -122,12 +135,14 @@ impl Extras {
             deadline_ms: given.deadline_ms.unwrap_or(relative_ms),
             retention_ms: given.retention_ms,
             then: given.then,
+            work: given.work,
         }))
     }
 
     /// Bytes that count as the task's payload does.
     pub(crate) fn weight(&self) -> u64 {
-        self.then.as_ref().map_or(0, |then| then.len() as u64)
+        let work = self.work.as_ref().map_or(0, |work| work.weight() as u64);
+        self.then.as_ref().map_or(0, |then| then.len() as u64) + work
     }
 
     /// Adds every field to a digest.
@@ -139,6 +154,9 @@ impl Extras {
             scratch.extend_from_slice(&word.to_le_bytes());
         }
         encode_into(&self.labels, scratch);
+        if let Some(work) = &self.work {
+            encode_into(work, scratch);
+        }
     }
 
     /// Whether decoded extras obey the rules that the verbs rely on.
@@ -148,5 +166,6 @@ impl Extras {
             && self.labels.len() <= LABELS_WANTED_MAX
             && self.timeout_ms <= TIMEOUT_MS_MAX
             && self.weight() <= u64::from(limits.payload_bytes_max)
+            && self.work.as_ref().is_none_or(|work| work.check().is_ok())
     }
 }

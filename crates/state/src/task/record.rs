@@ -168,12 +168,16 @@ pub(crate) struct History {
     #[n(3)]
     #[cbor(default)]
     pub(crate) spent: u32,
+    /// How many outputs the completion published.
+    #[n(4)]
+    #[cbor(default)]
+    pub(crate) outputs: u16,
 }
 
 impl History {
     /// The history of a task at its first claim.
     pub(crate) fn beginning(newest: Attempt) -> History {
-        History { newest, earlier: Vec::new(), result: None, spent: 0 }
+        History { newest, earlier: Vec::new(), result: None, spent: 0, outputs: 0 }
     }
 
     /// The attempt of a fence, if it is still kept.
@@ -318,6 +322,7 @@ impl Task {
             .as_ref()
             .is_some_and(|history| history.newest.outcome == AttemptOutcome::Running);
         let newest = self.history.as_ref().map(|history| history.newest.fence);
+        let published = self.history.as_ref().is_some_and(|history| history.outputs > 0);
         let kept = self.history.as_ref().map_or(0, |history| history.earlier.len());
         (self.queue as usize) < queues
             && self.priority <= PRIORITY_MAX
@@ -325,6 +330,7 @@ impl Task {
             && (1..=limits.attempts_max).contains(&self.max_attempts)
             && self.attempt <= self.max_attempts
             && claimed == running
+            && (!published || self.state == TaskState::Done)
             && self.fence == newest.unwrap_or_default()
             && self.fence <= highest_fence
             && kept < limits.attempts_kept_max.max(1) as usize
@@ -368,5 +374,8 @@ fn digest_history(history: &History, scratch: &mut Vec<u8>) {
     }
     if history.spent > 0 {
         scratch.extend_from_slice(&history.spent.to_le_bytes());
+    }
+    if history.outputs > 0 {
+        scratch.extend_from_slice(&u64::from(history.outputs).to_le_bytes());
     }
 }

@@ -115,6 +115,7 @@ impl Shard {
         };
         self.index.unlink(slot, &task);
         self.index.settle_key(&task);
+        self.withdraw_outputs(&task);
         let namespace = &self.core.queues[task.queue as usize].namespace;
         let name_hash = crate::ids::task_hash(namespace.as_str(), task.id.as_str());
         self.index.task_names.remove(name_hash, slot);

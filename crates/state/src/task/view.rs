@@ -4,7 +4,8 @@ use super::{Attempt, AttemptOutcome, DeadReason, Task, TaskState, decode_then};
 use crate::ids::task_hash;
 use crate::shard::Shard;
 use crate::{
-    Backoff, Fence, Labels, Namespace, QueueName, SessionId, SharedBytes, TaskId, WorkerId,
+    Backoff, Fence, Labels, Namespace, QueueName, SessionId, SharedBytes, SharedWork, TaskId,
+    WorkerId,
 };
 
 /// Slots looked at per listing call, so that a rare match cannot hold up the shard.
@@ -62,6 +63,10 @@ pub struct TaskView {
     pub retention_ms: Option<u64>,
     /// Handles of its follow-ups.
     pub then: Vec<TaskId>,
+    /// What it runs; none for a plain task.
+    pub work: Option<SharedWork>,
+    /// How many outputs it published.
+    pub outputs: u16,
     /// Token of the newest claim; 0 if never claimed.
     pub fence: Fence,
     /// Log time of submission.
@@ -231,6 +236,8 @@ impl Shard {
             deadline_ms: Some(task.deadline_ms()).filter(|deadline_ms| *deadline_ms > 0),
             retention_ms: extras.and_then(|extras| extras.retention_ms),
             then: then.into_iter().flatten().map(|task| task.id).collect(),
+            work: extras.and_then(|extras| extras.work.clone()),
+            outputs: history.map_or(0, |history| history.outputs),
             fence: task.fence,
             enqueued_ms: task.enqueued_ms,
             due_ms: (task.state == TaskState::Scheduled).then_some(task.moment_ms),

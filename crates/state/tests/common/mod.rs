@@ -56,7 +56,14 @@ pub fn claim(name: &str, lines: &[&str], max: u32) -> Claim {
 pub fn complete(grant: &Grant, name: &str) -> Command {
     let result = Some(b"result".to_vec().into());
     let (id, fence) = (grant.id.clone(), grant.fence);
-    Command::Complete(Complete { id, fence, worker: worker(name), result, then: None })
+    Command::Complete(Complete {
+        id,
+        fence,
+        worker: worker(name),
+        result,
+        then: None,
+        outputs: Vec::new(),
+    })
 }
 
 pub fn fail(grant: &Grant, name: &str) -> Fail {

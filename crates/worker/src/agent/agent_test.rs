@@ -74,6 +74,7 @@ impl Bench {
 
 fn task(id: &str) -> ClaimedTask {
     ClaimedTask {
+        work: None,
         timeout_ms: None,
         id: id.to_owned(),
         queue: "q".to_owned(),

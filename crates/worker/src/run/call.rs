@@ -61,7 +61,15 @@ async fn complete(context: &Context, done: Vec<(Claim, Vec<u8>)>) -> Vec<(Ticket
     let items = done.into_iter().map(|(claim, result)| {
         let Body { json: result, base64: result_base64, bytes: result_bytes } = Body::raw(&result);
         let (id, fence) = (claim.id, Number(claim.fence));
-        CompleteItem { id, fence, result, result_base64, result_bytes, then: Vec::new() }
+        CompleteItem {
+            id,
+            fence,
+            result,
+            result_base64,
+            result_bytes,
+            then: Vec::new(),
+            outputs: Vec::new(),
+        }
     });
     let request = CompleteRequest { worker: context.worker.to_string(), tasks: items.collect() };
     let verdicts = match context.client.complete(&request).await {

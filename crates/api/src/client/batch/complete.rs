@@ -8,9 +8,9 @@ use super::enqueue::task_bytes;
 use super::gather::Lane;
 use super::{BatchOptions, ItemError, Load, Place};
 use crate::client::{Client, Error};
-use crate::convert::complete_order;
+use crate::convert::{AnyProgram, complete_order};
 use crate::problem::Problem;
-use crate::v1::{CompleteItem, CompleteRequest, ItemOutcome};
+use crate::v1::{CompleteItem, CompleteRequest, ItemOutcome, OutputItem};
 
 /// Bytes of a completion's document besides its texts: names of fields, quotes, the fence.
 const FRAME_BYTES: usize = 96;
@@ -44,6 +44,11 @@ impl std::fmt::Debug for Completer {
     }
 }
 
+/// About how many bytes an output takes on the wire.
+fn output_bytes(output: &OutputItem) -> usize {
+    FRAME_BYTES + 64 + output.name.len() + output.chunks.len() * 72
+}
+
 struct Completes {
     client: Client,
     worker: String,
@@ -60,7 +65,8 @@ impl Load for Completes {
         let result = item.result_bytes.as_ref().map_or(0, |result| result.0.len());
         let base64 = item.result_base64.as_ref().map_or(0, String::len);
         let then: usize = item.then.iter().map(task_bytes).sum();
-        FRAME_BYTES + item.id.len() + result + base64 + then
+        let outputs: usize = item.outputs.iter().map(output_bytes).sum();
+        FRAME_BYTES + item.id.len() + result + base64 + then + outputs
     }
 
     async fn send(
@@ -78,7 +84,9 @@ impl Load for Completes {
     fn check(&self, item: &CompleteItem) -> Option<Problem> {
         // A bad worker name is every item's fault; it is left to the server's words.
         let worker = WorkerId::parse(&self.worker).ok()?;
-        Some(Problem::from(&complete_order(&Namespace::default(), &worker, item).err()?))
+        Some(Problem::from(
+            &complete_order(&Namespace::default(), &worker, item, &AnyProgram).err()?,
+        ))
     }
 
     fn pin(&self, _key: &str, _items: &mut [CompleteItem]) {}

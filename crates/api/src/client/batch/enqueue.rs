@@ -7,9 +7,9 @@ use ikada_state::{Namespace, RequestId, RequestKey, derive_task_id};
 use super::gather::Lane;
 use super::{BatchOptions, ItemError, Load, Place};
 use crate::client::{Client, Error};
-use crate::convert::enqueue_order;
+use crate::convert::{AnyProgram, enqueue_order};
 use crate::problem::Problem;
-use crate::v1::{EnqueueBatch, ItemOutcome, NewTask};
+use crate::v1::{EnqueueBatch, ItemOutcome, NewTask, WorkInput};
 
 /// Bytes of a task's document besides its texts: names of fields, quotes, numbers.
 const FRAME_BYTES: usize = 128;
@@ -68,6 +68,13 @@ fn place_key(key: &str, place: usize) -> Option<RequestKey> {
     Some(RequestKey { id: RequestId::parse(key).ok()?, item: place as u32 })
 }
 
+/// About how many bytes an input takes on the wire.
+fn input_bytes(input: &WorkInput) -> usize {
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let texts = [&input.bucket, &input.key, &input.digest, &input.url, &input.text];
+    FRAME_BYTES + input.name.len() + texts.into_iter().map(length).sum::<usize>()
+}
+
 /// About how many bytes a task takes on the wire, follow-ups included.
 pub(super) fn task_bytes(task: &NewTask) -> usize {
     let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -75,7 +82,11 @@ pub(super) fn task_bytes(task: &NewTask) -> usize {
     let names = length(&task.id) + length(&task.key) + length(&task.queue);
     let labels: usize = task.labels.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
     let then: usize = task.then.iter().map(task_bytes).sum();
-    FRAME_BYTES + names + payload + length(&task.payload_base64) + labels + then
+    let settings: usize =
+        task.settings.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
+    let inputs: usize = task.inputs.iter().map(input_bytes).sum();
+    let work = length(&task.program) + length(&task.entry) + settings + inputs;
+    FRAME_BYTES + names + payload + length(&task.payload_base64) + labels + then + work
 }
 
 impl Load for Enqueues {
@@ -98,7 +109,7 @@ impl Load for Enqueues {
 
     fn check(&self, task: &NewTask) -> Option<Problem> {
         let key = place_key("check", 0)?;
-        Some(Problem::from(&enqueue_order(&self.namespace, key, task).err()?))
+        Some(Problem::from(&enqueue_order(&self.namespace, key, task, &AnyProgram).err()?))
     }
 
     fn pin(&self, key: &str, items: &mut [NewTask]) {

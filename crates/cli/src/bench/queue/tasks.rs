@@ -78,6 +78,7 @@ async fn step(client: &Client, queue: &str, worker: &str, done: &OnDone) -> Resu
         result_base64: None,
         result_bytes: None,
         then: Vec::new(),
+        outputs: Vec::new(),
     });
     let request = CompleteRequest { worker: worker.to_owned(), tasks: items.collect() };
     let answer = client.complete(&request).await?;

@@ -205,3 +205,70 @@ async fn only_what_nothing_refers_to_is_collected() {
     assert_eq!(bench.get("/v1/objects/b/x").await.body, "keep");
     assert_eq!(shelf.collect(bench.door()).await, 0);
 }
+
+async fn claim_one(bench: &Bench) -> serde_json::Value {
+    let body = r#"{"worker":"w","queues":["default"]}"#;
+    bench.post("/v1/tasks/claim", body).await.json()["tasks"][0].clone()
+}
+
+// A4, B4-13
+#[tokio::test]
+async fn a4_outputs_can_be_read_once_their_completion_counts() {
+    let bench = Bench::new();
+    let task = r#"{"id":"t1","program":"wordcount","settings":{"case":"fold"},
+        "inputs":[{"name":"a.txt","bucket":"texts","key":"a.txt"},{"name":"n","text":"7"}]}"#;
+    assert_eq!(bench.post("/v1/tasks", task).await.status, StatusCode::CREATED);
+    let claimed = claim_one(&bench).await;
+    let work = &claimed["work"];
+    assert_eq!(work["program"]["name"], "wordcount");
+    assert_eq!(work["settings"]["case"], "fold");
+    assert_eq!(work["inputs"][0]["key"], "a.txt");
+    let body = body_of(MIB + 9);
+    let stored = bench.send("POST", "/v1/uploads", &[], body.clone()).await;
+    assert_eq!(stored.status, StatusCode::CREATED);
+    let upload = stored.json();
+    assert_eq!(upload["chunks"].as_array().map(Vec::len), Some(2));
+    let complete = |fence: &str, chunks: &serde_json::Value, name: &str| {
+        serde_json::json!({"worker": "w", "tasks": [{"id": "t1", "fence": fence, "outputs": [
+            {"name": name, "size": body.len(), "digest": upload["digest"], "chunks": chunks}]}]})
+        .to_string()
+    };
+    let fence = claimed["fence"].as_str().unwrap();
+    let strange = serde_json::json!(["0".repeat(64), "1".repeat(64)]);
+    let missing = bench.post("/v1/tasks/complete", &complete(fence, &strange, "o")).await.json();
+    assert_eq!(missing["tasks"][0]["problem"]["code"], "upload_expired");
+    let few = serde_json::json!([]);
+    let bad = bench.post("/v1/tasks/complete", &complete(fence, &few, "o")).await.json();
+    assert_eq!(bad["tasks"][0]["problem"]["field"], "tasks[0].outputs[0].chunks");
+    let good = complete(fence, &upload["chunks"], "parts/o.bin");
+    let done = bench.post("/v1/tasks/complete", &good).await.json();
+    assert_eq!(done["tasks"][0]["outcome"], "completed", "{done}");
+    let read = bench.get("/v1/objects/tasks/t1/parts/o.bin").await;
+    assert!(read.status == StatusCode::OK && read.body == body);
+    let listed = bench.get("/v1/objects/tasks?prefix=t1/").await.json();
+    assert_eq!(listed["objects"][0]["key"], "t1/parts/o.bin");
+    let all = bench.get("/v1/objects/tasks").await;
+    assert_eq!(all.json()["field"], "prefix");
+}
+
+// B4-39
+#[tokio::test]
+async fn b4_39_an_unknown_program_is_refused_with_its_name() {
+    let bench = Bench::new();
+    let refused = bench.post("/v1/tasks", r#"{"program":"wrodcount"}"#).await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (StatusCode::BAD_REQUEST, "unknown_program")
+    );
+    assert!(refused.json()["detail"].as_str().unwrap().contains("wrodcount"));
+    let stray = bench.post("/v1/tasks", r#"{"settings":{"a":"b"}}"#).await.json();
+    assert_eq!((&stray["code"], &stray["field"]), (&"bad_value".into(), &"settings".into()));
+    let number = bench.post("/v1/tasks", r#"{"program":"grep","settings":{"a":1}}"#).await;
+    assert_eq!(number.status, StatusCode::BAD_REQUEST);
+    assert!(number.json()["detail"].as_str().unwrap().contains("string"), "{}", number.json());
+    for bucket in ["jobs", "tasks", "programs"] {
+        let path = format!("/v1/objects/{bucket}/x");
+        let reserved = put(&bench, &path, &[], b"1".to_vec()).await;
+        assert_eq!(reserved.code(), "bucket_reserved");
+    }
+}

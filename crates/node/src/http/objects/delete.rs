@@ -2,10 +2,12 @@
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use ikada_api::state::{Command, DeleteObject, Order, Reply as StateReply, RequestKey};
+use ikada_api::state::{
+    BUCKET_PROGRAMS, Command, DeleteObject, Order, Reply as StateReply, RequestKey,
+};
 use ikada_api::v1::ObjectRemoved;
 
-use super::name::{object_key, version};
+use super::name::{check_bucket, object_key, version};
 use super::precondition::condition;
 use super::put::write_one;
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
@@ -20,6 +22,10 @@ pub(super) async fn delete<D: Door>(
     parts: &Parts,
 ) -> Result<Reply, Stop> {
     let (namespace, bucket, name) = object_key(context)?;
+    // Outputs may be removed before their task goes; programs go by their own verb.
+    if bucket.as_str() == BUCKET_PROGRAMS {
+        check_bucket(&bucket)?;
+    }
     let (version, condition) = (version(context)?, condition(&parts.headers)?);
     let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
     let delete = DeleteObject { bucket: bucket.clone(), name: name.clone(), version, condition };

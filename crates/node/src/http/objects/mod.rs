@@ -8,6 +8,7 @@ mod precondition;
 mod put;
 mod range;
 mod show;
+mod upload;
 
 use bytes::Bytes;
 use hyper::body::Body;
@@ -20,6 +21,7 @@ use crate::http::door::Door;
 use crate::http::request::Context;
 
 pub(super) use list::{list, list_buckets};
+pub(super) use upload::confirm;
 
 /// Answers a request whose headers or streamed body matter; none for every other operation.
 pub(super) async fn answer<D, B>(
@@ -38,6 +40,7 @@ where
         Operation::PutObject => Some(put::put(app, context, parts, body).await),
         Operation::GetObject => Some(download::download(app, context, parts).await),
         Operation::DeleteObject => Some(delete::delete(app, context, parts).await),
+        Operation::Upload => Some(upload::upload(app, context, parts, body).await),
         _ => None,
     }
 }

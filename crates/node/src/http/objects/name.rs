@@ -1,7 +1,7 @@
 //! Which object a request is about.
 
 use ikada_api::convert::parse_name;
-use ikada_api::state::{BucketName, ObjectKey, ObjectName};
+use ikada_api::state::{BucketName, ObjectKey, ObjectName, is_reserved};
 
 use crate::http::answer::Stop;
 use crate::http::problems;
@@ -23,4 +23,12 @@ pub(super) fn object_key(context: &Context) -> Result<ObjectKey, Stop> {
 /// The version asked for, if one is.
 pub(super) fn version(context: &Context) -> Result<Option<u64>, Stop> {
     Ok(context.query_as("version", "must be the number of a version")?)
+}
+
+/// Refuses a bucket that only the cluster itself writes to.
+pub(super) fn check_bucket(bucket: &BucketName) -> Result<(), Stop> {
+    match is_reserved(bucket) {
+        true => Err(problems::bucket_reserved().into()),
+        false => Ok(()),
+    }
 }

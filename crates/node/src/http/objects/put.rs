@@ -16,7 +16,7 @@ use ikada_api::state::{
 use ikada_api::v1::OBJECT_DIGEST_HEADER;
 use ikada_replica::call::{Answer, Outcome, Request, Routing};
 
-use super::name::object_key;
+use super::name::{check_bucket, object_key};
 use super::precondition::condition;
 use super::show::{add_headers, describe};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
@@ -32,10 +32,10 @@ use crate::watch::wall_ms;
 const TYPE_DEFAULT: &str = "application/octet-stream";
 
 /// What the headers say of the bytes to come.
-struct Announced {
+pub(super) struct Announced {
     content_type: String,
     condition: PutCondition,
-    digest: Option<Digest>,
+    pub(super) digest: Option<Digest>,
 }
 
 pub(super) async fn put<D, B>(
@@ -50,6 +50,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let key = object_key(context)?;
+    check_bucket(&key.1)?;
     let announced = read_headers(parts)?;
     let permit = app.uploads.try_acquire();
     let _permit = permit.map_err(|_| problems::door_full("uploads"))?;
@@ -60,7 +61,7 @@ where
     commit(app, context, key, announced, content).await
 }
 
-fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
+pub(super) fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
     let text = |name: &str| match parts.headers.get(name) {
         None => Ok(None),
         Some(value) => {
@@ -90,7 +91,7 @@ fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
 }
 
 /// Takes all bytes in. Each part must come in time; the whole may take as long as it takes.
-async fn take_in<D, B>(app: &App<D>, body: B) -> Result<Content, Stop>
+pub(super) async fn take_in<D, B>(app: &App<D>, body: B) -> Result<Content, Stop>
 where
     D: Door,
     B: Body<Data = Bytes> + Send,

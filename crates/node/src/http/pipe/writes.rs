@@ -8,7 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ikada_api::convert::FieldError;
 use ikada_api::pipe::{PipeAsk, PipeVerb};
+use ikada_api::state::Command;
 use ikada_replica::call::{Answer, Call, CallId, Request};
 use tokio::sync::{SemaphorePermit, mpsc};
 
@@ -22,7 +24,7 @@ use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::tasks::{
-    Enqueuing, Writing, Written, read_completions, read_failures, show_report,
+    Enqueuing, Item, Writing, Written, read_completions, read_failures, show_report,
 };
 use crate::http::trace::{Trace, note};
 
@@ -116,7 +118,7 @@ impl<'a, D: Door> Writes<'a, D> {
                 (Kind::Enqueue(enqueuing), items)
             }
             PipeVerb::Fail => (Kind::Report, read_failures(self.app, &context, ask.body)?),
-            _ => (Kind::Report, read_completions(self.app, &context, ask.body)?),
+            _ => (Kind::Report, refuse_outputs(read_completions(self.app, &context, ask.body)?)),
         };
         let mut writing = Writing::prepare(items);
         let orders = std::mem::take(&mut writing.orders);
@@ -171,6 +173,20 @@ impl<D: Door> Drop for Writes<'_, D> {
             self.app.door.forget(*id);
         }
     }
+}
+
+/// Outputs are confirmed by other nodes first, which no call on a pipe waits for.
+fn refuse_outputs(mut items: Vec<Item>) -> Vec<Item> {
+    for item in &mut items {
+        if let Ok(order) = &item.order
+            && let Command::Complete(complete) = &order.command
+            && !complete.outputs.is_empty()
+        {
+            let detail = "must travel by POST /v1/tasks/complete, not on a pipe";
+            item.order = Err(problems::bad_field(&FieldError::bad_value("outputs", detail)));
+        }
+    }
+    items
 }
 
 /// Keeps a defect in one call away from the others.

@@ -1,7 +1,7 @@
 //! `POST /v1/tasks`: one task, or a list of them.
 
 use hyper::StatusCode;
-use ikada_api::convert::{Form, enqueue_order};
+use ikada_api::convert::{FindProgram, Form, enqueue_order};
 use ikada_api::state::{Command, RequestId, RequestKey};
 use ikada_api::v1::{EnqueueAnswer, EnqueueBatch, NewTask, OutcomeKind};
 use serde::Deserialize;
@@ -57,11 +57,12 @@ impl Enqueuing {
         };
         check_count("tasks", tasks.len(), app.limits.items_max)?;
         let request = app.request_id(context);
+        let programs = app.programs();
         let mut items = Vec::with_capacity(tasks.len());
         for (position, task) in tasks.into_iter().enumerate() {
             let key = RequestKey { id: request.clone(), item: position as u32 };
             items.push(match task {
-                Ok(task) => prepare(context, key, task, (!single).then_some(position)),
+                Ok(task) => prepare(context, &programs, key, task, (!single).then_some(position)),
                 Err(bad) => Item { id: bad.id, order: Err(bad.problem) },
             });
         }
@@ -101,8 +102,14 @@ pub(in crate::http) async fn enqueue<D: Door>(
 }
 
 /// The order of one task; `position` is its place in a list.
-fn prepare(context: &Context, key: RequestKey, task: NewTask, position: Option<usize>) -> Item {
-    match enqueue_order(&context.namespace, key, &task) {
+fn prepare(
+    context: &Context,
+    programs: &dyn FindProgram,
+    key: RequestKey,
+    task: NewTask,
+    position: Option<usize>,
+) -> Item {
+    match enqueue_order(&context.namespace, key, &task, programs) {
         Ok(order) => {
             let id = match &order.command {
                 Command::Enqueue(enqueue) => enqueue.id.to_string(),

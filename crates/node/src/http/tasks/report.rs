@@ -10,6 +10,7 @@ use super::write::{Item, Written, write};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::objects::confirm;
 use crate::http::problems;
 use crate::http::request::{Context, check_count};
 
@@ -22,9 +23,9 @@ pub(in crate::http) fn read_completions<D: Door>(
     let (worker, tasks) =
         read_report(context, body, |request: CompleteRequest| (request.worker, request.tasks))?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let worker = read_worker(context, &worker)?;
+    let (worker, programs) = (read_worker(context, &worker)?, app.programs());
     Ok(gather(tasks, |item: CompleteItem| {
-        let order = complete_order(&context.namespace, &worker, &item);
+        let order = complete_order(&context.namespace, &worker, &item, &programs);
         (item.id, order)
     }))
 }
@@ -59,8 +60,20 @@ pub(in crate::http) async fn complete<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     // No key to ask about: the order itself may be repeated at any time.
-    let items = read_completions(app, context, body)?;
+    let mut items = read_completions(app, context, body)?;
+    confirm_outputs(app, &mut items).await;
     show_report(context, write(app, context, items, None).await?)
+}
+
+/// Refuses completions whose outputs are not stored.
+async fn confirm_outputs<D: Door>(app: &App<D>, items: &mut [Item]) {
+    for item in items {
+        if let Ok(order) = &item.order
+            && let Err(problem) = confirm(app, order).await
+        {
+            item.order = Err(problem);
+        }
+    }
 }
 
 pub(in crate::http) async fn fail<D: Door>(

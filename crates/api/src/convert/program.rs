@@ -1,0 +1,235 @@
+//! Programs, inputs and outputs: public words to the state's and back.
+
+use std::collections::BTreeMap;
+
+use ikada_state::limits::{
+    ENTRY_BYTES_MAX, OBJECT_CHUNK_BYTES, OUTPUTS_MAX, SETTING_NAME_BYTES_MAX, WORK_INPUTS_MAX,
+    WORK_SETTINGS_MAX,
+};
+use ikada_state::{
+    BucketName, Digest, Input, InputSource, Namespace, ObjectName, Output, ProgramKind,
+    ProgramName, ProgramRef, SharedWork, Work,
+};
+
+use super::field::{FieldError, parse_name};
+use crate::v1::{NewTask, Number, OutputItem, WorkInfo, WorkInput, WorkPart, WorkProgram};
+
+/// Programs that every worker of this build has; their names cannot be taken by others.
+pub const BUILTIN_PROGRAMS: [&str; 3] = ["grep", "merge", "wordcount"];
+
+/// What an output is when its task does not say.
+const TYPE_DEFAULT: &str = "application/octet-stream";
+
+/// Finds programs by name, so that a submission names one exactly.
+pub trait FindProgram {
+    /// The program of this name, if there is one.
+    fn find(&self, namespace: &Namespace, name: &ProgramName) -> Option<ProgramRef>;
+}
+
+/// Only what is built in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BuiltinPrograms;
+
+impl FindProgram for BuiltinPrograms {
+    fn find(&self, _: &Namespace, name: &ProgramName) -> Option<ProgramRef> {
+        BUILTIN_PROGRAMS.contains(&name.as_str()).then(|| handler(name))
+    }
+}
+
+/// Takes every name: for callers that only want to know whether the rest is good.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AnyProgram;
+
+impl FindProgram for AnyProgram {
+    fn find(&self, _: &Namespace, name: &ProgramName) -> Option<ProgramRef> {
+        Some(handler(name))
+    }
+}
+
+fn handler(name: &ProgramName) -> ProgramRef {
+    ProgramRef { name: name.clone(), kind: ProgramKind::Handler, digest: None, entry: None }
+}
+
+/// What a task runs; none if it names no program.
+pub(super) fn read_work(
+    namespace: &Namespace,
+    task: &NewTask,
+    programs: &dyn FindProgram,
+) -> Result<Option<SharedWork>, FieldError> {
+    let Some(program) = &task.program else {
+        let stray = [
+            ("entry", task.entry.is_some()),
+            ("settings", !task.settings.is_empty()),
+            ("inputs", !task.inputs.is_empty()),
+        ];
+        return match stray.iter().find(|(_, given)| *given) {
+            Some((field, _)) => {
+                Err(FieldError::bad_value(*field, "only a program has these; give program"))
+            }
+            None => Ok(None),
+        };
+    };
+    let program = read_program(namespace, "program", program, task.entry.as_deref(), programs)?;
+    let settings = read_settings(&task.settings)?;
+    let inputs = read_inputs(&task.inputs)?;
+    Ok(Some(SharedWork::from(Work { program, settings, inputs, job: None })))
+}
+
+/// A program by name; one that nobody knows is refused with its name (B4-39).
+pub fn read_program(
+    namespace: &Namespace,
+    field: &str,
+    name: &str,
+    entry: Option<&str>,
+    programs: &dyn FindProgram,
+) -> Result<ProgramRef, FieldError> {
+    let parsed = parse_name(field, name, ProgramName::parse)?;
+    if entry.is_some_and(|entry| !(1..=ENTRY_BYTES_MAX).contains(&entry.len())) {
+        let detail = format!("must have 1 to {ENTRY_BYTES_MAX} bytes");
+        return Err(FieldError::bad_value("entry", detail));
+    }
+    let Some(mut program) = programs.find(namespace, &parsed) else {
+        return Err(FieldError {
+            field: field.to_owned(),
+            code: "unknown_program",
+            detail: format!("there is no program {name:?}; push it first, or name another"),
+        });
+    };
+    if let Some(entry) = entry {
+        program.entry = Some(entry.to_owned());
+    }
+    Ok(program)
+}
+
+/// Settings, sorted.
+pub fn read_settings(
+    settings: &BTreeMap<String, String>,
+) -> Result<Vec<(String, String)>, FieldError> {
+    if settings.len() > WORK_SETTINGS_MAX {
+        let detail = format!("may be {WORK_SETTINGS_MAX} at most");
+        return Err(FieldError::too_large("settings", detail));
+    }
+    for (name, value) in settings {
+        let named = (1..=SETTING_NAME_BYTES_MAX).contains(&name.len());
+        if !named || name.contains(['=', '\0']) || value.contains('\0') {
+            let shown: String = name.chars().take(64).collect();
+            let detail = format!(
+                "a name has 1 to {SETTING_NAME_BYTES_MAX} bytes without =, and neither name nor value a zero byte"
+            );
+            return Err(FieldError::bad_value(format!("settings.{shown}"), detail));
+        }
+    }
+    Ok(settings.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// Inputs, each from one place.
+pub fn read_inputs(inputs: &[WorkInput]) -> Result<Vec<Input>, FieldError> {
+    if inputs.len() > WORK_INPUTS_MAX {
+        let detail = format!("may be {WORK_INPUTS_MAX} at most");
+        return Err(FieldError::too_large("inputs", detail));
+    }
+    let read = |(place, input)| {
+        read_input(input).map_err(|error: FieldError| error.inside(&format!("inputs[{place}]")))
+    };
+    inputs.iter().enumerate().map(read).collect()
+}
+
+fn read_input(input: &WorkInput) -> Result<Input, FieldError> {
+    let name = parse_name("name", &input.name, ObjectName::parse)?;
+    let source = match (&input.bucket, &input.key, &input.url, &input.text) {
+        (Some(bucket), Some(key), None, None) => InputSource::Object {
+            bucket: parse_name("bucket", bucket, BucketName::parse)?,
+            key: parse_name("key", key, ObjectName::parse)?,
+            version: input.version.map(|version| version.0),
+            digest: input.digest.as_deref().map(|text| read_digest("digest", text)).transpose()?,
+            offset: input.offset.unwrap_or(0),
+            length: input.length,
+        },
+        (None, None, Some(url), None) => InputSource::Url(url.clone()),
+        (None, None, None, Some(text)) => InputSource::Text(text.clone()),
+        _ => {
+            let detail = "give bucket and key, or url, or text";
+            return Err(FieldError::bad_value("name", detail));
+        }
+    };
+    Ok(Input { name, source })
+}
+
+fn read_digest(field: &str, text: &str) -> Result<Digest, FieldError> {
+    let detail = "must be a BLAKE3 digest: 64 hex digits in lower case";
+    Digest::parse(text).ok_or_else(|| FieldError::bad_value(field, detail))
+}
+
+/// Outputs of a completion.
+pub(super) fn read_outputs(outputs: &[OutputItem]) -> Result<Vec<Output>, FieldError> {
+    if outputs.len() > OUTPUTS_MAX {
+        return Err(FieldError::too_large("outputs", format!("may be {OUTPUTS_MAX} at most")));
+    }
+    let mut read: Vec<Output> = Vec::with_capacity(outputs.len());
+    for (place, output) in outputs.iter().enumerate() {
+        let one =
+            read_output(output).map_err(|error| error.inside(&format!("outputs[{place}]")))?;
+        if read.iter().any(|before| before.name == one.name) {
+            let field = format!("outputs[{place}].name");
+            return Err(FieldError::bad_value(field, "two outputs have this name"));
+        }
+        read.push(one);
+    }
+    Ok(read)
+}
+
+fn read_output(output: &OutputItem) -> Result<Output, FieldError> {
+    let name = parse_name("name", &output.name, ObjectName::parse)?;
+    let digest = read_digest("digest", &output.digest)?;
+    let pieces = output.size.div_ceil(OBJECT_CHUNK_BYTES);
+    let chunks = match output.chunks.is_empty() {
+        // The digest of a single piece is that of the whole.
+        true if pieces == 1 => vec![digest],
+        _ => {
+            let each = output.chunks.iter().map(|text| read_digest("chunks", text));
+            each.collect::<Result<Vec<Digest>, FieldError>>()?
+        }
+    };
+    if chunks.len() as u64 != pieces {
+        let detail = format!("{} bytes have {pieces} pieces", output.size);
+        return Err(FieldError::bad_value("chunks", detail));
+    }
+    let content_type = output.content_type.as_deref().unwrap_or(TYPE_DEFAULT).to_owned();
+    Ok(Output { name, size: output.size, content_type, digest, chunks: chunks.into() })
+}
+
+/// What a task runs, for readers.
+pub fn show_work(work: &Work) -> WorkInfo {
+    WorkInfo {
+        program: WorkProgram {
+            name: work.program.name.to_string(),
+            kind: work.program.kind.as_str().to_owned(),
+            digest: work.program.digest.map(|digest| digest.to_string()),
+            entry: work.program.entry.clone(),
+        },
+        settings: work.settings.iter().cloned().collect(),
+        inputs: work.inputs.iter().map(show_input).collect(),
+        job: work.job.as_ref().map(|part| WorkPart {
+            job: part.job.to_string(),
+            stage: part.stage.to_string(),
+            index: part.index,
+        }),
+    }
+}
+
+fn show_input(input: &Input) -> WorkInput {
+    let mut shown = WorkInput { name: input.name.to_string(), ..WorkInput::default() };
+    match &input.source {
+        InputSource::Object { bucket, key, version, digest, offset, length } => {
+            shown.bucket = Some(bucket.to_string());
+            shown.key = Some(key.to_string());
+            shown.version = version.map(Number);
+            shown.digest = digest.map(|digest| digest.to_string());
+            shown.offset = Some(*offset).filter(|offset| *offset > 0);
+            shown.length = *length;
+        }
+        InputSource::Url(url) => shown.url = Some(url.clone()),
+        InputSource::Text(text) => shown.text = Some(text.clone()),
+    }
+    shown
+}

@@ -1,0 +1,121 @@
+//! What a task runs, and what it brings: programs, inputs, outputs.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::v1::Number;
+
+/// Which program a task runs, exactly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkProgram {
+    /// Its name when the task was submitted.
+    pub name: String,
+    /// How it is run: `handler`, `command` or `wasm`.
+    pub kind: String,
+    /// Digest of what was stored under the name then, in hex; absent for a handler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// What to call inside it; absent for its default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+}
+
+/// One input of a task: a file that its program reads. Its bytes are those of an object (`bucket` and `key`), of an
+/// address (`url`), or given here (`text`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkInput {
+    /// Name of the file; a path such as `parts/1.txt`.
+    pub name: String,
+    /// The object's bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
+    /// The object's name in the bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The object's version; the newest when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Number>,
+    /// Digest that the whole object must have, in hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// First byte of the object; 0 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// How many bytes of the object; all that follow when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// An address that the worker opens, if it is allowed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The bytes themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// Which part of a job a task is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkPart {
+    /// The job.
+    pub job: String,
+    /// The stage.
+    pub stage: String,
+    /// Place in the stage, from 0.
+    pub index: u32,
+}
+
+/// What a task runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkInfo {
+    /// The program.
+    pub program: WorkProgram,
+    /// Settings for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// What it reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<WorkInput>,
+    /// Which part of a job it is; absent for a task of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<WorkPart>,
+}
+
+/// A file that a completed task brings. Its bytes were uploaded before (`POST /v1/uploads`); with the completion, and
+/// only then, it can be read as `/v1/objects/tasks/<task>/<name>`, or `/v1/objects/jobs/<job>/<stage>/<index>/<name>`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutputItem {
+    /// Its name among the task's outputs; a path such as `parts/1.txt`.
+    pub name: String,
+    /// Bytes in all.
+    pub size: u64,
+    /// BLAKE3 digest of all bytes, in hex.
+    pub digest: String,
+    /// Digest of each piece, as the upload told; may be left out when there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<String>,
+    /// What the bytes are; `application/octet-stream` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+}
+
+/// Bytes that are stored and have no name yet. They are kept for an hour; a completion that names them makes them last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UploadInfo {
+    /// Bytes in all.
+    pub size: u64,
+    /// BLAKE3 digest of all bytes, in hex.
+    pub digest: String,
+    /// Digest of each piece.
+    pub chunks: Vec<String>,
+}
+
+impl UploadInfo {
+    /// The uploaded bytes as an output of this name.
+    pub fn into_output(self, name: impl Into<String>) -> OutputItem {
+        let UploadInfo { size, digest, chunks } = self;
+        OutputItem { name: name.into(), size, digest, chunks, content_type: None }
+    }
+}

@@ -1,0 +1,128 @@
+//! Outputs: files that become objects in the same step in which their task is completed, and in no other way.
+//!
+//! Promise (A4): only the completion that counts publishes; what a stale attempt uploaded is never named. Outputs of a
+//! plain task are `tasks/<task>/<name>`, those of a job's task `jobs/<job>/<stage>/<index>/<name>`; both are routed by
+//! the first part, so that the task and its outputs are in one shard. They go when their task or job does.
+
+use minicbor::{Decode, Encode};
+
+use crate::limits::{OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_TOTAL_MAX, OUTPUTS_MAX};
+use crate::object::{BUCKET_JOBS, BUCKET_TASKS, Object, ObjectVersion, check_content};
+use crate::shard::Shard;
+use crate::task::Task;
+use crate::{BucketName, Digest, Digests, Namespace, ObjectName, RefusalCode};
+
+/// One file that a task brings.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Output {
+    /// Its name among the task's outputs.
+    #[n(0)]
+    pub name: ObjectName,
+    /// Bytes in all.
+    #[n(1)]
+    pub size: u64,
+    /// What the bytes are.
+    #[n(2)]
+    pub content_type: String,
+    /// Digest of all bytes.
+    #[n(3)]
+    pub digest: Digest,
+    /// Digest of each piece.
+    #[n(4)]
+    pub chunks: Digests,
+}
+
+impl Task {
+    /// Bucket and beginning of the names of the task's outputs.
+    pub(crate) fn output_place(&self) -> (&'static str, String) {
+        let part = self.extras.as_ref().and_then(|extras| extras.work.as_ref()?.job.as_ref());
+        match part {
+            Some(part) => (BUCKET_JOBS, format!("{}/{}/{}/", part.job, part.stage, part.index)),
+            None => (BUCKET_TASKS, format!("{}/", self.id)),
+        }
+    }
+}
+
+impl Shard {
+    /// The objects that a completion publishes, checked before anything changes.
+    pub(crate) fn prepare_outputs(
+        &self,
+        slot: u32,
+        outputs: Vec<Output>,
+    ) -> Result<Vec<Object>, RefusalCode> {
+        if outputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
+        if outputs.len() > OUTPUTS_MAX {
+            return Err(RefusalCode::TooLarge);
+        }
+        let pieces: usize = outputs.iter().map(|output| output.chunks.len()).sum();
+        if self.index.object_versions + outputs.len() as u64 > OBJECT_VERSIONS_TOTAL_MAX
+            || self.index.reference_count + pieces as u64 > OBJECT_REFERENCES_MAX
+        {
+            return Err(RefusalCode::TooManyObjects);
+        }
+        let (bucket, beginning) = task.output_place();
+        let bucket = BucketName::parse(bucket).map_err(|_| RefusalCode::BadValue)?;
+        let namespace = &self.core.queues[task.queue as usize].namespace;
+        let mut objects: Vec<Object> = Vec::with_capacity(outputs.len());
+        for output in outputs {
+            check_content(output.size, &output.chunks, &output.content_type)?;
+            let name = ObjectName::parse(&format!("{beginning}{}", output.name))
+                .map_err(|_| RefusalCode::BadValue)?;
+            if objects.iter().any(|before| before.name == name) {
+                return Err(RefusalCode::BadValue);
+            }
+            let version = ObjectVersion {
+                version: 0,
+                size: output.size,
+                content_type: output.content_type,
+                digest: output.digest,
+                chunks: output.chunks,
+                created_ms: self.core.time_ms,
+            };
+            let (namespace, bucket) = (namespace.clone(), bucket.clone());
+            objects.push(Object { namespace, bucket, name, versions: vec![version] });
+        }
+        Ok(objects)
+    }
+
+    /// Publishes checked outputs. A task is completed once, so there is nothing of that name yet.
+    pub(crate) fn publish(&mut self, objects: Vec<Object>) {
+        for mut object in objects {
+            let version = self.next_sequence();
+            object.versions.iter_mut().for_each(|it| it.version = version);
+            self.put_object(object);
+        }
+    }
+
+    /// Removes the outputs of a task that goes.
+    pub(crate) fn withdraw_outputs(&mut self, task: &Task) {
+        let outputs = task.history.as_ref().map_or(0, |history| history.outputs);
+        let (bucket, beginning) = task.output_place();
+        if outputs == 0 || bucket != BUCKET_TASKS {
+            return;
+        }
+        let namespace = self.core.queues[task.queue as usize].namespace.clone();
+        self.remove_objects(&namespace, bucket, &beginning, usize::from(outputs));
+    }
+
+    /// Removes objects whose names begin so, up to a number; tells how many went.
+    pub(crate) fn remove_objects(
+        &mut self,
+        namespace: &Namespace,
+        bucket: &str,
+        beginning: &str,
+        count_max: usize,
+    ) -> usize {
+        let Ok(bucket) = BucketName::parse(bucket) else {
+            return 0;
+        };
+        let page = self.objects(namespace, &bucket, beginning, None, count_max);
+        for object in &page.objects {
+            self.remove_object(&(namespace.clone(), bucket.clone(), object.name.clone()));
+        }
+        page.objects.len()
+    }
+}

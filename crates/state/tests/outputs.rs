@@ -1,0 +1,124 @@
+//! Work and outputs: what a task runs reaches every attempt (B4-13), and only the completion that counts publishes (A4).
+
+mod common;
+use common::*;
+use ikada_state::*;
+
+fn work() -> SharedWork {
+    let name = ProgramName::parse("wordcount").unwrap();
+    let program = ProgramRef { name, kind: ProgramKind::Handler, digest: None, entry: None };
+    let settings = vec![("case".to_owned(), "fold".to_owned())];
+    Work { program, settings, inputs: Vec::new(), job: None }.into()
+}
+
+fn output(name: &str, mark: u8) -> Output {
+    Output {
+        name: ObjectName::parse(name).unwrap(),
+        size: 3,
+        content_type: "text/plain".into(),
+        digest: Digest([mark; 32]),
+        chunks: vec![Digest([mark; 32])].into(),
+    }
+}
+
+fn bring(grant: &Grant, outputs: Vec<Output>) -> Command {
+    let (id, fence) = (grant.id.clone(), grant.fence);
+    let worker = worker("w");
+    Command::Complete(Complete { id, fence, worker, result: None, then: None, outputs })
+}
+
+fn published(world: &World, bucket: &str, name: &str) -> Option<Digest> {
+    let bucket = BucketName::parse(bucket).unwrap();
+    let key = (Namespace::default(), bucket, ObjectName::parse(name).unwrap());
+    world.shard.object(&key).and_then(|object| object.newest()).map(|version| version.digest)
+}
+
+// B4-13
+#[test]
+fn b4_13_every_attempt_sees_the_submitted_settings() {
+    let mut world = World::new();
+    world.put(enqueue_with("t1", "q", |options| options.work = Some(work())));
+    let first = world.take(1).remove(0);
+    assert_eq!(first.work, Some(work()));
+    world.run(Command::Fail(Fail { delay_ms: Some(0), ..fail(&first, "w") }));
+    let mut world = world.reload();
+    let second = world.take(1).remove(0);
+    assert_eq!((second.attempt, second.work), (2, Some(work())));
+    assert_eq!(world.view("t1").work, Some(work()));
+}
+
+#[test]
+fn a_plain_submission_cannot_pose_as_part_of_a_job() {
+    let mut world = World::new();
+    let job = JobId::parse("j").unwrap();
+    let part = JobPart { job, stage: StageName::parse("map").unwrap(), index: 0 };
+    let posing = Work { job: Some(part), ..(*work()).clone() };
+    let order = enqueue_with("j:map.0", "q", |options| options.work = Some(posing.into()));
+    assert_eq!(world.run(Command::Enqueue(order)), refused(RefusalCode::BadValue));
+}
+
+// A4
+#[test]
+fn a4_only_the_completion_that_counts_publishes() {
+    let mut world = World::new();
+    world.add("t1");
+    let stale = world.take(1).remove(0);
+    world.run(expire(stale.id.clone(), stale.fence));
+    world.tick(60_000);
+    let winner = world.take(1).remove(0);
+    let late = world.run(bring(&stale, vec![output("out.txt", 1)]));
+    assert_eq!(late, refused(RefusalCode::StaleFence));
+    assert_eq!(published(&world, "tasks", "t1/out.txt"), None);
+    assert_eq!(world.run(bring(&winner, vec![output("out.txt", 2)])), Reply::Completed);
+    assert_eq!(published(&world, "tasks", "t1/out.txt"), Some(Digest([2; 32])));
+    // Neither a resend nor the stale attempt changes anything.
+    assert_eq!(world.run(bring(&winner, vec![output("other", 3)])), Reply::Completed);
+    assert_eq!(
+        world.run(bring(&stale, vec![output("out.txt", 1)])),
+        refused(RefusalCode::StaleFence)
+    );
+    assert_eq!(published(&world, "tasks", "t1/out.txt"), Some(Digest([2; 32])));
+    assert_eq!(published(&world, "tasks", "t1/other"), None);
+    assert_eq!(world.reload().view("t1").outputs, 1);
+}
+
+#[test]
+fn outputs_go_with_their_task() {
+    let mut world = World::new();
+    for id in ["t1", "k:t1"] {
+        world.add(id);
+        let grant = world.take(1).remove(0);
+        world.run(bring(&grant, vec![output("a", 1), output("b/c", 2)]));
+        assert_eq!(published(&world, "tasks", &format!("{id}/b/c")), Some(Digest([2; 32])));
+    }
+    world.run(Command::Drop(DropTask { id: task_id("t1") }));
+    assert_eq!(published(&world, "tasks", "t1/a"), None);
+    assert_eq!(published(&world, "tasks", "t1/b/c"), None);
+    assert!(published(&world, "tasks", "k:t1/a").is_some());
+    // A queue that keeps nothing keeps no outputs either.
+    let change = QueueChange { retention_count: Some(0), ..QueueChange::default() };
+    world.run(Command::SetQueue(SetQueue { queue: queue("q"), change, expected_version: None }));
+    world.add("t2");
+    let grant = world.take(1).remove(0);
+    world.run(bring(&grant, vec![output("a", 7)]));
+    assert_eq!(published(&world, "tasks", "t2/a"), None);
+    assert!(!world.shard.refers_to(&Digest([7; 32])));
+}
+
+#[test]
+fn bad_outputs_refuse_the_whole_completion() {
+    let mut world = World::new();
+    world.add("t1");
+    let grant = world.take(1).remove(0);
+    let bad = [
+        vec![output("a", 1), output("a", 2)],
+        vec![Output { size: 5 << 20, ..output("a", 1) }],
+        (0..1025).map(|place| output(&format!("o{place}"), 1)).collect(),
+    ];
+    for outputs in bad {
+        assert!(matches!(world.run(bring(&grant, outputs)), Reply::Refused { .. }));
+        assert_eq!(world.state("t1"), TaskState::Claimed);
+        assert_eq!(published(&world, "tasks", "t1/a"), None);
+    }
+    assert_eq!(world.run(bring(&grant, vec![output("a", 1)])), Reply::Completed);
+}
