@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn paths_match_whole() {
         for path in [
-            "/",
+            "/dashboard/",
             "/v1",
             "/v1/tasks/",
             "/v1/tasks/a/b",

@@ -90,6 +90,7 @@ pub enum Operation {
     SteerNode,
     Grow,
     ShowNode,
+    Dashboard,
     Metrics,
     Health,
     Ready,

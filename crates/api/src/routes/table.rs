@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::policy::{
-    ADMINISTER, CLAIM, FETCH, HEALTH, KNOWN, LIST, OPERATE, PIPE, Policy, RENEW, SETTLE, STORE,
-    SUBMIT, VIEW,
+    ADMINISTER, CLAIM, FETCH, HEALTH, KNOWN, LIST, OPERATE, PAGE, PIPE, Policy, RENEW, SETTLE,
+    STORE, SUBMIT, VIEW,
 };
 use super::{Operation, Parameter, Route, Verb};
 use crate::v1;
@@ -536,6 +536,14 @@ pub const ROUTES: &[Route] = &[
             VIEW.of_cluster(),
             "Answers 200 when every shard has a leader, else 503 with the reason.",
         )
+    },
+    Route {
+        query: NONE,
+        ..look("/", Operation::Dashboard, PAGE, "The dashboard, a page for people.")
+    },
+    Route {
+        query: NONE,
+        ..look("/dashboard/{file*}", Operation::Dashboard, PAGE, "A file of the dashboard.")
     },
     Route { query: NONE, ..look("/openapi.json", Operation::OpenApi, KNOWN, "This document.") },
 ];

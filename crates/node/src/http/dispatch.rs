@@ -17,7 +17,9 @@ use super::guard::{Contained, check_origin};
 use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
 use super::trace::{Trace, note};
-use super::{cluster, objects, operate, problems, queues, requests, schedules, tasks, tokens};
+use super::{
+    cluster, dashboard, objects, operate, problems, queues, requests, schedules, tasks, tokens,
+};
 
 /// The node answers at its deadline; this is only the net below it.
 const NET: Duration = Duration::from_secs(2);
@@ -97,6 +99,9 @@ where
     if route.policy.body == BodyBound::Stream || route.operation == Operation::GetObject {
         let answered = objects::answer(app, route.operation, &context, &parts, body).await;
         return answered.unwrap_or_else(|| Err(mismatch("object")));
+    }
+    if route.operation == Operation::Dashboard {
+        return dashboard::serve(&context.names, &parts);
     }
     let (body, _memory) = take(app, route, &parts, body).await?;
     let running = run(app, route.operation, &context, &body);
@@ -185,6 +190,7 @@ pub(super) async fn run<D: Door>(
         Operation::SteerNode => cluster::steer(app, context, body).await,
         Operation::Grow => cluster::grow(app, context, body).await,
         Operation::ShowNode => cluster::node(app, context).await,
+        Operation::Dashboard => Err(mismatch("dashboard")),
         Operation::Metrics => operate::metrics(app).await,
         Operation::Health => Ok(operate::health()),
         Operation::Ready => operate::ready(app).await,

@@ -12,6 +12,7 @@ mod answer;
 mod app;
 mod cluster;
 mod connection;
+mod dashboard;
 mod dispatch;
 mod door;
 mod guard;

@@ -7,7 +7,7 @@ use crate::http::HttpLimits;
 type Case = (&'static str, &'static str, &'static str, u16, &'static str, Option<&'static str>);
 
 const CASES: &[Case] = &[
-    ("GET", "/", "", 404, "no_route", None),
+    ("GET", "/nothing", "", 404, "no_route", None),
     ("GET", "/v1/task", "", 404, "no_route", None),
     ("GET", "/v1/tasks/", "", 404, "no_route", None),
     ("GET", "/x/v1/tasks", "", 404, "no_route", None),

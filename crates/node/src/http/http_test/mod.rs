@@ -4,6 +4,7 @@ mod audit;
 mod bad_input;
 mod batches;
 mod cluster;
+mod dashboard;
 mod door;
 mod floods;
 mod lifecycle;

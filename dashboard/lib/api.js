@@ -1,0 +1,139 @@
+// Calls to the node that served this page: token, namespace, time limits, problem documents, event streams.
+//
+// The token lives in sessionStorage only: it ends with the tab. Calls go to our own origin and nowhere else.
+
+const TOKEN = "ikada.token";
+const NAMESPACE = "ikada.namespace";
+/** No document that the page asks for is larger; lists are asked for in smaller pages instead. */
+const BYTES_MAX = 24 * 1024 * 1024;
+
+/** What a node said instead of an answer; `code` is stable, `offline` when there was no answer at all. */
+export class Problem extends Error {
+  constructor(status, code, detail, extra = {}) {
+    super(detail);
+    Object.assign(this, { status, code, detail, ...extra });
+  }
+}
+
+export const token = {
+  get: () => sessionStorage.getItem(TOKEN) ?? "",
+  set: (text) => (text ? sessionStorage.setItem(TOKEN, text) : sessionStorage.removeItem(TOKEN)),
+};
+
+export const namespace = {
+  get: () => sessionStorage.getItem(NAMESPACE) || "default",
+  set: (name) => sessionStorage.setItem(NAMESPACE, name || "default"),
+};
+
+/** Headers that every call carries. */
+export function headers(more = {}) {
+  const all = { "Ikada-Namespace": namespace.get(), ...more };
+  if (token.get()) all.Authorization = `Bearer ${token.get()}`;
+  return all;
+}
+
+/** A path from its parts; each is escaped. */
+export function path(...parts) {
+  return "/" + parts.map((part) => String(part).split("/").map(encodeURIComponent).join("/")).join("/");
+}
+
+/** Path and query; empty values are left out. */
+export function withQuery(where, query) {
+  const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return pairs.length ? `${where}?${new URLSearchParams(pairs)}` : where;
+}
+
+/** Asks; gives the raw response. Throws a Problem for anything that is no success. */
+export async function ask(method, where, { query, body, headers: more, timeout_ms = 8000, signal } = {}) {
+  const ended = new AbortController();
+  const timer = setTimeout(() => ended.abort(), timeout_ms + 2000);
+  signal?.addEventListener("abort", () => ended.abort());
+  const all = headers({ "Ikada-Timeout-Ms": String(timeout_ms), ...more });
+  if (body !== undefined) all["Content-Type"] = "application/json";
+  let response;
+  try {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    response = await fetch(withQuery(where, query), { method, headers: all, body: text, signal: ended.signal, cache: "no-store" });
+  } catch {
+    throw new Problem(0, "offline", "this node does not answer", { offline: true, ended: signal?.aborted });
+  } finally {
+    clearTimeout(timer);
+  }
+  if (response.ok) return response;
+  throw await problemOf(response);
+}
+
+async function problemOf(response) {
+  try {
+    const told = await response.json();
+    return new Problem(response.status, told.code ?? "unknown", told.detail ?? told.title ?? "", { field: told.field });
+  } catch {
+    return new Problem(response.status, "no_problem", `the node answered ${response.status}`);
+  }
+}
+
+/** Asks for a document. */
+export async function get(where, query, options = {}) {
+  return read(await ask("GET", where, { query, ...options }));
+}
+
+/** Changes something; `key` makes it safe to send again. */
+export async function act(method, where, { key = freshKey(), ...options } = {}) {
+  return read(await ask(method, where, { ...options, headers: { "Idempotency-Key": key, ...options.headers } }));
+}
+
+/** A key under which a change is carried out at most once. */
+export function freshKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(12));
+  return "web-" + [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function read(response) {
+  const text = await textUpTo(response, BYTES_MAX);
+  if (text === null) throw new Problem(0, "too_large", "the answer is larger than this page can show", { tooLarge: true });
+  return text ? JSON.parse(text, exact) : null;
+}
+
+// Numbers that JavaScript would round keep their digits where the browser can.
+function exact(_name, value, context) {
+  if (typeof value !== "number" || !context?.source || !JSON.rawJSON) return value;
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? JSON.rawJSON(context.source) : value;
+}
+
+/** The text of a body, or null when it goes beyond the bound. */
+export async function textUpTo(response, bytes_max) {
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let [text, bytes] = ["", 0];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    bytes += value.length;
+    if (bytes > bytes_max) {
+      await reader.cancel();
+      return null;
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
+/** Follows an event stream until `signal` ends it; calls `heard(kind, data)`. EventSource cannot carry a token. */
+export async function follow(where, query, heard, signal) {
+  const all = headers({ Accept: "text/event-stream" });
+  const response = await fetch(withQuery(where, query), { headers: all, signal, cache: "no-store" });
+  if (!response.ok) throw await problemOf(response);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const pieces = (rest + value).split("\n\n");
+    rest = pieces.pop();
+    for (const piece of pieces) {
+      const lines = piece.split("\n");
+      const field = (name) => lines.filter((line) => line.startsWith(name)).map((line) => line.slice(name.length).trim()).join("\n");
+      if (field("data:")) heard(field("event:"), JSON.parse(field("data:")));
+      else heard("alive", null);
+    }
+  }
+}

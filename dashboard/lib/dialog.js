@@ -1,0 +1,63 @@
+// Questions before something happens, forms, and short notes afterwards. Uses the browser's own dialog: focus, Escape and
+// the rest of the keyboard work as people know them.
+
+import { h } from "./dom.js";
+import { trouble } from "./parts.js";
+
+const NOTE_MS = 6000;
+
+/** Shows a note for a few seconds; kind is calm or bad. */
+export function note(text, kind = "calm") {
+  const shown = h("p", { class: `toast toast-${kind}` }, text);
+  document.getElementById("toasts").append(shown);
+  setTimeout(() => shown.remove(), NOTE_MS);
+}
+
+/**
+ * Asks, then acts. `fields` are `{ name, label, kind, value, options, hint, required, type_this }`; `run(values)` does the
+ * work and may throw a Problem, which is shown in place while the dialog stays.
+ */
+export function dialog({ title, text, fields = [], yes, kind = "main", run }) {
+  const wrong = h("div", { class: "dialog-trouble" });
+  const sure = h("button", { type: "submit", class: `button button-${kind}` }, yes);
+  const box = h("dialog", { class: "dialog", "aria-label": title });
+  const form = h("form", { method: "dialog" },
+    h("h2", {}, title), text && h("p", {}, text), fields.map(field), wrong,
+    h("menu", {}, h("button", { type: "button", class: "button button-plain", onclick: () => box.close() }, "Cancel"), sure));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const values = Object.fromEntries(fields.map(({ name }) => [name, valueOf(form.elements[name])]));
+    const unlike = fields.find((one) => one.type_this && values[one.name] !== one.type_this);
+    if (unlike) return wrong.replaceChildren(trouble({ code: "not_the_same", detail: `type ${unlike.type_this} to confirm` }));
+    sure.disabled = true;
+    try {
+      await run(values);
+      box.close();
+    } catch (problem) {
+      wrong.replaceChildren(trouble(problem));
+      sure.disabled = false;
+    }
+  });
+  box.append(form);
+  box.addEventListener("close", () => box.remove());
+  document.body.append(box);
+  box.showModal();
+  return box;
+}
+
+function valueOf(input) {
+  if (input.type === "checkbox") return input.checked;
+  if (input.type === "file") return input.files[0] ?? null;
+  return input.value.trim();
+}
+
+function field({ name, label, kind = "text", value = "", options, hint, required, placeholder }) {
+  const id = `field-${name}`;
+  const common = { id, name, required: required && true, "aria-describedby": hint ? `${id}-hint` : null };
+  const input = options
+    ? h("select", common, options.map(([word, shown]) => h("option", { value: word, selected: word === value }, shown)))
+    : kind === "long"
+      ? h("textarea", { ...common, rows: 6, spellcheck: "false", placeholder, value })
+      : h("input", { ...common, type: kind, autocomplete: "off", spellcheck: "false", placeholder, ...(kind === "file" ? {} : { value }) });
+  return h("label", { class: "field", for: id }, h("span", {}, label), input, hint && h("small", { id: `${id}-hint` }, hint));
+}

@@ -1,0 +1,52 @@
+// The objects of a bucket: folders by slash, versions, preview, upload, download.
+
+import { h } from "../lib/dom.js";
+import { get, path } from "../lib/api.js";
+import { instant, size, when } from "../lib/format.js";
+import { button, empty, head, table } from "../lib/parts.js";
+import { to } from "../lib/route.js";
+import { download, drop, preview, remove, upload } from "../lib/object_actions.js";
+
+export const objects = {
+  title: (where) => where.parts[1],
+  every_ms: 5000,
+  load: (where) => get(path("v1", "objects", where.parts[1]), { prefix: where.query.prefix, after: where.query.after, limit: 500, consistency: "stale" }),
+  view: (data, where) => {
+    const [bucket, prefix] = [where.parts[1], where.query.prefix ?? ""];
+    const rows = arrange(data.objects, prefix).map((one) => (one.folder ? folder(bucket, one, prefix) : file(one, prefix)));
+    return h("div", { class: "drop-here", ondragover: (event) => event.preventDefault(), ondrop: (event) => drop(event, bucket, prefix) },
+      head(bucket, crumbs(bucket, prefix), button("Upload", () => upload(bucket, prefix), "main")),
+      rows.length === 0 ? empty("Nothing here", "Drop a file on this page, or:", `ikada object put report.pdf ${bucket}/${prefix}report.pdf`)
+        : table("Objects", [["name", "wide"], ["size", "number"], ["type"], ["written"], ["version", "number"], ["", "act"]], rows),
+      (data.next || where.query.after) && h("nav", { class: "pages" }, data.next && h("a", { class: "button button-plain", href: to(["objects", bucket], { prefix, after: data.next }) }, "Next page")));
+  },
+};
+
+/** Names that go on after a slash are gathered into folders. */
+function arrange(all, prefix) {
+  const folders = new Map();
+  const files = [];
+  for (const one of all) {
+    const slash = one.key.indexOf("/", prefix.length);
+    if (slash < 0) files.push(one);
+    else {
+      const name = one.key.slice(0, slash + 1);
+      folders.set(name, (folders.get(name) ?? 0) + 1);
+    }
+  }
+  return [...[...folders].map(([name, inside]) => ({ folder: name, inside })), ...files];
+}
+
+const folder = (bucket, one, prefix) => ({ key: one.folder, cells: [
+  h("a", { href: to(["objects", bucket], { prefix: one.folder }) }, one.folder.slice(prefix.length)), "", "", `${one.inside} on this page`, "", ""] });
+
+const file = (one, prefix) => ({ key: `${one.key} ${one.version}`, cells: [
+  h("button", { class: "link", type: "button", onclick: () => preview(one) }, one.key.slice(prefix.length)), size(one.size), one.content_type,
+  h("time", { title: instant(one.modified_ms) }, when(one.modified_ms)), one.version,
+  [button("Download", () => download(one), "plain", { "aria-label": `Download ${one.key}` }), button("Delete", () => remove(one), "quiet-danger", { "aria-label": `Delete ${one.key}` })]] });
+
+function crumbs(bucket, prefix) {
+  const parts = prefix.split("/").filter(Boolean);
+  return h("nav", { class: "crumbs", "aria-label": "Folders" }, h("a", { href: to(["objects"]) }, "objects"), " / ", h("a", { href: to(["objects", bucket]) }, bucket),
+    parts.map((part, place) => [" / ", h("a", { href: to(["objects", bucket], { prefix: `${parts.slice(0, place + 1).join("/")}/` }) }, part)]));
+}

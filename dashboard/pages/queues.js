@@ -1,0 +1,46 @@
+// Queues: depth, age, rates, alerts, pause and resume.
+
+import { h } from "../lib/dom.js";
+import { known } from "../lib/pulse.js";
+import { brief, rate, span, words } from "../lib/format.js";
+import { button, empty, head, table, tag } from "../lib/parts.js";
+import { go, to } from "../lib/route.js";
+import { hold } from "../lib/queue_actions.js";
+
+const ROWS_MAX = 200;
+
+export const queues = {
+  title: () => "Queues",
+  view: (_data, where) => {
+    if (!known.queues) return h("p", { class: "loading" }, "Looking …");
+    const find = where.query.find ?? "";
+    const found = known.queues.filter((queue) => queue.name.includes(find));
+    const top = head("Queues", "A queue comes into being with its first task.", search(find));
+    if (known.queues.length === 0) return h("div", {}, top, empty("No queues yet", "Name one when you submit a task:", "ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'"));
+    const most = Math.max(1, ...found.map((queue) => queue.counts.ready + queue.counts.claimed + queue.counts.scheduled));
+    const columns = [["queue"], ["in line", "wide"], ["ready", "number"], ["claimed", "number"], ["oldest ready", "number"], ["in", "number"], ["done", "number"], ["failed", "number"], ["needs"], ["", "act"]];
+    return h("div", {}, top, table("Queues", columns, found.slice(0, ROWS_MAX).map((queue) => row(queue, most))),
+      found.length > ROWS_MAX && h("p", { class: "more" }, `The first ${ROWS_MAX} of ${found.length}. Search to see others.`),
+      found.length === 0 && h("p", { class: "quiet" }, `No queue has “${find}” in its name.`));
+  },
+};
+
+const search = (find) => h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find by name", value: find, spellcheck: "false",
+  oninput: (event) => go(["queues"], { find: event.target.value }) });
+
+function row(queue, most) {
+  const { name, counts, health, settings } = queue;
+  return { key: name, cells: [
+    h("a", { href: to(["queues", name]) }, name), depth(counts, most), brief(counts.ready), brief(counts.claimed),
+    span(health.oldest_ready_age_ms), rate(health.submitted_per_1000_s), rate(health.done_per_1000_s), rate(health.failed_per_1000_s),
+    [settings.paused && tag("paused", "warn"), health.alerts.map((alert) => tag(words(alert), "bad"))],
+    button(settings.paused ? "Resume" : "Pause", () => hold(name, !settings.paused), "plain", { "aria-label": `${settings.paused ? "Resume" : "Pause"} ${name}` })] };
+}
+
+/** Ready, claimed and scheduled as one bar; longest for the fullest queue. */
+export function depth(counts, most) {
+  const part = (kind) => h("i", { class: `depth-${kind}`, style: { "flex-grow": String(counts[kind]) } });
+  const all = counts.ready + counts.claimed + counts.scheduled;
+  const told = `${counts.ready} ready, ${counts.claimed} claimed, ${counts.scheduled} scheduled`;
+  return h("span", { class: "depth", role: "img", "aria-label": told, title: told, style: { width: `${all ? Math.max(3, (all / most) * 100) : 0}%` } }, part("ready"), part("claimed"), part("scheduled"));
+}

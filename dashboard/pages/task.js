@@ -1,0 +1,95 @@
+// One task: where it stands and why, its attempts, payload and result.
+
+import { h, s } from "../lib/dom.js";
+import { act, get, path } from "../lib/api.js";
+import { dialog, note } from "../lib/dialog.js";
+import { count, instant, span, when, words } from "../lib/format.js";
+import { button, facts, head, longText, state, table, tag } from "../lib/parts.js";
+import { go, to } from "../lib/route.js";
+
+const reload = () => dispatchEvent(new Event("dashboard:reload"));
+const isFinished = (task) => ["done", "dead", "cancelled"].includes(task.state);
+
+export const task = {
+  title: (where) => where.parts[1],
+  load: async (where) => {
+    const shown = await get(path("v1", "tasks", where.parts[1]));
+    const why = isFinished(shown) ? null : await get(path("v1", "tasks", where.parts[1], "explain")).catch(() => null);
+    return { shown, why };
+  },
+  view: ({ shown, why }) => h("div", {},
+    head(shown.id, h("span", {}, state(shown.state), shown.dead_reason && tag(words(shown.dead_reason), "bad"), " in ", h("a", { href: to(["queues", shown.queue]) }, shown.queue)),
+      actions(shown)),
+    why && reasons(why), attempts(shown),
+    h("div", { class: "two" }, body("Payload", shown.payload, shown.payload_base64), body("Result", shown.result, shown.result_base64)),
+    settings(shown)),
+};
+
+function actions(shown) {
+  const { id } = shown;
+  if (!isFinished(shown)) return button("Cancel task", () => confirm("Cancel", id, "A worker that holds it is told at its next renewal; its result will not count.", () => act("POST", path("v1", "tasks", id, "cancel"))), "quiet-danger");
+  return [
+    shown.state !== "done" && button("Retry", () => run("has fresh attempts", id, act("POST", path("v1", "tasks", id, "retry"))), "main"),
+    button("Remove", () => confirm("Remove", id, "Its payload, result and attempts are gone for good.", async () => {
+      await act("DELETE", path("v1", "tasks", id));
+      go(["tasks"], { queue: shown.queue });
+    }), "quiet-danger"),
+  ];
+}
+
+async function run(done, id, promise) {
+  try {
+    await promise;
+    note(`${id} ${done}.`);
+  } catch (problem) {
+    note(problem.detail, "bad");
+  }
+  reload();
+}
+
+function confirm(verb, id, text, work) {
+  dialog({ title: `${verb} task ${id}?`, text, yes: verb, kind: "danger", run: async () => {
+    await work();
+    note(`${id}: done.`);
+    reload();
+  } });
+}
+
+function reasons(why) {
+  return h("section", { class: "panel reasons" }, h("h2", {}, "Why it is not finished"),
+    h("ul", {}, why.reasons.map((reason) => h("li", {}, tag(words(reason.code), reason.code === "claimed" || reason.code === "next_in_line" ? "calm" : "warn"), " ", reason.sentence))));
+}
+
+/** Attempts over time, then as a table. */
+function attempts(shown) {
+  if (shown.attempts.length === 0) return h("section", { class: "panel" }, h("h2", {}, "Attempts"), h("p", { class: "quiet" }, "No worker has had it yet."));
+  const columns = [["attempt"], ["worker"], ["began"], ["took", "number"], ["fence", "number"], ["error", "wide"]];
+  const rows = shown.attempts.map((attempt) => ({ key: attempt.fence, cells: [state(attempt.outcome), attempt.worker, h("time", { title: instant(attempt.started_ms) }, when(attempt.started_ms)),
+    attempt.ended_ms ? span(attempt.ended_ms - attempt.started_ms) : "runs", h("code", {}, attempt.fence), attempt.error ? longText(attempt.error, 500) : ""] }));
+  return h("section", {}, h("h2", {}, `Attempts, ${count(shown.attempts_begun)} of ${count(shown.max_attempts)}`), life(shown), table("Attempts", columns, rows));
+}
+
+function life(shown) {
+  const end = shown.finished_ms ?? Date.now();
+  const length = Math.max(1, end - shown.created_ms);
+  const x = (time_ms) => ((time_ms - shown.created_ms) / length) * 600;
+  const bars = shown.attempts.map((attempt) => s("rect", { class: `life life-${attempt.outcome}`, x: x(attempt.started_ms), y: 4, width: Math.max(3, x(attempt.ended_ms ?? end) - x(attempt.started_ms)), height: 12 },
+    s("title", {}, `${words(attempt.outcome)} on ${attempt.worker}`)));
+  return h("figure", { class: "life-frame panel" }, s("svg", { viewBox: "0 0 600 20", preserveAspectRatio: "none", role: "img", "aria-label": "Attempts over the life of the task" }, s("line", { class: "ground", x1: 0, x2: 600, y1: 10, y2: 10 }), bars),
+    h("p", { class: "axis" }, h("span", {}, `submitted ${when(shown.created_ms)}`), h("span", {}, shown.finished_ms ? `${words(shown.state)} ${span(length)} later` : `${span(length)} so far`)));
+}
+
+function body(title, json, base64) {
+  const text = json !== undefined ? JSON.stringify(json, null, 2) : base64;
+  return h("section", { class: "panel" }, h("h2", {}, title, base64 && tag("base64")), text === undefined ? h("p", { class: "quiet" }, "None.") : longText(text));
+}
+
+function settings(shown) {
+  const labels = Object.entries(shown.labels ?? {}).map(([name, value]) => tag(`${name}=${value}`));
+  return h("section", { class: "panel" }, h("h2", {}, "Settings"), facts([
+    ["submitted", instant(shown.created_ms)], shown.ready_at_ms && ["ready", `${instant(shown.ready_at_ms)}, ${when(shown.ready_at_ms)}`], shown.finished_ms && ["finished", instant(shown.finished_ms)],
+    ["priority", shown.priority], shown.key && ["key", shown.key], shown.worker && ["worker", shown.worker], shown.fence && ["fence", h("code", {}, shown.fence)],
+    ["claim lives", span(shown.ttl_ms)], shown.timeout_ms && ["time for an attempt", span(shown.timeout_ms)], shown.deadline_ms && ["deadline", instant(shown.deadline_ms)],
+    ["wait after failure", `${span(shown.backoff.base_ms)} to ${span(shown.backoff.cap_ms)}`], labels.length > 0 && ["wants of the worker", labels],
+    shown.then?.length > 0 && ["then", shown.then.map((id) => h("a", { class: "chip", href: to(["tasks", id]) }, id))]]));
+}

@@ -1,0 +1,112 @@
+// Tasks: search, filter, page, submit.
+
+import { h } from "../lib/dom.js";
+import { act, get, namespace } from "../lib/api.js";
+import { dialog, note } from "../lib/dialog.js";
+import { known } from "../lib/pulse.js";
+import { cut, instant, when } from "../lib/format.js";
+import { button, empty, head, state, table } from "../lib/parts.js";
+import { go, here, to } from "../lib/route.js";
+
+const STATES = ["scheduled", "ready", "claimed", "done", "dead", "cancelled"];
+/** Tasks on a page; fewer when their payloads are too much for one answer. */
+const PAGES = [50, 10, 1];
+
+let asked = null;
+
+export const tasks = {
+  title: () => "Tasks",
+  every_ms: 3000,
+  load: async (where) => {
+    const { queue, state: wanted, after } = where.query;
+    for (const limit of PAGES) {
+      try {
+        return await get("/v1/tasks", { queue, state: wanted, after, limit, consistency: "stale" });
+      } catch (problem) {
+        if (!problem.tooLarge || limit === 1) throw problem;
+      }
+    }
+  },
+  view: (data, where) => {
+    if (where.query.new && asked !== where.text) {
+      asked = where.text;
+      submit(where.query.queue);
+    }
+    return h("div", {}, head("Tasks", "In no particular order; tasks that change meanwhile may be met twice.", button("New task", () => submit(where.query.queue), "main")),
+      filters(where.query), data.tasks.length === 0 ? nothing(where.query) : list(data.tasks), pages(data.next, where.query));
+  },
+};
+
+function filters({ queue = "", state: wanted = "" }) {
+  const names = (known.queues ?? []).map((one) => one.name);
+  const change = (more) => go(["tasks"], { queue, state: wanted, ...more });
+  const choices = queue && !names.includes(queue) ? [queue, ...names] : names;
+  return h("form", { class: "filters", onsubmit: (event) => {
+    event.preventDefault();
+    const id = new FormData(event.target).get("id").trim();
+    if (id) go(["tasks", id]);
+  } },
+    h("label", {}, h("span", {}, "Find by id"), h("input", { name: "id", type: "search", placeholder: "id or key:id, then Enter", spellcheck: "false" })),
+    h("label", {}, h("span", {}, "Queue"), h("select", { name: "queue", onchange: (event) => change({ queue: event.target.value }) },
+      h("option", { value: "" }, "all"), choices.slice(0, 500).map((name) => h("option", { value: name, selected: name === queue }, name)))),
+    h("label", {}, h("span", {}, "State"), h("select", { name: "state", onchange: (event) => change({ state: event.target.value }) },
+      h("option", { value: "" }, "all"), STATES.map((name) => h("option", { value: name, selected: name === wanted }, name)))));
+}
+
+function list(found) {
+  const columns = [["task"], ["state"], ["queue"], ["attempts", "number"], ["submitted"], ["payload", "wide"]];
+  return table("Tasks", columns, found.map((task) => ({ key: task.id, cells: [
+    h("a", { href: to(["tasks", task.id]) }, task.id), state(task.state), h("a", { href: to(["queues", task.queue]) }, task.queue),
+    `${task.attempts_begun} of ${task.max_attempts}`, h("time", { title: instant(task.created_ms) }, when(task.created_ms)), h("code", { class: "one-line" }, glimpse(task))] })));
+}
+
+function glimpse(task) {
+  if (task.payload !== undefined) return cut(JSON.stringify(task.payload), 90);
+  return task.payload_base64 ? cut(`base64 ${task.payload_base64}`, 90) : "";
+}
+
+function nothing({ queue, state: wanted, after }) {
+  if (queue || wanted || after) return empty("No such tasks here", "Nothing fits the filters now. Finished tasks go after their retention time.");
+  return empty("No tasks yet", `Nothing has been submitted to namespace ${namespace.get()}.`, "ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'",
+    "curl -s localhost:7400/v1/tasks --json '{\"queue\": \"mail\", \"payload\": {\"to\": \"ann\"}}'");
+}
+
+function pages(next, { queue, state: wanted, after }) {
+  if (!next && !after) return null;
+  return h("nav", { class: "pages", "aria-label": "Pages of tasks" },
+    after && h("a", { class: "button button-plain", href: to(["tasks"], { queue, state: wanted }) }, "First page"),
+    next && h("a", { class: "button button-plain", href: to(["tasks"], { queue, state: wanted, after: next }) }, "Next page"));
+}
+
+/** The dialog that submits a task. */
+function submit(queue) {
+  dialog({
+    title: "New task", yes: "Submit",
+    fields: [
+      { name: "queue", label: "Queue", value: queue || "default", required: true },
+      { name: "payload", label: "Payload", kind: "long", placeholder: '{"to": "ann"}', hint: "Any JSON value; empty is none." },
+      { name: "id", label: "Id", hint: "Drawn when empty." },
+      { name: "delay_s", label: "Delay in seconds", kind: "number", hint: "At once when empty." },
+    ],
+    run: async (values) => {
+      const outcome = await act("POST", "/v1/tasks", { body: bodyOf(values) });
+      const id = outcome.id ?? outcome.tasks?.[0]?.id;
+      note(`Task ${id} is submitted.`);
+      go(["tasks", id]);
+    },
+  }).addEventListener("close", () => here().query.new && go(["tasks"], {}));
+}
+
+function bodyOf({ queue, payload, id, delay_s }) {
+  const body = { queue };
+  if (payload) {
+    try {
+      body.payload = JSON.parse(payload);
+    } catch (error) {
+      throw Object.assign(new Error(), { code: "bad_json", detail: `the payload is no JSON value: ${error.message}` });
+    }
+  }
+  if (id) body.id = id;
+  if (delay_s) body.delay_ms = Math.round(Number(delay_s) * 1000);
+  return body;
+}
