@@ -1,0 +1,73 @@
+"""Functions as tasks: a decorator names them, `enqueue` submits them, a worker runs them.
+
+A task carries `{"task": name, "args": [..], "kwargs": {..}}`, so any client in any language can submit one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from dataclasses import replace
+from typing import Any, Awaitable, Callable, Dict, Generic, List, Optional, TypeVar, Union
+
+from .client import Client, Urls
+from .handle import Handle
+from .models import NewTask
+
+R = TypeVar("R")
+Function = Callable[..., Union[R, Awaitable[R]]]
+
+
+class BoundTask(Generic[R]):
+    """A function that is also a task. Calling it runs it here and now; `enqueue` has a worker run it."""
+
+    def __init__(self, app: "App", function: "Function[R]", name: str, settings: NewTask):
+        functools.update_wrapper(self, function)
+        self.app, self.function, self.name, self.settings = app, function, name, settings
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def new(self, *args: Any, **kwargs: Any) -> NewTask:
+        """The task that would be submitted; for batches and follow-ups."""
+        return replace(self.settings, payload={"task": self.name, "args": list(args), "kwargs": kwargs})
+
+    def enqueue(self, *args: Any, **kwargs: Any) -> Handle:
+        """Submits a call. Arguments are JSON values."""
+        return self.app.client.enqueue(self.new(*args, **kwargs))
+
+    async def enqueue_async(self, *args: Any, **kwargs: Any) -> Handle:
+        """Submits a call, for asyncio."""
+        return await asyncio.to_thread(self.app.client.enqueue, self.new(*args, **kwargs))
+
+    def options(self, **settings: Any) -> "BoundTask[R]":
+        """The same task with other settings: `send.options(delay_s=60, key="ann").enqueue(..)`."""
+        return BoundTask(self.app, self.function, self.name, replace(self.settings, **settings))
+
+
+class App:
+    """A set of tasks and the cluster that they go to. Takes what `Client` takes."""
+
+    def __init__(self, urls: Optional[Urls] = None, *, client: Optional[Client] = None, **settings: Any):
+        self.client = client or Client(urls, **settings)
+        self.tasks: Dict[str, BoundTask[Any]] = {}
+
+    def task(self, *, queue: str = "default", name: Optional[str] = None, **settings: Any) -> "Callable[[Function[R]], BoundTask[R]]":
+        """Makes a function a task. Settings are those of `NewTask`: `max_attempts`, `ttl_s`, `timeout_s`, `priority`, `backoff_s`, ..
+
+        `name` is what travels; the function's own name when absent. It must not change while tasks of that name wait.
+        """
+        def bind(function: "Function[R]") -> "BoundTask[R]":
+            known = name or function.__name__
+            if known in self.tasks:
+                raise ValueError(f"there is a task named {known!r} already; give one of them a name of its own")
+            bound: BoundTask[R] = BoundTask(self, function, known, NewTask(queue=queue, **settings))
+            self.tasks[known] = bound
+            return bound
+
+        return bind
+
+    @property
+    def queues(self) -> List[str]:
+        """The queues of all tasks."""
+        return sorted({task.settings.queue or "default" for task in self.tasks.values()})

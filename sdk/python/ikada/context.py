@@ -1,0 +1,64 @@
+"""What a handler can know about the attempt that runs it."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from typing import Any, List
+
+from .errors import ClaimLost
+from .models import ClaimedTask, NewTask
+
+_CURRENT: "contextvars.ContextVar[TaskContext]" = contextvars.ContextVar("ikada_task")
+
+
+class TaskContext:
+    """One attempt. `lost` is set when its result cannot count any more; `stopping` when the worker was asked to end."""
+
+    def __init__(self, task: ClaimedTask, stopping: threading.Event):
+        self.task = task
+        self.lost = threading.Event()
+        self.stopping = stopping
+        self.follow_ups: List[NewTask] = []
+
+    @property
+    def id(self) -> str:
+        """The task's handle."""
+        return self.task.id
+
+    @property
+    def fence(self) -> int:
+        """Rises with every attempt. Hand it to outside systems, and have them refuse anything older."""
+        return self.task.fence
+
+    @property
+    def attempt(self) -> int:
+        """Which try this is, from 1."""
+        return self.task.attempt
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Whether a failure makes the task dead."""
+        return self.task.attempt >= self.task.max_attempts
+
+    @property
+    def payload(self) -> Any:
+        """The payload as it was submitted."""
+        return self.task.payload
+
+    def check(self) -> None:
+        """Raises `ClaimLost` if going on is pointless. Call it now and then in long work."""
+        if self.lost.is_set():
+            raise ClaimLost(f"the claim of task {self.id} is lost: another attempt has taken over, or it was cancelled", code="stale_fence")
+
+    def follow_up(self, task: NewTask) -> None:
+        """Has a task submitted in the very step that completes this one."""
+        self.follow_ups.append(task)
+
+
+def current() -> TaskContext:
+    """The attempt that runs the caller, in handlers and in what they call; also after `await`."""
+    try:
+        return _CURRENT.get()
+    except LookupError:
+        raise RuntimeError("there is no task here: ikada.current() works inside of handlers") from None

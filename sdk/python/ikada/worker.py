@@ -1,0 +1,250 @@
+"""The worker: claims, runs, renews, reports, and drains when it is told to stop.
+
+Promises: never more claims than slots; every claim is renewed until it is settled; a result is reported until it is settled or the
+claim is lost; after a stop nothing new is claimed, running handlers may end within the grace time, and what is left then is given
+back as a failed attempt, so that another worker has it at once and not after a ttl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+import traceback
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+
+from .app import App
+from .context import _CURRENT, TaskContext
+from .errors import ClaimLost, Conflict, Fatal, IkadaError, NotFound, Refused, Retry
+from .models import ClaimedTask, encode
+
+log = logging.getLogger("ikada.worker")
+
+_CLAIM_WAIT_S = 2.0
+_PAUSE_S = 1.0
+_RENEW_MIN_S, _RENEW_MAX_S = 0.2, 5.0
+_ERROR_CHARS_MAX = 1000
+
+
+class Worker:
+    """Runs the tasks of an app in so many slots."""
+
+    def __init__(self, app: App, *, queues: Optional[Sequence[str]] = None, slots: int = 4, name: Optional[str] = None,
+                 labels: Optional[Mapping[str, str]] = None, grace_s: float = 30.0):
+        if slots < 1:
+            raise ValueError("a worker needs at least one slot")
+        self.app, self.client = app, app.client
+        self.queues = list(queues or app.queues)
+        if not self.queues:
+            raise ValueError("the app has no tasks, and no queues were named")
+        self.slots, self.labels, self.grace_s = slots, dict(labels or {}), grace_s
+        self.name = name or f"{socket.gethostname().split('.')[0]}-{os.getpid()}"
+        # A session is one run of one process: claims that it never heard of are returned to it.
+        self.session = secrets.randbits(62) + 1
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._changed = threading.Condition()
+        self._held: Dict[str, TaskContext] = {}
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+
+    def stop(self) -> None:
+        """Asks for the end: no new claims, running handlers may finish. Returns at once."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    def run(self) -> None:
+        """Works until `stop` is called, or a SIGTERM or SIGINT arrives (where this is the main thread)."""
+        with self._signals(), self._event_loop():
+            renewing = threading.Thread(target=self._renew, name="ikada-renew", daemon=True)
+            renewing.start()
+            log.info("worker %s takes from %s in %d slots", self.name, ", ".join(self.queues), self.slots)
+            try:
+                self._claim()
+                self._drain()
+            finally:
+                with self._changed:
+                    self._ended.set()
+                    self._changed.notify_all()
+                renewing.join()
+
+    # Claims
+
+    def _claim(self) -> None:
+        while not self._stopping.is_set():
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopping.is_set() or len(self._held) < self.slots)
+                free = self.slots - len(self._held)
+            if self._stopping.is_set():
+                return
+            try:
+                claimed = self.client.claim(self.name, self.queues, count=free, wait_s=_CLAIM_WAIT_S, session=self.session, labels=self.labels)
+            except Refused:
+                raise
+            except IkadaError as error:
+                log.warning("no tasks can be claimed: %s", error)
+                self._stopping.wait(_PAUSE_S)
+                continue
+            for task in claimed:
+                context = TaskContext(task, self._stopping)
+                with self._changed:
+                    self._held[task.id] = context
+                    self._changed.notify_all()
+                # Threads of their own, which do not hold up the end of the process: a handler may hang for ever.
+                threading.Thread(target=self._serve, args=(context,), name=f"ikada-{task.id}", daemon=True).start()
+
+    def _drain(self) -> None:
+        log.info("worker %s stops; %d tasks are running", self.name, len(self._held))
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held, timeout=self.grace_s)
+            left = list(self._held.values())
+        for context in left:
+            context.lost.set()
+            with contextlib.suppress(IkadaError):
+                self.client.fail(self.name, context.task, "the worker was stopped before the handler ended", delay_s=0)
+
+    # One task
+
+    def _serve(self, context: TaskContext) -> None:
+        token = _CURRENT.set(context)
+        try:
+            self._settle(context)
+        except Exception:
+            log.exception("task %s could not be reported", context.id)
+        finally:
+            _CURRENT.reset(token)
+            with self._changed:
+                self._held.pop(context.id, None)
+                self._changed.notify_all()
+
+    def _settle(self, context: TaskContext) -> None:
+        failure: Dict[str, Any] = {}
+        result: Any = None
+        try:
+            result = self._run(context)
+            if not isinstance(result, (bytes, bytearray, memoryview)):
+                encode(result)
+        except ClaimLost:
+            return
+        except Fatal as error:
+            failure = {"error": _cut(str(error) or "the handler gave up"), "retry": False}
+        except Retry as error:
+            failure = {"error": _cut(str(error)), "delay_s": error.delay_s}
+        except Exception as error:
+            log.warning("task %s failed", context.id, exc_info=True)
+            failure = {"error": _describe(error)}
+        while not context.lost.is_set():
+            try:
+                if failure:
+                    self.client.fail(self.name, context.task, **failure)
+                else:
+                    self.client.complete(self.name, context.task, result, then=context.follow_ups)
+                return
+            except (Conflict, NotFound) as error:
+                log.warning("the result of task %s does not count: %s", context.id, error)
+                return
+            except Refused as error:
+                # The result itself is not taken, say for its size: the attempt failed, and the reason should be seen.
+                if failure:
+                    raise
+                failure = {"error": _cut(f"the result was refused: {error}"), "retry": False}
+            except IkadaError as error:
+                log.warning("task %s cannot be reported yet: %s", context.id, error)
+                time.sleep(_PAUSE_S)
+
+    def _run(self, context: TaskContext) -> Any:
+        payload = context.task.payload
+        name = payload.get("task") if isinstance(payload, dict) else None
+        bound = self.app.tasks.get(name) if isinstance(name, str) else None
+        if bound is None:
+            raise LookupError(f"this worker has no task named {name!r}; it knows {', '.join(sorted(self.app.tasks)) or 'none'}")
+        args, kwargs = payload.get("args", []), payload.get("kwargs", {})
+        result = bound.function(*args, **kwargs)
+        if inspect.isawaitable(result):
+            assert self._loop is not None
+            return asyncio.run_coroutine_threadsafe(_await(result), self._loop).result()
+        return result
+
+    # Renewals
+
+    def _renew(self) -> None:
+        renewed = time.monotonic()
+        while True:
+            with self._changed:
+                # Looked at anew after every change: a claim that has just come may live shorter than those before it.
+                while not self._ended.is_set() and (left_s := renewed + self._renew_after_s() - time.monotonic()) > 0:
+                    self._changed.wait(left_s)
+                held = list(self._held.values())
+            if self._ended.is_set():
+                return
+            renewed = time.monotonic()
+            try:
+                outcomes = self.client.renew(self.name, [one.task for one in held], session=self.session, timeout_s=_RENEW_MAX_S)
+            except IkadaError as error:
+                log.warning("claims cannot be renewed yet: %s", error)
+                continue
+            for context, outcome in zip(held, outcomes):
+                if outcome.outcome == "refused" and context.id in self._held:
+                    context.lost.set()
+                    log.warning("the claim of task %s is lost", context.id)
+
+    def _renew_after_s(self) -> float:
+        shortest = min((one.task.ttl_s for one in self._held.values()), default=3 * _RENEW_MAX_S)
+        return min(_RENEW_MAX_S, max(_RENEW_MIN_S, shortest / 3))
+
+    # Surroundings
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        former = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def _event_loop(self) -> Iterator[None]:
+        """One loop for all async handlers, in a thread of its own."""
+        self._loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=self._loop.run_forever, name="ikada-loop", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._loop.call_soon_threadsafe(self._end_loop)
+            thread.join()
+            self._loop.close()
+
+    def _end_loop(self) -> None:
+        assert self._loop is not None
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.call_soon(self._loop.stop)
+
+
+async def _await(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def _describe(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)
+    where = f" at {os.path.basename(last[-1].filename)}:{last[-1].lineno}" if last else ""
+    return _cut(f"{type(error).__name__}: {error}{where}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _ERROR_CHARS_MAX else text[: _ERROR_CHARS_MAX - 1] + "…"
+
+
+__all__: List[str] = ["ClaimedTask", "Worker"]
