@@ -136,7 +136,7 @@ impl Replica {
             members: self.members().to_vec(),
             roster: self.roster().cloned(),
             clock_offset_ms: now.wall_ms as i64 - median,
-            calls_waiting: self.calls.len(),
+            calls_waiting: self.calls_waiting(),
             claims_parked: parked.count(),
             stopping: self.stopping_since_ms.is_some(),
         }

@@ -4,6 +4,7 @@ use ikada_state::{Command, Namespace, Order, Reply, Unclaim};
 
 use crate::call::{Answer, CallId, Unavailable};
 use crate::leg::{Leg, LegState, Owner};
+use crate::origin::only_outcome;
 use crate::output::Now;
 use crate::peer::{Ask, Told};
 use crate::replica::Replica;
@@ -28,7 +29,9 @@ impl Replica {
             Told::Unknown => {
                 leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_NO_MS };
             }
-            Told::Busy if matches!(leg.owner, Owner::Call(..)) => self.resolve(id, Told::Busy, now),
+            Told::Busy if matches!(leg.owner, Owner::Call(..) | Owner::OrderCall(_)) => {
+                self.resolve(id, Told::Busy, now);
+            }
             Told::Busy => {
                 leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_BUSY_MS };
             }
@@ -45,6 +48,10 @@ impl Replica {
         };
         match leg.owner {
             Owner::Call(call, ref items) => self.call_told(call, items, &leg, told, now),
+            Owner::OrderCall(call) => {
+                let outcome = only_outcome(&leg, told);
+                self.outputs.answers.push((call, Answer::Written(vec![outcome])));
+            }
             Owner::Reads(ref calls) => self.reads_told(leg.shard, calls, &told),
             Owner::Outbox { source, sequence } => {
                 self.outbox_told(source, leg.shard, sequence, &told, now);

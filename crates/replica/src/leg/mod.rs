@@ -22,8 +22,10 @@ use crate::peer::Ask;
 /// On whose behalf a leg runs.
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
-    /// A call; for writes and renewals the positions of this leg's items in it (none for a write of one order).
+    /// A call; for writes and renewals the positions of this leg's items in it.
     Call(CallId, Vec<u32>),
+    /// A call that writes one order, the usual one: its leg is all there is of it.
+    OrderCall(CallId),
     /// Linearizable reads that share one read-index round.
     Reads(Vec<CallId>),
     /// The outbox of a shard led here.
@@ -86,6 +88,8 @@ impl Leg {
 pub(crate) struct Legs {
     slab: Slab<Leg>,
     generation: u32,
+    /// How many of them are whole calls.
+    order_calls: usize,
 }
 
 impl Legs {
@@ -93,12 +97,13 @@ impl Legs {
     /// of this node, still on its way when the node restarted, must not meet one of ours.
     pub fn starting(seed: u64) -> Self {
         let generation = fastrand::Rng::with_seed(seed ^ 0x006c_6567).u32(..);
-        Legs { slab: Slab::new(), generation }
+        Legs { slab: Slab::new(), generation, order_calls: 0 }
     }
 
     pub fn insert(&mut self, mut leg: Leg) -> u64 {
         self.generation = self.generation.wrapping_add(1);
         leg.generation = self.generation;
+        self.order_calls += usize::from(matches!(leg.owner, Owner::OrderCall(_)));
         let key = self.slab.insert(leg);
         (u64::from(self.generation) << 32) | key as u64
     }
@@ -112,7 +117,14 @@ impl Legs {
 
     pub fn remove(&mut self, id: u64) -> Option<Leg> {
         self.get_mut(id)?;
-        self.slab.try_remove((id & u64::from(u32::MAX)) as usize)
+        let leg = self.slab.try_remove((id & u64::from(u32::MAX)) as usize)?;
+        self.order_calls -= usize::from(matches!(leg.owner, Owner::OrderCall(_)));
+        Some(leg)
+    }
+
+    /// How many calls have a leg and nothing else.
+    pub fn order_calls(&self) -> usize {
+        self.order_calls
     }
 
     /// Ids of the legs that match, in a fixed order.

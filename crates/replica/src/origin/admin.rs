@@ -58,10 +58,10 @@ impl Replica {
         request: Option<RequestKey>,
         now: Now,
     ) {
-        let kind = OpenKind::Write { outcomes: Vec::new(), missing: 1 };
+        let kind = OpenKind::Write { outcomes: vec![None], missing: 1 };
         self.calls.insert(call, OpenCall { deadline_ms, kind });
         let ask = Ask::Grow { shards, request };
-        self.open_leg(Leg::new(0, Owner::Call(call, Vec::new()), ask, deadline_ms), now);
+        self.open_leg(Leg::new(0, Owner::Call(call, vec![0]), ask, deadline_ms), now);
     }
 
     fn open_admin(&mut self, call: CallId, deadline_ms: u64, shard: ShardId, ask: Ask, now: Now) {

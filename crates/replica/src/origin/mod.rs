@@ -11,6 +11,8 @@ mod write;
 
 use ikada_state::ShardId;
 
+pub(crate) use write::only_outcome;
+
 use crate::call::{ClaimCall, Consistency, Outcome, Query, RenewOutcome};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +26,6 @@ pub(crate) struct OpenCall {
 /// What is collected for it.
 #[derive(Debug)]
 pub(crate) enum OpenKind {
-    /// Of a single order nothing is gathered: its outcome is the answer.
     Write {
         outcomes: Vec<Option<Outcome>>,
         missing: usize,

@@ -14,7 +14,7 @@ impl Replica {
         if self.stopping_since_ms.is_some() {
             return self.answer(id, Answer::Unavailable(Unavailable::Stopping));
         }
-        if self.calls.len() >= self.config.calls_max {
+        if self.calls_waiting() >= self.config.calls_max {
             let what = "calls waiting on this node";
             return self.answer(id, Answer::Unavailable(Unavailable::Overloaded { what }));
         }
@@ -61,13 +61,18 @@ impl Replica {
         (all_there && first != self.config.node).then_some(first)
     }
 
+    /// How many calls have no answer yet.
+    pub(crate) fn calls_waiting(&self) -> usize {
+        self.calls.len() + self.legs.order_calls()
+    }
+
     /// Hands an answer out and forgets the call.
     pub(crate) fn answer(&mut self, call: CallId, answer: Answer) {
         self.calls.remove(&call);
         self.outputs.answers.push((call, answer));
     }
 
-    /// The caller has gone.
+    /// The caller has gone. A call of one order goes on: its answer will find nobody.
     pub(crate) fn call_gone(&mut self, call: CallId, now: Now) {
         if self.calls.remove(&call).is_some() {
             self.forget_call_legs(call, now);
@@ -96,9 +101,6 @@ impl Replica {
     /// what remains: reads and claims, and items whose fate is open.
     fn overdue(&self, open: OpenCall) -> Answer {
         match open.kind {
-            OpenKind::Write { outcomes, missing } if outcomes.is_empty() => {
-                Answer::Written(vec![Outcome::Unknown; missing])
-            }
             OpenKind::Write { outcomes, .. } => Answer::Written(
                 outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::Unknown)).collect(),
             ),

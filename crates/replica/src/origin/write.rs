@@ -24,11 +24,9 @@ impl Replica {
         }
         let missing = orders.len();
         if missing == 1 {
-            // The usual call. Its one outcome becomes the answer without being gathered first.
-            let kind = OpenKind::Write { outcomes: Vec::new(), missing };
-            self.calls.insert(call, OpenCall { deadline_ms, kind });
+            // The usual call: its leg has the same deadline, and its one outcome is the answer.
             let shard = self.shard_of(&orders[0]);
-            let owner = Owner::Call(call, Vec::new());
+            let owner = Owner::OrderCall(call);
             self.open_leg(Leg::new(shard, owner, Ask::Write(orders), deadline_ms), now);
             return;
         }
@@ -54,10 +52,6 @@ impl Replica {
             return;
         };
         let shard = leg.shard;
-        if items.is_empty() {
-            let outcome = only_outcome(leg, told);
-            return self.answer(call, Answer::Written(vec![outcome]));
-        }
         let mut fill = |item: u32, outcome: Outcome| {
             let place = &mut outcomes[item as usize];
             if place.is_none() {
@@ -87,7 +81,7 @@ impl Replica {
 }
 
 /// The outcome of a leg with one order.
-fn only_outcome(leg: &Leg, told: Told) -> Outcome {
+pub(crate) fn only_outcome(leg: &Leg, told: Told) -> Outcome {
     match told {
         Told::Replies { term, index, mut replies } if replies.len() == 1 => match replies.pop() {
             Some(reply) => Outcome::Reply { reply, shard: leg.shard, lsn: Lsn { term, index } },
