@@ -29,6 +29,8 @@ use ikada_replica::{Input, Now, Replica, ReplicaConfig, SnapshotDone, SnapshotWo
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const IN_FLIGHT: u64 = 1_024;
+/// Orders per call where calls carry lists.
+const LIST: usize = 16;
 
 fn order(number: u64) -> Order {
     let text = format!("t{number}");
@@ -199,6 +201,7 @@ fn memory(count: u64) {
     let mut cluster = Memory::new();
     let (mut filling, mut draining) = (Duration::ZERO, Duration::ZERO);
     let (mut filled, mut drained) = (0, 0);
+    let mut listing = Duration::ZERO;
     for round in 0..ROUNDS {
         let numbers = (0..count).map(|number| round * count + number);
         let orders: Vec<Order> = numbers.map(order).collect();
@@ -209,6 +212,17 @@ fn memory(count: u64) {
             filling += started.elapsed();
             filled += count;
         }
+        let orders: Vec<Order> =
+            (0..count).map(|number| order(1 << 40 | round << 30 | number)).collect();
+        let lists =
+            orders.chunks(LIST).map(|list| (Request::Write(list.to_vec()), list.len() as u64));
+        let lists: Vec<(Request, u64)> = lists.collect();
+        let started = Instant::now();
+        let answers = cluster.run(lists.into_iter());
+        assert_eq!(answers.len() as u64, count.div_ceil(LIST as u64), "every list is answered");
+        if round > 0 {
+            listing += started.elapsed();
+        }
         let started = Instant::now();
         let commands = drain(&mut cluster, round);
         if round > 0 {
@@ -217,6 +231,7 @@ fn memory(count: u64) {
         }
     }
     report("memory, enqueue, one per call", filled, filling);
+    report("memory, enqueue, 16 per call", filled, listing);
     report("memory, claim 128 and complete one per call", drained, draining);
 }
 

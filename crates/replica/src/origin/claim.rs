@@ -69,7 +69,7 @@ impl Replica {
         let namespace = claim.wish.namespace.clone();
         let order = Order { namespace, request: Some(key), command };
         let owner = Owner::Call(call, Vec::new());
-        self.open_leg(Leg::new(shard, owner, Ask::Claim(order), deadline_ms), now);
+        self.open_leg(Leg::new(shard, owner, Ask::Claim(Box::new(order)), deadline_ms), now);
     }
 
     pub(crate) fn claim_told(&mut self, call: CallId, shard: ShardId, told: Told, now: Now) {

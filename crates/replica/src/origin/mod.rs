@@ -26,14 +26,8 @@ pub(crate) struct OpenCall {
 /// What is collected for it.
 #[derive(Debug)]
 pub(crate) enum OpenKind {
-    Write {
-        outcomes: Vec<Option<Outcome>>,
-        missing: usize,
-    },
-    Renew {
-        outcomes: Vec<Option<RenewOutcome>>,
-        missing: usize,
-    },
+    Write { outcomes: Vec<Option<Outcome>>, missing: usize },
+    Renew { outcomes: Vec<Option<RenewOutcome>>, missing: usize },
     Claim(Box<OpenClaim>),
     Read(Box<OpenRead>),
     Admin,

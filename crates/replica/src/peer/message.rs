@@ -45,7 +45,7 @@ pub enum Ask {
     Write(#[n(0)] Vec<Order>),
     /// Commit this claim if anything is ready; else remember our interest.
     #[n(1)]
-    Claim(#[n(0)] Order),
+    Claim(#[n(0)] Box<Order>),
     /// These claims are alive.
     #[n(2)]
     Renew {
