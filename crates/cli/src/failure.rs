@@ -26,6 +26,13 @@ pub(crate) enum Failure {
         /// What to do next.
         next: String,
     },
+    /// A command that was run for the user failed.
+    Command {
+        /// What became of it.
+        message: String,
+        /// Its own exit code.
+        code: u8,
+    },
     /// The cluster decided against it.
     Refused {
         /// Why.
@@ -55,7 +62,7 @@ impl Failure {
             Failure::Failed { next, .. } => next.as_deref(),
             Failure::Unavailable { next, .. } => Some(next),
             Failure::Usage { .. } => Some("see --help for examples"),
-            Failure::Refused { .. } => None,
+            Failure::Refused { .. } | Failure::Command { .. } => None,
         }
     }
 }
@@ -66,6 +73,7 @@ impl fmt::Display for Failure {
             Failure::Failed { message, .. }
             | Failure::Usage { message }
             | Failure::Unavailable { message, .. }
+            | Failure::Command { message, .. }
             | Failure::Refused { message } => formatter.write_str(message),
         }
     }

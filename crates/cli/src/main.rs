@@ -1,7 +1,7 @@
 //! The `ikada` binary: reads arguments, runs one command, chooses the exit code.
 //!
 //! Data goes to standard output, talk to standard error. Exit codes are chosen here and nowhere else: 0 done, 1 failed,
-//! 2 wrong usage, 3 unavailable (try again), 4 refused (trying again does not help).
+//! 2 wrong usage, 3 unavailable (try again), 4 refused (trying again does not help). Only `lease run` passes its command's own code on.
 
 mod args;
 mod bench;
@@ -40,6 +40,7 @@ fn main() -> ExitCode {
                 Failure::Usage { .. } => 2,
                 Failure::Unavailable { .. } => 3,
                 Failure::Refused { .. } => 4,
+                Failure::Command { code, .. } => code,
             })
         }
     }
@@ -78,6 +79,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Audit(command) => commands::audit(&command, &mut screen),
             Command::Context(command) => commands::context(&cli.shared, command, &mut screen),
             Command::Object(command) => commands::object(&cli.shared, command, &mut screen).await,
+            Command::Lease(command) => commands::lease(&cli.shared, command, &mut screen).await,
             Command::Request(command) => commands::request(&cli.shared, command, &mut screen).await,
         }
     })

@@ -148,6 +148,8 @@ impl Replica {
                 claims.first().map(|(task, _)| self.shard_of_task(namespace, task))
             }
             Ask::Explain { namespace, id } => Some(self.shard_of_task(namespace, id)),
+            Ask::Lease(order) => Some(self.shard_of(order)),
+            Ask::RenewLease { key, .. } => Some(self.shard_of_key(&key.0, key.1.as_str())),
             _ => None,
         };
         if let Some(leg) = self.legs.get_mut(id) {

@@ -22,6 +22,7 @@ pub mod founding;
 mod gate;
 mod growth;
 mod hashes;
+mod holdings;
 mod leg;
 mod liveness;
 mod members;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use ikada_consensus::{Consensus, NodeId, OpenError, Outbox, Recovered};
 use ikada_state::{
-    BucketName, Command, DeleteObject, Member, Namespace, Order, PutObject, Shard, ShardId, Sweep,
-    TaskId, Void, routing_key, slot_of,
+    BucketName, Command, Member, Namespace, Order, Shard, ShardId, Sweep, TaskId, Void,
+    routing_key, slot_of,
 };
 
 use crate::call::CallId;
@@ -45,6 +45,9 @@ pub struct Replica {
     pub(crate) calls: BTreeMap<CallId, OpenCall>,
     pub(crate) reads_gathered: BTreeMap<ShardId, Vec<CallId>>,
     pub(crate) reads_waiting: Vec<CallId>,
+    /// Calls that wait for leases, or for news of them.
+    pub(crate) lease_calls: Vec<CallId>,
+    pub(crate) lease_changes_seen: u64,
     pub(crate) read_count: u64,
     pub(crate) claim_turn: usize,
     pub(crate) peers: BTreeMap<NodeId, Peer>,
@@ -94,6 +97,8 @@ impl Replica {
             calls: BTreeMap::new(),
             reads_gathered: BTreeMap::new(),
             reads_waiting: Vec::new(),
+            lease_calls: Vec::new(),
+            lease_changes_seen: 0,
             read_count: 0,
             claim_turn: 0,
             peers: BTreeMap::new(),
@@ -179,12 +184,11 @@ impl Replica {
             {
                 *shard
             }
-            Command::PutObject(PutObject { bucket, name, .. })
-            | Command::DeleteObject(DeleteObject { bucket, name, .. }) => {
-                self.shard_of_object(&order.namespace, bucket, name.as_str())
-            }
             // All others are for shard 0, or are sent to their shard by whoever makes them.
-            _ => 0,
+            command => {
+                let key = command.routing_key();
+                key.map_or(0, |key| self.shard_of_key(&order.namespace, key))
+            }
         }
     }
 

@@ -4,10 +4,10 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Acked, AddToken, Cancel, ChangeMembers, Claim, Collect, Complete, DeleteObject, DeleteSchedule,
-    Deliver, DropTask, Enqueue, Expire, Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch,
-    Refound, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetSchedule, SettleChange,
-    SteerMember, Sweep, Unclaim, Void,
+    Acked, AcquireLease, AddToken, Cancel, ChangeMembers, Claim, Collect, Complete, DeleteObject,
+    DeleteSchedule, Deliver, DropTask, Enqueue, Expire, ExpireLease, Fail, Fire, Grow, Namespace,
+    PutObject, RaiseEpoch, Refound, ReleaseLease, RequestKey, Retry, RevokeToken, SetMembers,
+    SetQueue, SetSchedule, SettleChange, SteerMember, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -100,6 +100,15 @@ pub enum Command {
     /// Raise the number of shards (shard 0).
     #[n(90)]
     Grow(#[n(0)] Grow),
+    /// Take a lease, or a place in its line.
+    #[n(100)]
+    AcquireLease(#[n(0)] AcquireLease),
+    /// Give a lease back, or a place in its line.
+    #[n(101)]
+    ReleaseLease(#[n(0)] ReleaseLease),
+    /// End a holding or a wait whose lifetime is over.
+    #[n(102)]
+    ExpireLease(#[n(0)] ExpireLease),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

@@ -1,7 +1,9 @@
 //! What an applied batch asks of its surroundings. Only a leader acts on effects; a follower drops
 //! them, and a new leader derives the same work from the state instead.
 
-use crate::{Fence, QueueHandle, Reply, SessionId, ShardId, TaskId, TaskState};
+use crate::{
+    Fence, LeaseKey, LeaseMark, QueueHandle, Reply, SessionId, ShardId, TaskId, TaskState,
+};
 
 /// Who listens to what an entry brings. The state moves alike for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +96,22 @@ pub enum Effect {
     MembersChanged,
     /// The cluster has more shards (told by shard 0).
     Grew,
+    /// A holding or a wait of a lease began, or was renewed by an entry: start its timer anew.
+    LeaseTimed {
+        /// The lease.
+        key: LeaseKey,
+        /// Which holding or wait.
+        mark: LeaseMark,
+        /// Lifetime unless renewed.
+        ttl_ms: u32,
+    },
+    /// A holding or a wait ended in any way: stop its timer.
+    LeaseEnded {
+        /// The lease.
+        key: LeaseKey,
+        /// Which holding or wait.
+        mark: LeaseMark,
+    },
     /// A task left with its slot, or came with it; told to watchers only.
     Travelled {
         /// The task's queue (and by it the namespace).

@@ -32,13 +32,14 @@ fn expect(
 pub type Rule = fn(&Shard) -> Result<(), Violation>;
 
 /// All rules by name.
-pub const ALL: [(&str, Rule); 8] = [
+pub const ALL: [(&str, Rule); 9] = [
     ("accounting", accounting),
     ("one_live_claim", one_live_claim),
     ("fence_bounds", fence_bounds),
     ("attempts_bounded", attempts_bounded),
     ("bounded", bounded),
     ("members_fit", members_fit),
+    ("leases_fit", leases_fit),
     ("indexes_match", indexes_match),
     ("hash_matches", hash_matches),
 ];
@@ -77,6 +78,24 @@ pub fn members_fit(shard: &Shard) -> Result<(), Violation> {
     expect(roster.is_valid(), "members_fit", found)?;
     expect(named.flatten().chain(steered).all(is_member), "members_fit", found)?;
     expect(!roster.removed.iter().any(|node| is_member(*node)), "members_fit", found)
+}
+
+/// Leases have one holder each, nobody waits twice, and no fence or place exceeds what was given out; whatever leases are
+/// bound to is a running attempt.
+pub fn leases_fit(shard: &Shard) -> Result<(), Violation> {
+    let core = &shard.core;
+    let highest = Fence::new(core.epoch, core.grants);
+    for (key, lease) in &core.leases {
+        let fits = *key == lease.key() && lease.is_valid(&core.limits, highest, core.sequence);
+        let home = !shard.is_key_away(&key.0, key.1.as_str());
+        expect(fits && home, "leases_fit", || format!("{lease:?}, highest granted {highest:?}"))?;
+    }
+    for binding in core.bindings.values() {
+        let claim = shard.claim_of(&binding.namespace, &binding.task);
+        let runs = claim.is_some_and(|claim| claim.fence == binding.attempt);
+        expect(runs && binding.is_valid(), "leases_fit", || format!("{binding:?}"))?;
+    }
+    Ok(())
 }
 
 /// Q5: a task has at most one live claim, and it is the newest one.
@@ -167,6 +186,8 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("versions of objects", sizes.object_versions, crate::limits::OBJECT_VERSIONS_TOTAL_MAX),
         ("pieces of objects", sizes.object_references, crate::limits::OBJECT_REFERENCES_MAX),
         ("tokens", sizes.tokens, crate::limits::TOKENS_MAX as u64),
+        ("leases", sizes.leases, crate::limits::LEASES_MAX as u64 * admitting),
+        ("bindings", sizes.bindings, crate::limits::BINDINGS_MAX as u64 * admitting),
     ];
     for (what, size, size_max) in pairs {
         expect(size <= size_max, "bounded", || format!("{what}: {size} exceeds {size_max}"))?;
@@ -273,6 +294,12 @@ fn recompute(core: &Core) -> StateHash {
     }
     if let Some(growth) = &core.growth {
         hash.add(digest_record(RecordKind::Growth, &**growth));
+    }
+    for lease in core.leases.values() {
+        hash.add(digest_record(RecordKind::Lease, &**lease));
+    }
+    for binding in core.bindings.values() {
+        hash.add(digest_record(RecordKind::Binding, &**binding));
     }
     hash
 }

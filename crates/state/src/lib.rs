@@ -20,6 +20,7 @@ pub mod growth;
 pub mod hash;
 pub mod ids;
 pub mod invariants;
+pub mod lease;
 pub mod limits;
 pub mod members;
 pub mod object;
@@ -41,10 +42,14 @@ pub use dedup::{Outcome, RecordedRequest, Void};
 pub use effect::{Applied, Audience, Effect};
 pub use growth::{Grow, Growth, GrowthView, NewShards};
 pub use ids::{
-    BucketName, Fence, JobId, Label, Labels, Lsn, NameError, Namespace, ObjectName, PrincipalName,
-    ProgramName, QueueHandle, QueueName, RequestId, RequestKey, ScheduleName, SessionId, ShardId,
-    SharedBytes, StageName, TaskId, TokenId, WorkerId, derive_fire_id, derive_follow_id,
-    derive_task_id,
+    BucketName, Fence, HolderName, JobId, Label, Labels, LeaseName, Lsn, NameError, Namespace,
+    ObjectName, PrincipalName, ProgramName, QueueHandle, QueueName, RequestId, RequestKey,
+    ScheduleName, SessionId, ShardId, SharedBytes, StageName, TaskId, TokenId, WorkerId,
+    derive_fire_id, derive_follow_id, derive_task_id,
+};
+pub use lease::{
+    AcquireLease, BindLease, BoundLease, BoundTask, ExpireLease, Lease, LeaseHolding, LeaseKey,
+    LeaseMark, LeaseWaiter, ReleaseLease,
 };
 pub use limits::Limits;
 pub use members::{

@@ -36,6 +36,18 @@ pub const THEN_DEPTH_MAX: usize = 4;
 /// Most schedules of a cluster: their leader looks at each of them on every tick.
 pub const SCHEDULES_MAX: usize = 1_000;
 
+/// Most leases of a shard that are held (about 100 MiB with long names).
+pub const LEASES_MAX: usize = 100_000;
+
+/// Most who wait for one lease: each change of the lease writes the line anew.
+pub const LEASE_WAITERS_MAX: usize = 128;
+
+/// Most running attempts of a shard that leases are bound to.
+pub const BINDINGS_MAX: usize = 100_000;
+
+/// Most leases bound to one attempt.
+pub const BOUND_LEASES_MAX: usize = 16;
+
 /// Most tokens of a cluster: every node keeps them at hand.
 pub const TOKENS_MAX: usize = 1_000;
 

@@ -44,11 +44,17 @@ pub enum Bug {
     ThenDoubledOnResend,
     /// An instant of a schedule that was decided before is decided again, under another name.
     FireNotDeduplicated,
+    /// A lease that is given back goes to whoever came last.
+    LeaseLastWaiterFirst,
+    /// The next holder of a lease gets the fence of the one before.
+    LeaseFenceReused,
+    /// The end of a holding counts whatever fence it names.
+    LeaseExpireUnfenced,
 }
 
 impl Bug {
     /// All planted defects of this crate.
-    pub const ALL: [Bug; 17] = [
+    pub const ALL: [Bug; 20] = [
         Bug::ExpireUnfenced,
         Bug::CompleteStaleFence,
         Bug::DedupNotInSnapshot,
@@ -66,6 +72,9 @@ impl Bug {
         Bug::LabelsIgnored,
         Bug::ThenDoubledOnResend,
         Bug::FireNotDeduplicated,
+        Bug::LeaseLastWaiterFirst,
+        Bug::LeaseFenceReused,
+        Bug::LeaseExpireUnfenced,
     ];
 }
 

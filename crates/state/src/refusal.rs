@@ -114,6 +114,14 @@ refusal_codes! {
     GrowthRunning = 91, "growth_running";
     /// The cluster has that many shards or more, or cannot have as many.
     BadShardCount = 92, "bad_shard_count";
+    /// Another holds the lease.
+    LeaseHeld = 100, "lease_held";
+    /// Nobody holds the lease, or the caller has nothing of it.
+    LeaseNotHeld = 101, "lease_not_held";
+    /// The shard holds as many leases as it may.
+    TooManyLeases = 102, "too_many_leases";
+    /// As many wait for the lease as may.
+    TooManyWaiters = 103, "too_many_waiters";
 }
 
 impl RefusalCode {
@@ -132,6 +140,8 @@ impl RefusalCode {
                 | Self::TooManyObjects
                 | Self::TooManyTokens
                 | Self::SlotMoved
+                | Self::TooManyLeases
+                | Self::TooManyWaiters
         )
     }
 }

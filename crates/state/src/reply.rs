@@ -218,6 +218,29 @@ pub enum Reply {
         #[n(1)]
         slots: u16,
     },
+    /// The lease is the asker's.
+    #[n(100)]
+    LeaseGranted {
+        /// Token of the holding.
+        #[n(0)]
+        fence: Fence,
+        /// False if it was the asker's before.
+        #[n(1)]
+        fresh: bool,
+    },
+    /// Another holds the lease; the asker stands in line.
+    #[n(101)]
+    LeaseWaiting {
+        /// How many are before it.
+        #[n(0)]
+        ahead: u32,
+    },
+    /// The lease, or the place in line, is given back.
+    #[n(102)]
+    LeaseReleased,
+    /// The holding or the wait is over.
+    #[n(103)]
+    LeaseExpired,
 }
 
 impl Reply {

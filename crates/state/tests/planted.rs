@@ -195,3 +195,24 @@ fn an_instant_can_be_decided_twice() {
     }
     assert_eq!(world.shard.sizes().ready, 2);
 }
+
+#[test]
+fn leases_can_be_passed_on_wrongly() {
+    let (name, mark) = (LeaseName::parse("l").unwrap(), LeaseMark::Held(Fence(1)));
+    let wish = |who: &str| {
+        let holder = HolderName::parse(who).unwrap();
+        let (name, task) = (name.clone(), None);
+        Command::AcquireLease(AcquireLease { name, holder, ttl_ms: 1_000, wait: true, task })
+    };
+    let passed = |bug: Bug, mark: LeaseMark| {
+        let mut world = World::new();
+        ["a", "b", "c"].iter().for_each(|who| drop(world.run(wish(who))));
+        let expire = Command::ExpireLease(ExpireLease { name: name.clone(), mark });
+        with(bug, || apply(&mut world.shard, expire));
+        let lease = world.shard.lease(&(Namespace::default(), name.clone())).unwrap();
+        (lease.holding.holder.to_string(), lease.holding.fence)
+    };
+    assert_eq!(passed(Bug::LeaseLastWaiterFirst, mark).0, "c");
+    assert_eq!(passed(Bug::LeaseFenceReused, mark), ("b".to_owned(), Fence(1)));
+    assert_eq!(passed(Bug::LeaseExpireUnfenced, LeaseMark::Held(Fence(9))).0, "b");
+}

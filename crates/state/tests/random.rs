@@ -117,7 +117,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     let current = view.map_or(0, |view| view.fence.0);
     let fence = Fence(if b.is_multiple_of(6) { u64::from(c % 40) } else { current });
     let name = if b.is_multiple_of(11) { "v" } else { "w" };
-    let command = match kind % 27 {
+    let command = match kind % 29 {
         0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
         5..=7 => {
             let labels = match a % 3 {
@@ -173,6 +173,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
         20..=22 => schedule_command(shard, (kind, a, b, c)),
         24 | 25 => token_command((kind, a, b, c)),
         26 => member_command(shard, a, b, c),
+        27 | 28 => lease_command(shard, a, b, c),
         _ => {
             let change = QueueChange {
                 paused: c.is_multiple_of(3).then_some(b.is_multiple_of(2)),
@@ -195,7 +196,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
 /// A few tokens come and go; some orders are refused.
 fn token_command((kind, a, b, c): Step) -> Command {
     let id = TokenId::parse(&format!("t{}", a % 6)).unwrap();
-    if kind % 27 == 25 {
+    if kind % 29 == 25 {
         return Command::RevokeToken(RevokeToken { id });
     }
     Command::AddToken(AddToken {
@@ -207,6 +208,37 @@ fn token_command((kind, a, b, c): Step) -> Command {
         ttl_ms: u64::from(c % 700),
         first: a.is_multiple_of(5),
     })
+}
+
+/// Two leases with a few holders, some of them bound to attempts; marks and fences are mostly right.
+fn lease_command(shard: &Shard, a: u8, b: u8, c: u16) -> Command {
+    let name = LeaseName::parse(["l", "m"][usize::from(a % 2)]).unwrap();
+    let holder = HolderName::parse(&format!("h{}", b % 5)).unwrap();
+    let lease = shard.lease(&(Namespace::default(), name.clone()));
+    let fence = lease.map_or(Fence(u64::from(c % 40)), |lease| lease.holding.fence);
+    match c % 6 {
+        0 => {
+            let mut marks = lease.into_iter().flat_map(|lease| lease.marks());
+            let mark = marks.nth(usize::from(b % 3));
+            let mark = mark.map_or(LeaseMark::Waits(u64::from(c)), |(mark, _)| mark);
+            Command::ExpireLease(ExpireLease { name, mark })
+        }
+        1 => {
+            let fence = b.is_multiple_of(2).then_some(fence);
+            let holder = lease.map_or(holder, |lease| lease.holding.holder.clone());
+            Command::ReleaseLease(ReleaseLease { name, holder, fence })
+        }
+        2 => Command::ReleaseLease(ReleaseLease { name, holder, fence: None }),
+        _ => {
+            let id = task_id(&name_of(a));
+            let view = shard.task(&Namespace::default(), &id);
+            let fence = view.map_or(Fence(1), |view| view.fence);
+            let task = b.is_multiple_of(3).then_some(BoundTask { id, fence, shard: c % 3 });
+            let ttl_ms = 99 + u32::from(c % 40);
+            let wait = !b.is_multiple_of(4);
+            Command::AcquireLease(AcquireLease { name, holder, ttl_ms, wait, task })
+        }
+    }
 }
 
 /// Changes of a small membership; most of them are refused.
@@ -240,7 +272,7 @@ fn member_command(shard: &Shard, a: u8, b: u8, c: u16) -> Command {
 fn schedule_command(shard: &Shard, (kind, a, b, c): Step) -> Command {
     let name = ScheduleName::parse(["s", "k"][usize::from(a % 2)]).unwrap();
     let known = shard.schedule(&(Namespace::default(), name.clone()));
-    match kind % 27 {
+    match kind % 29 {
         20 if b.is_multiple_of(8) => Command::DeleteSchedule(DeleteSchedule { name }),
         20 => {
             let template =

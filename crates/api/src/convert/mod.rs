@@ -7,6 +7,7 @@ mod check;
 mod enqueue;
 mod explain;
 mod field;
+mod lease;
 mod order;
 mod program;
 mod schedule;
@@ -15,6 +16,7 @@ mod show;
 pub use enqueue::enqueue_order;
 pub use explain::show_explanation;
 pub use field::{FieldError, parse_name};
+pub use lease::{acquire_lease, lease_holder, lease_name, show_lease};
 pub use order::{
     cancel_order, claim_names, complete_order, drop_order, fail_order, pause_order, retry_order,
     set_queue_order,

@@ -111,6 +111,7 @@ impl Policy {
 }
 
 const LOOKERS: &[Role] = &[Role::Admin, Role::Operator, Role::Submitter, Role::Viewer];
+const LEASERS: &[Role] = &[Role::Admin, Role::Operator, Role::Submitter, Role::Worker];
 const WORKERS: &[Role] = &[Role::Admin, Role::Worker];
 
 /// Tells nothing about anyone and is answered always.
@@ -146,6 +147,14 @@ pub const CLAIM: Policy = Policy::new(WORKERS, Class::Claim, BodyBound::Document
 pub const RENEW: Policy = Policy::new(WORKERS, Class::Renew, BodyBound::List);
 /// Reports on work.
 pub const SETTLE: Policy = Policy::new(WORKERS, Class::Settle, BodyBound::List);
+/// Takes a lease, waiting for it if need be.
+pub const LEASE: Policy = Policy::new(LEASERS, Class::Claim, BodyBound::Document);
+/// Keeps a lease.
+pub const KEEP_LEASE: Policy = Policy::new(LEASERS, Class::Renew, BodyBound::Document);
+/// Gives a lease back.
+pub const END_LEASE: Policy = Policy::new(LEASERS, Class::Settle, BodyBound::Document);
+/// Looks at one lease, waiting for news if need be.
+pub const WATCH_LEASE: Policy = Policy::new(&Role::ALL, Class::Read, BodyBound::Nothing);
 /// Opens a pipe; every call on it is checked as its own route.
 pub const PIPE: Policy = Policy {
     scope: Scope::Nothing,

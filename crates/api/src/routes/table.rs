@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::policy::{
-    ADMINISTER, CLAIM, FETCH, HEALTH, KNOWN, LIST, OPERATE, PAGE, PIPE, Policy, RENEW, SETTLE,
-    STORE, SUBMIT, VIEW,
+    ADMINISTER, CLAIM, END_LEASE, FETCH, HEALTH, KEEP_LEASE, KNOWN, LEASE, LIST, OPERATE, PAGE,
+    PIPE, Policy, RENEW, SETTLE, STORE, SUBMIT, VIEW, WATCH_LEASE,
 };
 use super::{Operation, Parameter, Route, Verb};
 use crate::v1;
@@ -46,6 +46,15 @@ const VERSIONS: Parameter = Parameter {
 };
 const VERSION: Parameter =
     Parameter { name: "version", about: "This version instead of the newest (or of all)." };
+
+const WAIT_MS: Parameter = Parameter {
+    name: "wait_ms",
+    about: "Wait this long for another holder than the one `seen`; 0 when absent.",
+};
+const SEEN: Parameter = Parameter {
+    name: "seen",
+    about: "Fence of the holder that the caller knows; 0 (and absent): knows of none.",
+};
 
 const READ: &[Parameter] = &[NAMESPACE, CONSISTENCY, MIN_LSN];
 const WRITE: &[Parameter] = &[NAMESPACE];
@@ -295,6 +304,58 @@ pub const ROUTES: &[Route] = &[
             Operation::ResumeSchedule,
             OPERATE,
             "Let a schedule go on; instants that passed meanwhile do not count.",
+        )
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, LIMIT],
+        answer: Some(of::<v1::LeasePage>),
+        ..look(
+            "/v1/leases",
+            Operation::ListLeases,
+            LIST,
+            "List the leases of the namespace that somebody holds, in order of their names.",
+        )
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, WAIT_MS, SEEN],
+        answer: Some(of::<v1::LeaseInfo>),
+        ..look(
+            "/v1/leases/{name}",
+            Operation::ShowLease,
+            WATCH_LEASE,
+            "Show who holds a lease and who waits; with `wait_ms`, wait for another holder.",
+        )
+    },
+    Route {
+        keyed: false,
+        body: Some(of::<v1::AcquireLease>),
+        answer: Some(of::<v1::LeaseAnswer>),
+        ..act(
+            "/v1/leases/{name}/acquire",
+            Operation::AcquireLease,
+            LEASE,
+            "Take a lease, or a place in its line; asked again, the holder is told the same fence.",
+        )
+    },
+    Route {
+        keyed: false,
+        body: Some(of::<v1::RenewLease>),
+        answer: Some(of::<v1::LeaseAnswer>),
+        ..act(
+            "/v1/leases/{name}/renew",
+            Operation::RenewLease,
+            KEEP_LEASE,
+            "Keep a lease for another ttl.",
+        )
+    },
+    Route {
+        body: Some(of::<v1::ReleaseLease>),
+        answer: Some(of::<v1::LeaseReleased>),
+        ..act(
+            "/v1/leases/{name}/release",
+            Operation::ReleaseLease,
+            END_LEASE,
+            "Give a lease back, or a place in its line; the next in line has it at once.",
         )
     },
     Route {

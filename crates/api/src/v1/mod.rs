@@ -2,6 +2,7 @@
 
 mod cluster;
 mod explain;
+mod lease;
 mod members;
 mod number;
 mod object;
@@ -20,6 +21,10 @@ pub use cluster::{
     PeerView, ShardSelf, ShardView, TransferOutcome, TransferRequest, TransferResult,
 };
 pub use explain::{ReasonInfo, TaskExplanation};
+pub use lease::{
+    AcquireLease, LeaseAnswer, LeaseInfo, LeasePage, LeaseReleased, LeaseState, LeaseTask,
+    LeaseWaiterInfo, ReleaseLease, RenewLease,
+};
 pub use members::{AddNode, ChangeView, SteerNode};
 pub use number::Number;
 pub use object::{BucketPage, ObjectInfo, ObjectPage, ObjectRemoved};

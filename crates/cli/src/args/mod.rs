@@ -6,6 +6,7 @@ mod bench;
 mod cluster;
 mod demo;
 mod join_token;
+mod lease;
 mod object;
 mod queue;
 mod request;
@@ -29,6 +30,7 @@ pub(crate) use cluster::{
 };
 pub(crate) use demo::DemoArgs;
 pub(crate) use join_token::JoinTokenCommand;
+pub(crate) use lease::{LeaseCommand, LeaseRunArgs, LeaseTakeArgs};
 pub(crate) use object::{
     ObjectCommand, ObjectDeleteArgs, ObjectGetArgs, ObjectListArgs, ObjectPutArgs,
 };
@@ -188,6 +190,9 @@ pub(crate) enum Command {
     /// Upload, download, list and remove files that the cluster keeps.
     #[command(subcommand)]
     Object(ObjectCommand),
+    /// Locks and elections: hold a lease, run a command while holding it, see who does.
+    #[command(subcommand)]
+    Lease(LeaseCommand),
     /// Ask what became of a request, or rule it out.
     #[command(subcommand)]
     Request(RequestCommand),

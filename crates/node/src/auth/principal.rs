@@ -1,6 +1,6 @@
 //! A caller, once known.
 
-use ikada_api::state::{Namespace, Role, Token, TokenId, WorkerId};
+use ikada_api::state::{HolderName, Namespace, Role, Token, TokenId, WorkerId};
 
 /// Who calls, as what, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,14 @@ impl Principal {
         match self.namespaces.as_slice() {
             [only] => only.clone(),
             _ => Namespace::default(),
+        }
+    }
+
+    /// The holder of leases of this caller under a name, as for workers.
+    pub fn holder(&self, holder: HolderName) -> Option<HolderName> {
+        match self.token {
+            None => Some(holder),
+            Some(_) => HolderName::parse(&format!("{}.{holder}", self.name)).ok(),
         }
     }
 

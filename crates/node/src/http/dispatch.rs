@@ -18,7 +18,8 @@ use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
 use super::trace::{Trace, note};
 use super::{
-    cluster, dashboard, objects, operate, problems, queues, requests, schedules, tasks, tokens,
+    cluster, dashboard, leases, objects, operate, problems, queues, requests, schedules, tasks,
+    tokens,
 };
 
 /// The node answers at its deadline; this is only the net below it.
@@ -168,6 +169,11 @@ pub(super) async fn run<D: Door>(
         Operation::DeleteSchedule => schedules::delete(app, context).await,
         Operation::PauseSchedule => schedules::pause(app, context, true).await,
         Operation::ResumeSchedule => schedules::pause(app, context, false).await,
+        Operation::ListLeases => leases::list(app, context).await,
+        Operation::ShowLease => leases::show(app, context).await,
+        Operation::AcquireLease => leases::acquire(app, context, body).await,
+        Operation::RenewLease => leases::renew(app, context, body).await,
+        Operation::ReleaseLease => leases::release(app, context, body).await,
         Operation::ListObjects => objects::list(app, context).await,
         Operation::ListBuckets => objects::list_buckets(app, context).await,
         Operation::PutObject

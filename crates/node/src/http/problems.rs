@@ -68,6 +68,10 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::SlotMoved => (503, "task is moving"),
         Code::GrowthRunning => (409, "cluster is growing"),
         Code::BadShardCount => (400, "number of shards"),
+        Code::LeaseHeld => (409, "lease held"),
+        Code::LeaseNotHeld => (409, "lease not held"),
+        Code::TooManyLeases => (429, "too many leases"),
+        Code::TooManyWaiters => (429, "too many wait"),
     }
 }
 
@@ -132,6 +136,10 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
             "shards are being added already; ask again when that is done (ikada cluster status)"
         }
         Code::BadShardCount => "the cluster has as many shards, or can have no more",
+        Code::LeaseHeld => "another holds the lease; wait for it with wait_ms",
+        Code::LeaseNotHeld => "this holder neither holds the lease nor waits for it",
+        Code::TooManyLeases => "as many leases are held as may be; try again when some are free",
+        Code::TooManyWaiters => "as many wait for this lease as may; try again later",
     }
 }
 

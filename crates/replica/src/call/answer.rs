@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use ikada_consensus::NodeId;
 use ikada_state::{
-    BucketName, Digest, Explanation, Frozen, Grant, GrowthView, Lsn, Member, Object, ObjectPage,
-    QueueView, RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId, TaskView, Token,
+    BucketName, Digest, Explanation, Frozen, Grant, GrowthView, Lease, Lsn, Member, Object,
+    ObjectPage, QueueView, RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId,
+    TaskView, Token,
 };
 
 /// What a call came to.
@@ -139,6 +140,10 @@ pub enum View {
     Unreferenced(Vec<Digest>),
     /// Blobs that are.
     References(References),
+    /// A lease, if somebody holds it.
+    Lease(Option<Arc<Lease>>),
+    /// Leases in order of their names.
+    Leases(Vec<Arc<Lease>>),
     /// Tokens in order of their ids.
     Tokens(Vec<Arc<Token>>),
     /// The state of every shard, in order.

@@ -10,4 +10,6 @@ mod answer;
 mod request;
 
 pub use answer::{Answer, Outcome, RenewOutcome, RequestFate, Unavailable, View};
-pub use request::{Call, CallId, ClaimCall, Consistency, Query, Renewal, Request, Routing};
+pub use request::{
+    Call, CallId, ClaimCall, Consistency, LeaseCall, LeaseWatch, Query, Renewal, Request, Routing,
+};

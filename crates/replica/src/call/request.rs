@@ -2,8 +2,9 @@
 
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
-    BucketName, Digest, Fence, Labels, Lsn, Namespace, ObjectKey, Order, QueueName, RequestId,
-    RequestKey, ScheduleKey, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
+    AcquireLease, BucketName, Digest, Fence, HolderName, Labels, LeaseKey, LeaseName, Lsn,
+    Namespace, ObjectKey, Order, QueueName, RequestId, RequestKey, ScheduleKey, SessionId, ShardId,
+    TaskFilter, TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -42,6 +43,19 @@ pub enum Request {
     Renew(Renewal),
     /// A look at the state.
     Read(Query, Consistency),
+    /// Take a lease, waiting in line for it if another holds it.
+    Lease(LeaseCall),
+    /// Proof of life of a lease's holder; costs no log entry.
+    RenewLease {
+        /// The lease.
+        key: LeaseKey,
+        /// Its holder.
+        holder: HolderName,
+        /// Token of the holding.
+        fence: Fence,
+    },
+    /// Wait for another holder of a lease.
+    WatchLease(LeaseWatch),
     /// Why is a task not running? Told by its shard's leader, from memory.
     Explain(Namespace, TaskId),
     /// Raise the number of shards.
@@ -86,6 +100,28 @@ pub struct ClaimCall {
     pub wait_ms: u64,
     /// Makes a resend return the same grant.
     pub request: RequestId,
+}
+
+/// A wish for a lease.
+#[derive(Debug, Clone)]
+pub struct LeaseCall {
+    /// Owner of the lease.
+    pub namespace: Namespace,
+    /// What is wanted; the shard of a task that it names is filled in here.
+    pub wish: AcquireLease,
+    /// How long to wait for the turn before answering with the place in line.
+    pub wait_ms: u64,
+}
+
+/// A look at a lease that waits for news.
+#[derive(Debug, Clone)]
+pub struct LeaseWatch {
+    /// The lease.
+    pub key: LeaseKey,
+    /// Token of the holding that the caller knows; none if it knows of no holder.
+    pub seen: Option<Fence>,
+    /// How long to wait for another.
+    pub wait_ms: u64,
 }
 
 /// A worker's proof that it still runs what it claimed, and with a session a roll call: what the session does not name
@@ -171,6 +207,17 @@ pub enum Query {
         shard: ShardId,
         /// Only digests after this one.
         after: Option<Digest>,
+        /// At most this many.
+        limit: usize,
+    },
+    /// One lease.
+    Lease(LeaseKey),
+    /// Leases of a namespace that somebody holds, in order of their names.
+    Leases {
+        /// Their owner.
+        namespace: Namespace,
+        /// Only names after this one.
+        after: Option<LeaseName>,
         /// At most this many.
         limit: usize,
     },

@@ -8,6 +8,7 @@ mod change;
 mod claim;
 mod explain;
 mod grow;
+mod lease;
 mod renew;
 mod roll_call;
 mod transfer;
@@ -56,6 +57,10 @@ impl Replica {
                     self.call_roll(shard, namespace, worker, session, claims, now);
                 }
                 self.decide_renew(shard, namespace, worker, claims, now)
+            }
+            Ask::Lease(order) => self.decide_lease(shard, order, now),
+            Ask::RenewLease { key, holder, fence } => {
+                self.decide_renew_lease(shard, key, holder, *fence, now)
             }
             Ask::ReadIndex => Decision::Confirm,
             Ask::Explain { namespace, id } => self.decide_explain(shard, namespace, id, now),

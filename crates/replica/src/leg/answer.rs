@@ -86,6 +86,8 @@ impl Replica {
                 };
                 self.answer(call, answer);
             }
+            Ask::Lease(_) => self.lease_told(call, leg, told, now),
+            Ask::RenewLease { .. } => self.renew_lease_told(call, &told),
             Ask::ReadIndex => {}
         }
     }

@@ -4,6 +4,7 @@
 
 mod admin;
 mod claim;
+mod lease;
 mod open;
 mod read;
 mod renew;
@@ -11,9 +12,10 @@ mod write;
 
 use ikada_state::ShardId;
 
+pub(crate) use lease::OpenLease;
 pub(crate) use write::only_outcome;
 
-use crate::call::{ClaimCall, Consistency, Outcome, Query, RenewOutcome};
+use crate::call::{ClaimCall, Consistency, LeaseWatch, Outcome, Query, RenewOutcome};
 use std::collections::{BTreeMap, VecDeque};
 
 /// An unanswered call.
@@ -30,6 +32,8 @@ pub(crate) enum OpenKind {
     Renew { outcomes: Vec<Option<RenewOutcome>>, missing: usize },
     Claim(Box<OpenClaim>),
     Read(Box<OpenRead>),
+    Lease(Box<OpenLease>),
+    Watch(Box<LeaseWatch>),
     Admin,
 }
 

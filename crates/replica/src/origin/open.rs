@@ -31,6 +31,11 @@ impl Replica {
             Request::Read(query, consistency) => {
                 self.open_read(id, deadline_ms, query, consistency, now);
             }
+            Request::Lease(lease) => self.open_lease(id, deadline_ms, lease, now),
+            Request::RenewLease { key, holder, fence } => {
+                self.open_renew_lease(id, deadline_ms, (key, holder, fence), now);
+            }
+            Request::WatchLease(watch) => self.open_watch(id, watch, now),
             Request::Explain(namespace, task) => {
                 self.open_explain(id, deadline_ms, namespace, task, now);
             }
@@ -54,7 +59,12 @@ impl Replica {
             Request::Transfer { shard, .. } | Request::Change { shard, .. } => vec![*shard],
             Request::Explain(namespace, task) => vec![self.shard_of_task(namespace, task)],
             Request::Grow { .. } => vec![0],
-            Request::Claim(_) | Request::Renew(_) | Request::Read(..) => return None,
+            Request::Claim(_)
+            | Request::Renew(_)
+            | Request::Read(..)
+            | Request::Lease(_)
+            | Request::RenewLease { .. }
+            | Request::WatchLease(_) => return None,
         };
         let first = self.consensus.leader(*shards.first()?)?;
         let all_there = shards.iter().all(|shard| self.consensus.leader(*shard) == Some(first));
@@ -111,6 +121,8 @@ impl Replica {
                     .collect(),
             ),
             OpenKind::Claim(_) => Answer::Claimed(Vec::new()),
+            OpenKind::Lease(lease) => Answer::Written(vec![lease.last.unwrap_or(Outcome::Unknown)]),
+            OpenKind::Watch(watch) => self.watched(&watch),
             OpenKind::Read(read) => {
                 let shard = read.needs.keys().next().copied().unwrap_or(0);
                 Answer::Unavailable(Unavailable::NoLeader { shard })

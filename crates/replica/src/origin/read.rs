@@ -4,9 +4,11 @@
 //! has applied that far, and answers itself. So reads spread over all nodes and write nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ikada_state::{
-    Digest, Lsn, Namespace, QueueView, RequestId, RequestKey, ShardId, TaskFilter, routing_key,
+    Digest, Lease, LeaseName, Lsn, Namespace, QueueView, RequestId, RequestKey, ShardId,
+    TaskFilter, routing_key,
 };
 
 use crate::call::{Answer, CallId, Consistency, Query, RequestFate, View};
@@ -191,6 +193,9 @@ impl Replica {
             Query::Objects { namespace, bucket, prefix, .. } => {
                 vec![self.shard_of_object(namespace, bucket, prefix)]
             }
+            Query::Lease((namespace, name)) => {
+                vec![self.shard_of_key(namespace, name.as_str())]
+            }
             Query::References { shard, .. } => vec![self.known_shard(*shard)],
             Query::Members
             | Query::Shards
@@ -204,6 +209,7 @@ impl Replica {
             | Query::Backup
             | Query::Buckets { .. }
             | Query::Unreferenced(_)
+            | Query::Leases { .. }
             | Query::Request(..) => (0..self.seats[0].state.shards()).collect(),
         }
     }
@@ -264,6 +270,13 @@ impl Replica {
                 let seat = &self.seats[usize::from(self.known_shard(*shard))];
                 View::References(seat.state.references(after.as_ref(), *limit))
             }
+            Query::Lease(key) => {
+                let shard = self.shard_of_key(&key.0, key.1.as_str());
+                View::Lease(self.seats[usize::from(shard)].state.lease(key).cloned())
+            }
+            Query::Leases { namespace, after, limit } => {
+                View::Leases(self.leases_of(namespace, after.as_ref(), *limit))
+            }
             Query::Tokens => View::Tokens(self.seats[0].state.tokens().cloned().collect()),
             Query::Backup => {
                 View::Frozen(self.seats.iter().map(|seat| seat.state.freeze()).collect())
@@ -275,6 +288,20 @@ impl Replica {
             }
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
+    }
+
+    /// Leases of all shards in order of their names.
+    fn leases_of(
+        &self,
+        namespace: &Namespace,
+        after: Option<&LeaseName>,
+        limit: usize,
+    ) -> Vec<Arc<Lease>> {
+        let in_shard = |seat: &Seat| seat.state.leases_of(namespace, after, limit);
+        let mut leases: Vec<_> = self.seats.iter().flat_map(in_shard).collect();
+        leases.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        leases.truncate(limit);
+        leases
     }
 
     /// Queues summed over all shards, in order of namespace and name.
@@ -334,6 +361,7 @@ fn key_of(query: &Query) -> Option<(&Namespace, &str)> {
         Query::Objects { namespace, bucket, prefix, .. } => {
             Some((namespace, routing_key(bucket, prefix)))
         }
+        Query::Lease((namespace, name)) => Some((namespace, name.as_str())),
         _ => None,
     }
 }

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use ikada_consensus::{Message, NodeId, Start};
 use ikada_state::{
-    Explanation, Fence, Namespace, Order, QueueName, RefusalCode, Reply, RequestKey, SessionId,
-    ShardId, TaskId, WorkerId,
+    Explanation, Fence, HolderName, LeaseKey, Namespace, Order, QueueName, RefusalCode, Reply,
+    RequestKey, SessionId, ShardId, TaskId, WorkerId,
 };
 use minicbor::{Decode, Encode};
 
@@ -108,6 +108,22 @@ pub enum Ask {
         /// Makes a resend return the first answer.
         #[n(1)]
         request: Option<RequestKey>,
+    },
+    /// Commit this wish for a lease unless the state answers it; the asker lives.
+    #[n(100)]
+    Lease(#[n(0)] Order),
+    /// The holder of a lease lives.
+    #[n(101)]
+    RenewLease {
+        /// The lease.
+        #[n(0)]
+        key: LeaseKey,
+        /// Its holder.
+        #[n(1)]
+        holder: HolderName,
+        /// Token of the holding.
+        #[n(2)]
+        fence: Fence,
     },
 }
 

@@ -17,6 +17,7 @@ use ikada_consensus::{Entry, NodeId, Role, Start};
 use ikada_state::{Shard, ShardId};
 
 use crate::clock::LogClock;
+use crate::holdings::Holdings;
 use crate::liveness::Liveness;
 use crate::planted::{self, Bug};
 
@@ -39,6 +40,7 @@ pub(crate) struct Seat {
     pub reads: BTreeMap<u64, Asker>,
     pub clock: LogClock,
     pub liveness: Liveness,
+    pub holdings: Holdings,
     pub interest: Interest,
     /// When workers last asked for each queue.
     pub asked: Asked,
@@ -85,6 +87,7 @@ impl Seat {
             reads: BTreeMap::new(),
             clock: LogClock::default(),
             liveness: Liveness::default(),
+            holdings: Holdings::default(),
             interest: Interest::default(),
             asked: Asked::default(),
             led_since_ms: 0,
@@ -110,12 +113,18 @@ impl Seat {
             let (slot, fence, session) = (claim.slot, claim.fence, claim.session);
             self.liveness.grant(slot, fence, session, ttl_ms, timeout_ms, now_ms);
         }
+        for lease in self.state.leases() {
+            for (mark, ttl_ms) in lease.marks() {
+                self.holdings.start(lease.key(), mark, u64::from(ttl_ms), now_ms);
+            }
+        }
     }
 
     /// No longer leader. Tickets stay: the entries behind them may yet be committed.
     pub fn clear_lead(&mut self) {
         self.clock.reset();
         self.liveness.clear();
+        self.holdings.clear();
         self.interest.clear();
         self.asked.clear();
         self.delivering.clear();

@@ -82,6 +82,10 @@ impl Replica {
                 }
                 Effect::Released { slot, fence } => seat.liveness.release(slot, fence),
                 Effect::Ready { queue } => ready.push(queue),
+                Effect::LeaseTimed { key, mark, ttl_ms } => {
+                    seat.holdings.start(key, mark, u64::from(ttl_ms), now.mono_ms);
+                }
+                Effect::LeaseEnded { key, mark } => seat.holdings.end(&key, mark),
                 Effect::OutboxPut { .. } => self.outbox_due = true,
                 Effect::OutboxAcked { target } => {
                     seat.delivering.remove(&target);

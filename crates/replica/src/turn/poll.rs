@@ -30,6 +30,7 @@ impl Replica {
         self.outbox = outbox;
         self.open_added(now);
         self.tend_reads(now);
+        self.tend_leases(false, now);
         self.save_snapshots();
         self.outputs.stopped = self.is_handed_over(now);
         self.close_frames();

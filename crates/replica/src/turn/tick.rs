@@ -1,7 +1,7 @@
 //! Time passes: the engine ticks, waits end, claims expire, scheduled tasks come due.
 
 use ikada_consensus::NodeId;
-use ikada_state::{Command, Expire, Fence, Order};
+use ikada_state::{Command, Expire, ExpireLease, Fence, Order};
 
 use crate::clock::CLOCK_ALARM_MS;
 use crate::leg::{Leg, Owner};
@@ -32,6 +32,8 @@ impl Replica {
         self.tend_calls(now);
         self.tend_claims(now);
         self.expire_claims(now);
+        self.expire_leases(now);
+        self.tend_leases(true, now);
         self.fire_schedules(now);
         self.wake_scheduled(now);
         self.deliver_outboxes(now);
@@ -67,6 +69,28 @@ impl Replica {
                     Some(Order { namespace: claim.namespace, request: None, command })
                 })
                 .collect();
+            if !orders.is_empty() {
+                self.enqueue_orders(position as u16, Asker::Nobody, &orders);
+            }
+        }
+    }
+
+    /// The same for holdings of leases, and for waits.
+    fn expire_leases(&mut self, now: Now) {
+        let count_max = self.config.expire_per_tick_max;
+        for position in 0..self.seats.len() {
+            let seat = &mut self.seats[position];
+            let room = seat.tickets.len() < self.config.entries_in_flight_max
+                && seat.pending.bytes() < self.config.batch_bytes_max;
+            if !seat.leads() || !room {
+                continue;
+            }
+            let order = |((namespace, name), mark)| {
+                let command = Command::ExpireLease(ExpireLease { name, mark });
+                Order { namespace, request: None, command }
+            };
+            let expired = seat.holdings.expired(now.mono_ms, count_max);
+            let orders: Vec<Order> = expired.into_iter().map(order).collect();
             if !orders.is_empty() {
                 self.enqueue_orders(position as u16, Asker::Nobody, &orders);
             }

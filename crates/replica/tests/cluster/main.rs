@@ -5,6 +5,7 @@ mod claims;
 mod growth;
 mod harness;
 mod leadership;
+mod leases;
 mod lost_claims;
 mod members;
 mod operations;

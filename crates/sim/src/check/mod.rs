@@ -23,6 +23,7 @@ pub mod fresh_write;
 pub mod honest_outcome;
 pub mod idempotent_submit;
 pub mod leader_completeness;
+pub mod lease_order;
 pub mod linearizable_reads;
 pub mod log_matching;
 pub mod monotonic;

@@ -1,9 +1,10 @@
-//! Who uses the cluster: clients that submit, workers that run, readers that look, an operator that changes things.
+//! Who uses the cluster: clients that submit, workers that run, readers that look, some who want leases, an operator that changes things.
 //!
 //! Actors act through calls to any node and learn only what the answers say. They keep going through every fault; a
 //! call without an answer is sent again with the same request id, or left open.
 
 mod client;
+mod leaser;
 mod operator;
 mod reader;
 mod worker;
@@ -17,6 +18,7 @@ use crate::draw::pick;
 use crate::world::calls::{CallEnd, OpenCall};
 use crate::world::{Event, World};
 use client::Client;
+use leaser::Leaser;
 use operator::Operator;
 use reader::Reader;
 use worker::Worker;
@@ -58,6 +60,8 @@ pub enum Actor {
     Worker(Box<Worker>),
     /// Reads.
     Reader(Box<Reader>),
+    /// Wants leases.
+    Leaser(Box<Leaser>),
     /// Transfers, membership, probes.
     Operator(Box<Operator>),
 }
@@ -69,6 +73,7 @@ impl Actor {
             Actor::Client(actor) => actor.step(world, me, &step),
             Actor::Worker(actor) => actor.step(world, me, step),
             Actor::Reader(actor) => actor.step(world, me),
+            Actor::Leaser(actor) => actor.step(world, me),
             Actor::Operator(actor) => actor.step(world, me, &step),
         }
     }
@@ -86,6 +91,7 @@ impl Actor {
             Actor::Client(actor) => actor.ended(world, me, open, end),
             Actor::Worker(actor) => actor.ended(world, me, call, open, end),
             Actor::Reader(actor) => actor.ended(world, me, open, &end),
+            Actor::Leaser(actor) => actor.ended(world, me, open, &end),
             Actor::Operator(actor) => actor.ended(world, me, call, open, &end),
         }
     }
@@ -102,6 +108,10 @@ pub fn enlist(world: &mut World) {
         actors.push(Actor::Worker(Box::new(Worker::new(number, plan.rng(300 + number)))));
     }
     actors.push(Actor::Reader(Box::new(Reader::new(plan.rng(400)))));
+    for number in 0..3 {
+        actors.push(Actor::Leaser(Box::new(Leaser::new(number, plan.rng(600 + number)))));
+    }
+    // The operator is the last: the world knows it by that.
     let (membership_ms, transfer_ms) = (plan.faults.membership_ms, plan.faults.transfer_ms);
     actors.push(Actor::Operator(Box::new(Operator::new(
         plan.rng(500),

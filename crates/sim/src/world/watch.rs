@@ -15,6 +15,7 @@ use crate::check::cancel::Cancels;
 use crate::check::config_safety::ConfigSafety;
 use crate::check::election_safety::ElectionSafety;
 use crate::check::idempotent_submit::IdempotentSubmit;
+use crate::check::lease_order::LeaseOrder;
 use crate::check::linearizable_reads::Acknowledged;
 use crate::check::log_matching::LogMatching;
 use crate::check::monotonic::Monotonic;
@@ -85,6 +86,8 @@ pub struct Watch {
     pub settings: SettingsVersion,
     /// Q12.
     pub schedules: ScheduleInstants,
+    /// Leases.
+    pub leases: LeaseOrder,
     /// Q10.
     pub cancels: Cancels,
     /// R10.

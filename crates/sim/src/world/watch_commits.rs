@@ -98,6 +98,10 @@ impl World {
         operations.entry(&batch.orders, &applied.replies, &moves)?;
         self.follow_rules(shard, &batch, &applied)?;
         self.follow_deadlines(&moves, true);
+        let leases = &mut self.watch.leases;
+        let shown = leases.entry(&batch.orders, &applied.replies, &applied.effects)?;
+        self.marks.hit_if(shown.passed, Mark::LeasePassed);
+        self.marks.hit_if(shown.expired, Mark::LeaseExpired);
         let changes =
             applied.effects.iter().filter(|e| matches!(e, Effect::QueueChanged { .. })).count();
         SettingsVersion::caused(shard, changes, settings_given(&batch, &applied))?;
@@ -237,6 +241,8 @@ impl World {
             | Command::SettleChange(_)
             | Command::SteerMember(_)
             | Command::Collect(_) => Ok(()),
+            // Followed by their effects.
+            Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => Ok(()),
             Command::Grow(grow) => {
                 self.follow_growth(grow, reply);
                 Ok(())

@@ -90,6 +90,9 @@ pub enum Outcome {
         #[n(1)]
         slots: u16,
     },
+    /// A lease was given back.
+    #[n(100)]
+    LeaseReleased,
 }
 
 impl Outcome {
@@ -110,6 +113,7 @@ impl Outcome {
             Reply::ObjectDeleted { versions } => {
                 Some(Outcome::ObjectDeleted { versions: *versions })
             }
+            Reply::LeaseReleased => Some(Outcome::LeaseReleased),
             Reply::Growing { shards, slots } => {
                 Some(Outcome::Growing { shards: *shards, slots: *slots })
             }
@@ -219,6 +223,7 @@ impl RingEntry for SubmitEntry {
             Outcome::ObjectPut { version, fresh } => (60, version << 1 | u64::from(fresh)),
             Outcome::ObjectDeleted { versions } => (61, u64::from(versions)),
             Outcome::Growing { shards, slots } => (90, u64::from(shards) << 16 | u64::from(slots)),
+            Outcome::LeaseReleased => (100, 0),
             Outcome::Swept { count, next } => {
                 let next = next.map_or(0, |slot| u64::from(slot) + 1);
                 (22, u64::from(count) << 40 | next)

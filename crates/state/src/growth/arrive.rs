@@ -14,7 +14,7 @@ use crate::outbox::Message;
 use crate::shard::{Batch, Shard};
 use crate::slots::SLOTS;
 use crate::task::Task;
-use crate::{Fence, QueueHandle, RefusalCode, SharedBytes};
+use crate::{Effect, Fence, QueueHandle, RefusalCode, SharedBytes};
 
 /// One part of a slot whose last word is not here yet.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -62,9 +62,17 @@ impl Shard {
         if sequence > u64::MAX / 2 || !objects.all(|object| object.is_valid(sequence)) {
             return Err(RefusalCode::BadValue);
         }
+        let mut leases = parcels.iter().flat_map(|parcel| &parcel.leases);
+        let mut bindings = parcels.iter().flat_map(|parcel| &parcel.bindings);
+        if !leases.all(|lease| lease.is_valid(&self.core.limits, reached, sequence))
+            || !bindings.all(|binding| binding.is_valid())
+        {
+            return Err(RefusalCode::BadValue);
+        }
         let has_objects = parcels.iter().any(|parcel| !parcel.objects.is_empty());
-        if has_objects {
-            // Versions go on from where the bucket was.
+        let has_leases = parcels.iter().any(|parcel| !parcel.leases.is_empty());
+        if has_objects || has_leases {
+            // Versions and places go on from where the bucket and the lease were.
             self.core.sequence = self.core.sequence.max(sequence);
         }
         for (place, bytes) in self.core.parts.remove(&slot).into_iter().flatten().enumerate() {
@@ -72,6 +80,9 @@ impl Shard {
             self.core.hash.remove(digest_record(RecordKind::Part, &part));
         }
         (self.core.epoch, self.core.grants) = (reached.epoch(), reached.counter());
+        for parcel in &mut parcels {
+            self.unpack_leases(batch, parcel);
+        }
         let mut tasks = self.unpack(parcels, tasks);
         self.renumber(&mut tasks);
         // Finished lines are rows: their tasks must come in order.
@@ -111,6 +122,20 @@ impl Shard {
             unpacked.push(tasks);
         }
         Ok(unpacked)
+    }
+
+    /// Takes leases in, and what is bound to attempts.
+    fn unpack_leases(&mut self, batch: &mut Batch, parcel: &mut Parcel) {
+        for lease in std::mem::take(&mut parcel.leases) {
+            let key = lease.key();
+            for (mark, ttl_ms) in lease.marks() {
+                batch.tell(Effect::LeaseTimed { key: key.clone(), mark, ttl_ms });
+            }
+            self.put_lease(lease);
+        }
+        for binding in std::mem::take(&mut parcel.bindings) {
+            self.put_binding(binding);
+        }
     }
 
     /// Takes requests and tombstones in, and gives the tasks the queues of this shard.

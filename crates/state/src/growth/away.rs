@@ -147,6 +147,9 @@ impl Command {
         match self {
             Command::PutObject(verb) => Some(routing_key(&verb.bucket, verb.name.as_str())),
             Command::DeleteObject(verb) => Some(routing_key(&verb.bucket, verb.name.as_str())),
+            Command::AcquireLease(verb) => Some(verb.name.as_str()),
+            Command::ReleaseLease(verb) => Some(verb.name.as_str()),
+            Command::ExpireLease(verb) => Some(verb.name.as_str()),
             _ => self.task().map(TaskId::routing_key),
         }
     }
@@ -175,9 +178,9 @@ impl Shard {
                 .is_some_and(|key| self.is_key_away(&order.namespace, key))
     }
 
-    /// Where a task's slot went, if it left this shard.
-    pub(crate) fn forwarding(&self, namespace: &Namespace, id: &TaskId) -> Option<ShardId> {
-        self.core.away.as_ref()?.target(slot_of(namespace, id.routing_key()))
+    /// Where a routing key's slot went, if it left this shard.
+    pub(crate) fn forwarding(&self, namespace: &Namespace, key: &str) -> Option<ShardId> {
+        self.core.away.as_ref()?.target(slot_of(namespace, key))
     }
 
     /// Version of the map from which on all slots that moved here are known to be here; 0 if none did.

@@ -28,6 +28,7 @@ impl Shard {
         }
         let mut packer = Packer::default();
         self.pack_tasks(batch, slot, &mut packer);
+        self.pack_leases(batch, slot, &mut packer);
         self.pack_requests(slot, target, &mut packer);
         for key in self.objects_under(slot) {
             if let Some(object) = self.core.objects.get(&key) {
@@ -90,6 +91,29 @@ impl Shard {
             if is_there && let Some(task) = self.take_out(batch, place) {
                 let record = &self.core.queues[task.queue as usize];
                 packer.task(&record.namespace, &record.name, &task);
+            }
+        }
+    }
+
+    /// Packs the slot's leases, and what is bound to attempts of its tasks.
+    fn pack_leases(&mut self, batch: &mut Batch, slot: u16, packer: &mut Packer) {
+        let keys = self.core.leases.keys();
+        let leaving: Vec<_> =
+            keys.filter(|key| slot_of(&key.0, key.1.as_str()) == slot).cloned().collect();
+        for key in leaving {
+            if let Some(lease) = self.remove_lease(&key) {
+                for (mark, _) in lease.marks() {
+                    batch.tell(Effect::LeaseEnded { key: key.clone(), mark });
+                }
+                packer.lease(&lease);
+            }
+        }
+        let keys = self.core.bindings.keys();
+        let leaving: Vec<_> =
+            keys.filter(|key| slot_of(&key.0, key.1.routing_key()) == slot).cloned().collect();
+        for key in leaving {
+            if let Some(binding) = self.remove_binding(&key) {
+                packer.binding(&binding);
             }
         }
     }

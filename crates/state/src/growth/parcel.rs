@@ -4,6 +4,7 @@ use minicbor::{Decode, Encode};
 
 use crate::dedup::{SubmitEntry, VoidEntry};
 use crate::hash::encode_into;
+use crate::lease::{Binding, Lease};
 use crate::limits::PART_BYTES_MAX;
 use crate::object::Object;
 use crate::snapshot::StoredTask;
@@ -37,12 +38,20 @@ pub(crate) struct Parcel {
     pub(crate) voids: Vec<VoidEntry>,
     #[n(4)]
     pub(crate) objects: Vec<Object>,
+    #[n(5)]
+    #[cbor(default)]
+    pub(crate) leases: Vec<Lease>,
+    #[n(6)]
+    #[cbor(default)]
+    pub(crate) bindings: Vec<Binding>,
 }
 
 /// Bytes of a remembered request in a part, roughly.
 const ENTRY_BYTES: usize = 64;
 /// Bytes of an object's version beside its digests, roughly.
 const OBJECT_BYTES: usize = 256;
+/// Bytes of one who holds a lease or waits for it, or of a lease that is bound, roughly.
+const LEASE_BYTES: usize = 256;
 /// Bytes of a digest.
 const DIGEST_BYTES: usize = 34;
 /// Bytes of a task beside its payload, roughly.
@@ -89,6 +98,18 @@ impl Packer {
         let pieces: usize = object.versions.iter().map(|version| version.chunks.len()).sum();
         self.parcel.objects.push(object.clone());
         self.add(OBJECT_BYTES * object.versions.len() + DIGEST_BYTES * pieces);
+    }
+
+    /// Packs a lease with those who wait for it.
+    pub(crate) fn lease(&mut self, lease: &Lease) {
+        self.parcel.leases.push(lease.clone());
+        self.add(LEASE_BYTES * (1 + lease.waiters.len()));
+    }
+
+    /// Packs what is bound to an attempt.
+    pub(crate) fn binding(&mut self, binding: &Binding) {
+        self.parcel.bindings.push(binding.clone());
+        self.add(LEASE_BYTES * (1 + binding.leases.len()));
     }
 
     fn add(&mut self, bytes: usize) {

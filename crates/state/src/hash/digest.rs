@@ -26,6 +26,8 @@ pub(crate) enum RecordKind {
     Away = 90,
     Part = 91,
     Growth = 92,
+    Lease = 100,
+    Binding = 101,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -13,8 +13,9 @@ pub(crate) use derive::{request_hash, task_hash, void_hash};
 pub use fence::{Fence, Lsn};
 pub use labels::Labels;
 pub use name::{
-    BucketName, JobId, Label, NameError, Namespace, ObjectName, PrincipalName, ProgramName,
-    QueueName, RequestId, ScheduleName, StageName, TaskId, TokenId, WorkerId,
+    BucketName, HolderName, JobId, Label, LeaseName, NameError, Namespace, ObjectName,
+    PrincipalName, ProgramName, QueueName, RequestId, ScheduleName, StageName, TaskId, TokenId,
+    WorkerId,
 };
 
 use minicbor::{Decode, Encode};

@@ -216,6 +216,20 @@ name_type!(
 );
 
 name_type!(
+    /// Name of a lease inside its namespace.
+    LeaseName,
+    "lease name",
+    broken_rule
+);
+
+name_type!(
+    /// Who holds a lease or waits for one.
+    HolderName,
+    "holder",
+    broken_rule
+);
+
+name_type!(
     /// Public part of a token, drawn when it is made.
     TokenId,
     "token id",

@@ -83,6 +83,14 @@ impl Shard {
                 self.forget_slot(*slot);
                 return Ok(());
             }
+            Message::BindLease(bind) => {
+                self.take_bind(batch, bind);
+                return Ok(());
+            }
+            Message::UnbindLease { namespace, lease } => {
+                self.take_unbind(batch, namespace, lease);
+                return Ok(());
+            }
         };
         if !settings.is_valid(&self.core.limits) {
             return Err(RefusalCode::BadValue);

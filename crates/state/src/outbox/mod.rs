@@ -16,7 +16,9 @@ pub(crate) use store::{Inbox, Outbox, OutboxLine};
 use minicbor::{Decode, Encode};
 
 use crate::growth::QueueCopy;
-use crate::{Enqueue, Namespace, QueueName, QueueSettings, ShardId, SharedBytes};
+use crate::{
+    BindLease, BoundLease, Enqueue, Namespace, QueueName, QueueSettings, ShardId, SharedBytes,
+};
 
 /// What one shard tells another. Numbers are stable.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -116,6 +118,19 @@ pub enum Message {
         #[n(0)]
         slot: u16,
     },
+    /// A holding of a lease ends with an attempt of a task.
+    #[n(100)]
+    BindLease(#[n(0)] Box<BindLease>),
+    /// The attempt that a holding was bound to is over.
+    #[n(101)]
+    UnbindLease {
+        /// Owner of the lease.
+        #[n(0)]
+        namespace: Namespace,
+        /// The holding.
+        #[n(1)]
+        lease: BoundLease,
+    },
 }
 
 impl Message {
@@ -129,6 +144,8 @@ impl Message {
             Message::Leave { .. }
             | Message::Arrive { .. }
             | Message::Settled { .. }
+            | Message::BindLease(_)
+            | Message::UnbindLease { .. }
             | Message::Forget { .. } => 0,
         }
     }

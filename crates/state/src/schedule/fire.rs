@@ -131,7 +131,7 @@ impl Shard {
         namespace: &Namespace,
         task: Enqueue,
     ) -> Result<(), RefusalCode> {
-        if let Some(target) = self.forwarding(namespace, &task.id) {
+        if let Some(target) = self.forwarding(namespace, task.id.routing_key()) {
             // Behind the parts of its slot, so that it finds the slot there.
             let message = Message::Submit { namespace: namespace.clone(), task: Box::new(task) };
             self.put_message(batch, target, message);

@@ -140,12 +140,14 @@ impl Shard {
             }
             Command::Fire(verb) => self.apply_fire(batch, &namespace, &verb),
             Command::Collect(verb) => self.apply_collect(&verb),
-            Command::AddToken(verb) => self.apply_add_token(verb),
-            Command::RevokeToken(verb) => self.apply_revoke_token(&verb),
+            verb @ (Command::AddToken(_) | Command::RevokeToken(_)) => self.apply_token_order(verb),
             verb @ (Command::PutObject(_) | Command::DeleteObject(_)) => {
                 self.apply_object_order(batch, &namespace, known, verb)
             }
             Command::Grow(verb) => self.apply_growth_order(batch, known, verb),
+            verb @ (Command::AcquireLease(_)
+            | Command::ReleaseLease(_)
+            | Command::ExpireLease(_)) => self.apply_lease_order(batch, &namespace, known, verb),
         }
     }
 
@@ -167,6 +169,33 @@ impl Shard {
                     shard.apply_delete_schedule(namespace, &verb)
                 })
             }
+            _ => Reply::refused(RefusalCode::BadCommand),
+        }
+    }
+
+    fn apply_token_order(&mut self, command: Command) -> Reply {
+        match command {
+            Command::AddToken(verb) => self.apply_add_token(verb),
+            Command::RevokeToken(verb) => self.apply_revoke_token(&verb),
+            _ => Reply::refused(RefusalCode::BadCommand),
+        }
+    }
+
+    fn apply_lease_order(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        known: Known,
+        command: Command,
+    ) -> Reply {
+        match command {
+            Command::AcquireLease(verb) => self.apply_acquire_lease(batch, namespace, verb),
+            Command::ReleaseLease(verb) => {
+                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
+                    shard.apply_release_lease(batch, namespace, &verb)
+                })
+            }
+            Command::ExpireLease(verb) => self.apply_expire_lease(batch, namespace, &verb),
             _ => Reply::refused(RefusalCode::BadCommand),
         }
     }
@@ -239,6 +268,7 @@ fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
         (Outcome::ScheduleDeleted, _) => Reply::ScheduleDeleted,
         (Outcome::ObjectPut { version, fresh }, _) => Reply::ObjectPut { version, fresh },
         (Outcome::ObjectDeleted { versions }, _) => Reply::ObjectDeleted { versions },
+        (Outcome::LeaseReleased, _) => Reply::LeaseReleased,
         (Outcome::Growing { shards, slots }, _) => Reply::Growing { shards, slots },
     }
 }

@@ -20,6 +20,7 @@ use minicbor::{Decode, Encode};
 use crate::dedup::{ClaimEntry, Ring, SubmitEntry, VoidEntry};
 use crate::growth::{Away, Growth};
 use crate::hash::{RecordKind, StateHash, digest_record};
+use crate::lease::{Binding, Lease, LeaseKey};
 use crate::limits::Limits;
 use crate::object::{Object, ObjectKey, Pages};
 use crate::outbox::Outbox;
@@ -27,8 +28,8 @@ use crate::queue::QueueRecord;
 use crate::schedule::{Schedule, ScheduleKey};
 use crate::task::{Slab, Task, TaskState};
 use crate::{
-    Audience, Effect, Lsn, Member, QueueHandle, Roster, ShardId, SharedBytes, SlotMap, Token,
-    TokenId,
+    Audience, Effect, Lsn, Member, Namespace, QueueHandle, Roster, ShardId, SharedBytes, SlotMap,
+    TaskId, Token, TokenId,
 };
 
 /// Everything that is true of a shard and travels in its snapshot. Cloning it is cheap: bulk data
@@ -75,6 +76,10 @@ pub(crate) struct Core {
     pub(crate) parts: BTreeMap<u16, Vec<SharedBytes>>,
     /// Only in shard 0, once the cluster has grown.
     pub(crate) growth: Option<Arc<Growth>>,
+    /// Leases that somebody holds.
+    pub(crate) leases: BTreeMap<LeaseKey, Arc<Lease>>,
+    /// Running attempts that leases are bound to.
+    pub(crate) bindings: BTreeMap<(Namespace, TaskId), Arc<Binding>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -159,6 +164,8 @@ impl Core {
             away: None,
             parts: BTreeMap::new(),
             growth: None,
+            leases: BTreeMap::new(),
+            bindings: BTreeMap::new(),
             hash: StateHash::default(),
         }
     }
@@ -216,6 +223,8 @@ pub struct Shard {
     pub(crate) scratch: Vec<u8>,
     /// Entries this instance applied; read only by a planted defect.
     pub(crate) instance_applies: u64,
+    /// Changes of leases that this instance made, for those who watch.
+    pub(crate) lease_changes: u64,
 }
 
 impl Shard {
@@ -268,7 +277,7 @@ impl Shard {
     /// Wraps a stored state and derives the indexes.
     pub(crate) fn from_core(core: Core) -> Shard {
         let index = Index::derive(&core);
-        Shard { core, index, scratch: Vec::new(), instance_applies: 0 }
+        Shard { core, index, scratch: Vec::new(), instance_applies: 0, lease_changes: 0 }
     }
 
     /// Replaces the recorded members, which are sorted.

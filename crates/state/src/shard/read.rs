@@ -42,6 +42,10 @@ pub struct Sizes {
     pub object_references: u64,
     /// Tokens.
     pub tokens: u64,
+    /// Leases that somebody holds.
+    pub leases: u64,
+    /// Running attempts that leases are bound to.
+    pub bindings: u64,
     /// Entries refused as a whole.
     pub entries_refused: u64,
 }
@@ -133,6 +137,8 @@ impl Shard {
             object_bytes: self.index.object_bytes,
             object_references: self.index.reference_count,
             tokens: self.core.tokens.len() as u64,
+            leases: self.core.leases.len() as u64,
+            bindings: self.core.bindings.len() as u64,
             entries_refused: self.core.entries_refused,
         }
     }

@@ -9,7 +9,11 @@ use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
 use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
 use crate::growth::{Away, Growth, Part};
 use crate::hash::{RecordKind, digest_record};
-use crate::limits::{BATCH_ORDERS_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX, TOKENS_MAX};
+use crate::lease::{Binding, Lease};
+use crate::limits::{
+    BATCH_ORDERS_MAX, BINDINGS_MAX, LEASES_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX,
+    TOKENS_MAX,
+};
 use crate::members::{Member, Roster};
 use crate::object::Object;
 use crate::outbox::{Inbox, OutboxItem, OutboxLine};
@@ -122,6 +126,8 @@ impl Reader {
             kind if kind == RecordKind::Away as u8 => self.take_away(&mut core, bytes),
             kind if kind == RecordKind::Part as u8 => self.take_part(&mut core, bytes),
             kind if kind == RecordKind::Growth as u8 => self.take_growth(&mut core, bytes),
+            kind if kind == RecordKind::Lease as u8 => self.take_lease(&mut core, bytes),
+            kind if kind == RecordKind::Binding as u8 => self.take_binding(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -334,6 +340,40 @@ impl Reader {
         core.hash.add(digest_record(RecordKind::Growth, &growth));
         core.growth = Some(Arc::new(growth));
         Ok(())
+    }
+
+    fn take_lease(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let lease: Lease = self.decode(bytes)?;
+        let highest = Fence::new(core.epoch, core.grants);
+        let unchecked = planted::active(Bug::GrantCounterNotInSnapshot);
+        if !unchecked && !lease.is_valid(&core.limits, highest, core.sequence) {
+            return Err(self.invalid("lease obeys its bounds"));
+        }
+        core.hash.add(digest_record(RecordKind::Lease, &lease));
+        let key = lease.key();
+        if core.leases.last_key_value().is_some_and(|(before, _)| *before >= key) {
+            return Err(self.invalid("leases are sorted, each once"));
+        }
+        core.leases.insert(key, Arc::new(lease));
+        match core.leases.len() > LEASES_MAX.saturating_mul(usize::from(core.shards)) {
+            true => Err(self.invalid("leases are bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_binding(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let binding: Binding = self.decode(bytes)?;
+        core.hash.add(digest_record(RecordKind::Binding, &binding));
+        let key = (binding.namespace.clone(), binding.task.clone());
+        let sorted = core.bindings.last_key_value().is_none_or(|(before, _)| *before < key);
+        if !sorted || !binding.is_valid() {
+            return Err(self.invalid("bindings are sorted, each once, and bounded"));
+        }
+        core.bindings.insert(key, Arc::new(binding));
+        match core.bindings.len() > BINDINGS_MAX.saturating_mul(usize::from(core.shards)) {
+            true => Err(self.invalid("bindings are bounded")),
+            false => Ok(()),
+        }
     }
 
     fn take_schedule(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -211,6 +211,12 @@ impl Chunks {
         if let Some(growth) = &core.growth {
             self.put(RecordKind::Growth, &**growth);
         }
+        for lease in core.leases.values() {
+            self.put(RecordKind::Lease, &**lease);
+        }
+        for binding in core.bindings.values() {
+            self.put(RecordKind::Binding, &**binding);
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
     }

@@ -163,7 +163,7 @@ impl Shard {
     }
 
     /// The next fence, or none if the counter is used up.
-    fn next_fence(&mut self) -> Option<Fence> {
+    pub(crate) fn next_fence(&mut self) -> Option<Fence> {
         if self.core.grants >= Fence::COUNTER_MAX {
             return None;
         }

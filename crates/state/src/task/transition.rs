@@ -88,6 +88,9 @@ impl Shard {
         }
         if from == TaskState::Claimed {
             batch.tell(Effect::Released { slot, fence: fence_before });
+            if !self.core.bindings.is_empty() {
+                self.end_bindings(batch, slot);
+            }
         }
         if to.is_terminal() {
             self.index.finished_bytes += weight;

@@ -3,6 +3,7 @@
 mod auth;
 mod cluster;
 mod join_token;
+mod lease;
 mod object;
 mod queue;
 mod request;

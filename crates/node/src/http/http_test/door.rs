@@ -239,6 +239,10 @@ impl World {
             Query::Schedules(namespace) => {
                 View::Schedules(self.shard.schedules(namespace.as_ref()).cloned().collect())
             }
+            Query::Lease(key) => View::Lease(self.shard.lease(key).cloned()),
+            Query::Leases { namespace, after, limit } => {
+                View::Leases(self.shard.leases_of(namespace, after.as_ref(), *limit))
+            }
             Query::Tokens => View::Tokens(self.shard.tokens().cloned().collect()),
             Query::Object(key) => View::Object(self.shard.object(key).cloned()),
             Query::Objects { namespace, bucket, prefix, after, limit } => View::Objects(
@@ -284,6 +288,25 @@ impl FakeDoor {
             Request::Claim(call) => world.claim(call),
             Request::Renew(renewal) => world.renew(&renewal),
             Request::Read(query, _) => world.read(&query),
+            Request::Lease(call) => {
+                let (namespace, command) = (call.namespace, Command::AcquireLease(call.wish));
+                Answer::Written(world.apply(&[Order { namespace, request: None, command }]))
+            }
+            Request::RenewLease { key, holder, fence } => {
+                use ikada_api::state::RefusalCode;
+                let outcome = match world.shard.lease(&key).map(|lease| &lease.holding) {
+                    None => RenewOutcome::Refused(RefusalCode::LeaseNotHeld),
+                    Some(held) if held.fence != fence => {
+                        RenewOutcome::Refused(RefusalCode::StaleFence)
+                    }
+                    Some(held) if held.holder != holder => {
+                        RenewOutcome::Refused(RefusalCode::NotOwner)
+                    }
+                    Some(held) => RenewOutcome::Renewed { ttl_ms: u64::from(held.ttl_ms) },
+                };
+                Answer::Renewed(vec![outcome])
+            }
+            Request::WatchLease(watch) => world.read(&Query::Lease(watch.key)),
             Request::Explain(namespace, id) => {
                 Answer::Explained(world.shard.explain(&namespace, &id))
             }

@@ -7,6 +7,7 @@ mod cluster;
 mod dashboard;
 mod door;
 mod floods;
+mod leases;
 mod lifecycle;
 mod members;
 mod objects;

@@ -66,7 +66,9 @@ fn describe(name: &str, item: u32, fate: &RequestFate) -> RequestInfo {
         | Outcome::ScheduleSet { .. }
         | Outcome::ObjectPut { .. }
         | Outcome::Growing { .. } => OutcomeKind::Stored,
-        Outcome::ScheduleDeleted | Outcome::ObjectDeleted { .. } => OutcomeKind::Dropped,
+        Outcome::ScheduleDeleted | Outcome::ObjectDeleted { .. } | Outcome::LeaseReleased => {
+            OutcomeKind::Dropped
+        }
         Outcome::Retried => OutcomeKind::Retried,
         Outcome::Dropped => OutcomeKind::Dropped,
         Outcome::Swept { count: changed, .. } => {

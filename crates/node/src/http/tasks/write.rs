@@ -163,6 +163,7 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::ObjectPut { .. }
         | StateReply::TokenAdded { .. } => (OutcomeKind::Stored, None, None),
         StateReply::ScheduleDeleted
+        | StateReply::LeaseReleased
         | StateReply::TokenRevoked
         | StateReply::ObjectDeleted { .. } => (OutcomeKind::Dropped, None, None),
         StateReply::Retried => (OutcomeKind::Retried, None, None),
@@ -178,6 +179,9 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::Voided
         | StateReply::Fired { .. }
         | StateReply::Collected
+        | StateReply::LeaseGranted { .. }
+        | StateReply::LeaseWaiting { .. }
+        | StateReply::LeaseExpired
         | StateReply::ChangeBegun { .. }
         | StateReply::ChangeSettled
         | StateReply::MemberSteered
