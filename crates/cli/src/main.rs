@@ -26,6 +26,10 @@ use render::Screen;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Helpers of a worker restrict themselves, which must happen before any thread exists.
+    if let Some(code) = ikada_worker::sandbox::helper() {
+        return code;
+    }
     let cli = Cli::parse();
     let outcome = run(cli);
     match outcome {

@@ -4,10 +4,15 @@
 //! how to leave. It sees no clock and no socket, so that the simulator can drive it. The runner is thin: it turns the
 //! agent's wishes into calls of [`ikada_api::Client`] and of the user's handlers. Users begin with [`Worker`].
 //!
-//! Leaves out: executors for programs, files and sandboxing.
+//! Programs that are no functions of this process (commands, WebAssembly modules) are run by `exec` behind the walls of
+//! `sandbox`; both come with the feature `exec`.
 
 pub mod agent;
+#[cfg(feature = "exec")]
+pub mod exec;
 pub mod run;
+#[cfg(feature = "exec")]
+pub mod sandbox;
 
 pub use agent::{Agent, AgentConfig};
 pub use run::{Claimed, Handle, SLOTS_MAX, Tally, TaskError, TaskResult, Worker, WorkerError};

@@ -1,0 +1,128 @@
+//! Runs programs: private folder, inputs as files, a sandboxed process, outputs and log.
+//!
+//! A program sees: the payload on standard input, inputs as files in `$IKADA_IN`, settings as `IKADA_SETTING_*` and as the
+//! file `$IKADA_SETTINGS`, its task, attempt and fence as environment. It gives: files in `$IKADA_OUT`, a small JSON value in
+//! `$IKADA_RESULT`, lines on its outputs (kept as the attempt's log), and lines `ikada:progress 0.4 some words`.
+//!
+//! Promises: every attempt sees the submitted settings (B4-13); a program is never a shell line; when an attempt is
+//! over, its processes and its folder are gone; a slot is free within the grace time and two seconds (B4-30).
+//! Leaves out: the walls themselves (`sandbox`) and whose result counts (the cluster's fence).
+
+mod capture;
+mod folder;
+mod outputs;
+mod process;
+mod run;
+mod users;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+pub use capture::{Log, Progress};
+pub use folder::Folder;
+pub use outputs::FoundOutput;
+pub use run::Sandbox;
+
+use crate::run::{TaskError, TaskResult};
+use crate::sandbox::{Isolation, Limits};
+
+/// What the operator of this worker allows.
+#[derive(Debug, Clone)]
+pub struct ExecConfig {
+    /// Where attempts have their folders and programs are kept.
+    pub work_dir: PathBuf,
+    /// Which commands may run: absolute paths or plain names; `*` for all.
+    pub commands: Vec<String>,
+    /// What commands may read and run beside the system's own folders.
+    pub readable: Vec<PathBuf>,
+    /// Whether commands keep the machine's network.
+    pub network: bool,
+    /// How much isolation programs get.
+    pub isolation: Isolation,
+    /// How much one run may use.
+    pub limits: Limits,
+    /// The binary to start as helper; it must call [`crate::sandbox::helper`] first thing.
+    pub helper: PathBuf,
+}
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Code {
+    /// A command: program and arguments.
+    Command(Vec<String>),
+    /// A WebAssembly module in this file, begun at this export.
+    Module {
+        /// The module.
+        file: PathBuf,
+        /// The export to call.
+        entry: String,
+    },
+}
+
+/// One attempt.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// The task.
+    pub id: String,
+    /// Its queue.
+    pub queue: String,
+    /// Standard input.
+    pub payload: Vec<u8>,
+    /// The claim's fence.
+    pub fence: u64,
+    /// Which try this is, from 1.
+    pub attempt: u16,
+    /// Longest time for the whole attempt.
+    pub timeout: Option<Duration>,
+    /// Settings as submitted.
+    pub settings: Vec<(String, String)>,
+    /// What is run.
+    pub code: Code,
+}
+
+/// What a good run gave. The files vanish with the folder.
+#[derive(Debug)]
+pub struct Finish {
+    /// The small result.
+    pub result: TaskResult,
+    /// Files in `$IKADA_OUT`.
+    pub outputs: Vec<FoundOutput>,
+}
+
+/// The other end of [`Stop`].
+#[derive(Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// Asks the run to end.
+    pub fn stop(&self) {
+        // A run that has ended needs no word.
+        let _ = self.0.send(true);
+    }
+}
+
+/// Tells a run that it should end: its claim is lost, or the worker leaves.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// A pair of ends.
+    pub fn pair() -> (Stopper, Stop) {
+        let (sender, receiver) = watch::channel(false);
+        (Stopper(sender), Stop(receiver))
+    }
+
+    /// Waits for the word. A sender that is gone never speaks.
+    pub(crate) async fn told(&mut self) {
+        if self.0.wait_for(|told| *told).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// The failure of a run that was told to end.
+pub(crate) fn stopped() -> TaskError {
+    TaskError::new("the attempt was stopped: its claim is gone, or its worker leaves")
+}

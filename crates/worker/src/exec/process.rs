@@ -1,0 +1,141 @@
+//! One helper process: started, listened to, told to end, and its last word.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::time::Instant;
+
+use super::capture::drain;
+use super::folder::usage;
+use super::{Folder, Log, Stop};
+use crate::sandbox::{ENTER, GO, Limits, STOP, Status};
+
+/// How often the folder and the amount of output are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Longer than the grace time by this, a helper is ended by force.
+const FORCE_AFTER: Duration = Duration::from_secs(1);
+/// How long outputs may stay open after the end: only what escaped could hold them.
+const STREAMS_AFTER: Duration = Duration::from_millis(500);
+
+/// Why a run was ended before its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// The worker no longer wants it.
+    Told,
+    /// It took too long.
+    Late(Duration),
+    /// It wrote too much.
+    TooMuch(String),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) status: Status,
+    pub(super) cut: Option<Cut>,
+}
+
+/// Starts the helper on an order that lies in the folder, and stays until all is over.
+pub(super) async fn run(
+    helper: &Path,
+    folder: &Folder,
+    user: Option<u32>,
+    limits: &Limits,
+    wall: Duration,
+    log: &Log,
+    mut stop: Stop,
+) -> std::io::Result<Ended> {
+    let mut command = Command::new(helper);
+    command.arg(ENTER).arg(folder.order()).env_clear().current_dir("/").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    let mut child = command.spawn()?;
+    let mut control = child.stdin.take();
+    let streams = [
+        child.stdout.take().map(|stream| tokio::spawn(drain(stream, log.clone()))),
+        child.stderr.take().map(|stream| tokio::spawn(drain(stream, log.clone()))),
+    ];
+    say(&mut control, GO).await;
+    let cut = watch(&mut child, folder, limits, wall, log, &mut stop).await;
+    if cut.is_some() {
+        say(&mut control, STOP).await;
+        let patience = Duration::from_millis(limits.grace_ms) + FORCE_AFTER;
+        if tokio::time::timeout(patience, child.wait()).await.is_err() {
+            end_by_force(&mut child).await;
+        }
+    }
+    for stream in streams.into_iter().flatten() {
+        let abort = stream.abort_handle();
+        if tokio::time::timeout(STREAMS_AFTER, stream).await.is_err() {
+            abort.abort();
+        }
+    }
+    log.close();
+    Ok(Ended { status: read_status(folder, &mut child).await, cut })
+}
+
+/// Says a word; a helper that is gone needs none.
+async fn say(control: &mut Option<ChildStdin>, word: u8) {
+    if let Some(pipe) = control {
+        let _ = pipe.write_all(&[word]).await;
+        let _ = pipe.flush().await;
+    }
+}
+
+/// Waits for the end, or for a reason to end it.
+async fn watch(
+    child: &mut Child,
+    folder: &Folder,
+    limits: &Limits,
+    wall: Duration,
+    log: &Log,
+    stop: &mut Stop,
+) -> Option<Cut> {
+    let until = Instant::now() + wall;
+    loop {
+        tokio::select! {
+            _ = child.wait() => return None,
+            () = stop.told() => return Some(Cut::Told),
+            () = tokio::time::sleep_until(until) => return Some(Cut::Late(wall)),
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        if log.total() > limits.output_bytes {
+            let most = limits.output_bytes;
+            return Some(Cut::TooMuch(format!("more than {most} bytes of output")));
+        }
+        let (task, most) = (folder.task(), limits.disk_entries);
+        let measured = tokio::task::spawn_blocking(move || usage(&task, most)).await;
+        if let Ok((bytes, entries)) = measured {
+            if bytes > limits.disk_bytes {
+                return Some(Cut::TooMuch(format!("{bytes} bytes of files")));
+            }
+            if entries > limits.disk_entries {
+                return Some(Cut::TooMuch(format!("more than {} files", limits.disk_entries)));
+            }
+        }
+    }
+}
+
+async fn end_by_force(child: &mut Child) {
+    let group = child.id().and_then(|id| rustix::process::Pid::from_raw(id as i32));
+    if let Some(group) = group {
+        // The helpers share a group; what they supervise dies with them.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.wait().await;
+}
+
+async fn read_status(folder: &Folder, child: &mut Child) -> Status {
+    let text = std::fs::read(folder.status()).unwrap_or_default();
+    if let Ok(status) = serde_json::from_slice(&text) {
+        return status;
+    }
+    let code = child.wait().await;
+    let code = code.map_or_else(|error| error.to_string(), |code| code.to_string());
+    Status::NotStarted(format!("the helper left no word ({code})"))
+}

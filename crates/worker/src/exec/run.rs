@@ -1,0 +1,226 @@
+//! One attempt from folder to finish.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::process::{Cut, Ended};
+use super::users::Users;
+use super::{Attempt, Code, ExecConfig, Finish, Folder, Log, Stop, outputs, process, stopped};
+use crate::run::TaskError;
+use crate::sandbox::{Isolation, MODULE, Spec, Status, Walls};
+
+/// Exit code by which a program says that trying again is pointless (`EX_DATAERR`).
+const EXIT_POINTLESS: i32 = 65;
+/// Where programs look for other programs.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Why nothing can run here.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The folder for attempts cannot be used.
+    #[error("work folder {folder}: {error}")]
+    Folder {
+        /// Which.
+        folder: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The helper does not answer.
+    #[error("the sandbox cannot be tried: {0}")]
+    Probe(std::io::Error),
+    /// The kernel lacks a wall that was asked for.
+    #[error(
+        "this machine cannot isolate programs fully ({missing}); allow less with --isolation best"
+    )]
+    Walls {
+        /// What is missing.
+        missing: String,
+    },
+}
+
+/// Runs attempts on this machine.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    config: ExecConfig,
+    users: Users,
+    walls: Walls,
+}
+
+impl Sandbox {
+    /// Looks at the machine and refuses to begin where it gives less isolation than was asked for.
+    pub fn open(config: ExecConfig) -> Result<Sandbox, SandboxError> {
+        let failed =
+            |error| SandboxError::Folder { folder: config.work_dir.display().to_string(), error };
+        Folder::make(&config.work_dir, None).map(drop).map_err(failed)?;
+        let walls = crate::sandbox::probe(&config.helper).map_err(SandboxError::Probe)?;
+        if config.isolation == Isolation::Full && !walls.is_full() {
+            return Err(SandboxError::Walls { missing: walls.missing.join("; ") });
+        }
+        // Without isolation a program is the worker's user in every respect.
+        let users = match config.isolation {
+            Isolation::None => Users::none(),
+            Isolation::Full | Isolation::Best => Users::new(),
+        };
+        Ok(Sandbox { config, users, walls })
+    }
+
+    /// What this machine gives.
+    pub fn walls(&self) -> &Walls {
+        &self.walls
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &ExecConfig {
+        &self.config
+    }
+
+    /// Runs one attempt: `bring` puts the inputs into the folder, `publish` takes the finish while the files still exist.
+    pub async fn run<B, P, T>(
+        &self,
+        attempt: Attempt,
+        log: &Log,
+        stop: Stop,
+        bring: B,
+        publish: P,
+    ) -> Result<T, TaskError>
+    where
+        B: AsyncFnOnce(&Folder) -> Result<(), TaskError>,
+        P: AsyncFnOnce(Finish) -> Result<T, TaskError>,
+    {
+        let user = self.users.take();
+        let folder = Folder::make(&self.config.work_dir, user.id)?;
+        let mut told = stop.clone();
+        tokio::select! {
+            brought = bring(&folder) => brought?,
+            () = told.told() => return Err(stopped()),
+        }
+        let spec = self.order(&folder, &attempt)?;
+        folder.write(&folder.payload(), &attempt.payload)?;
+        let settings: serde_json::Map<String, serde_json::Value> = attempt
+            .settings
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone().into()))
+            .collect();
+        folder.write(&folder.settings(), &serde_json::to_vec(&settings)?)?;
+        folder.write(&folder.order(), &serde_json::to_vec(&spec)?)?;
+        let most = Duration::from_millis(self.config.limits.wall_ms);
+        let wall = attempt.timeout.map_or(most, |timeout| timeout.min(most));
+        let limits = &self.config.limits;
+        let helper = &self.config.helper;
+        let ended = process::run(helper, &folder, user.id, limits, wall, log, stop).await?;
+        judge(&ended, log)?;
+        let finish = Finish { result: outputs::result(&folder)?, outputs: outputs::find(&folder)? };
+        publish(finish).await
+    }
+
+    fn order(&self, folder: &Folder, attempt: &Attempt) -> Result<Spec, TaskError> {
+        let config = &self.config;
+        let mut readable = config.readable.clone();
+        let (program, arguments, network) = match &attempt.code {
+            Code::Command(argv) => {
+                let (program, arguments) = argv
+                    .split_first()
+                    .ok_or_else(|| TaskError::give_up("the command has no words"))?;
+                self.check_allowed(program)?;
+                if program.starts_with('/') {
+                    readable.push(PathBuf::from(program));
+                }
+                (Some(program.clone()), arguments.to_vec(), config.network)
+            }
+            Code::Module { file, entry } => {
+                readable.extend([file.clone(), PathBuf::from("/proc/self/exe")]);
+                let file = file.to_string_lossy().into_owned();
+                (None, vec![MODULE.to_owned(), file, entry.clone()], false)
+            }
+        };
+        Ok(Spec {
+            program,
+            arguments,
+            environment: environment(folder, attempt),
+            folder: folder.task(),
+            stdin: folder.payload(),
+            status: folder.status(),
+            readable,
+            isolation: config.isolation,
+            network,
+            limits: config.limits,
+            inside: false,
+        })
+    }
+
+    fn check_allowed(&self, program: &str) -> Result<(), TaskError> {
+        let allowed = |rule: &String| rule == "*" || rule == program;
+        match self.config.commands.iter().any(allowed) {
+            true => Ok(()),
+            false => Err(TaskError::new(format!(
+                "this worker does not allow the command {program:?}; its operator can, with --allow-command"
+            ))),
+        }
+    }
+}
+
+fn environment(folder: &Folder, attempt: &Attempt) -> Vec<(String, String)> {
+    let path = |path: PathBuf| path.to_string_lossy().into_owned();
+    let fixed = [
+        ("PATH", PATH.to_owned()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("HOME", path(folder.task())),
+        ("TMPDIR", path(folder.tmp())),
+        ("IKADA_TASK_ID", attempt.id.clone()),
+        ("IKADA_QUEUE", attempt.queue.clone()),
+        ("IKADA_ATTEMPT", attempt.attempt.to_string()),
+        ("IKADA_FENCE", attempt.fence.to_string()),
+        ("IKADA_IN", path(folder.inputs())),
+        ("IKADA_OUT", path(folder.outputs())),
+        ("IKADA_RESULT", path(folder.result())),
+        ("IKADA_SETTINGS", path(folder.settings())),
+    ];
+    let mut all: Vec<(String, String)> =
+        fixed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let settings = attempt.settings.iter().filter(|(_, value)| !value.contains('\0'));
+    all.extend(settings.map(|(name, value)| (setting_name(name), value.clone())));
+    all
+}
+
+/// `top-k` becomes `IKADA_SETTING_TOP_K`.
+fn setting_name(name: &str) -> String {
+    let letter = |letter: char| match letter.is_ascii_alphanumeric() {
+        true => letter.to_ascii_uppercase(),
+        false => '_',
+    };
+    format!("IKADA_SETTING_{}", name.chars().map(letter).collect::<String>())
+}
+
+/// What an end means for the attempt.
+fn judge(ended: &Ended, log: &Log) -> Result<(), TaskError> {
+    match &ended.cut {
+        Some(Cut::Told) => return Err(stopped()),
+        Some(Cut::Late(wall)) => {
+            let seconds = wall.as_secs_f64();
+            return Err(TaskError::new(format!("not done within {seconds} s; it was ended")));
+        }
+        Some(Cut::TooMuch(what)) => {
+            return Err(TaskError::new(format!("it wrote {what}; it was ended")));
+        }
+        None => {}
+    }
+    let words = match log.last_line() {
+        line if line.is_empty() => String::new(),
+        line => format!(": {line}"),
+    };
+    match &ended.status {
+        Status::Exited(0) => Ok(()),
+        Status::Exited(EXIT_POINTLESS) => {
+            Err(TaskError::give_up(format!("exit code {EXIT_POINTLESS}{words}")))
+        }
+        Status::Exited(code) => Err(TaskError::new(format!("exit code {code}{words}"))),
+        Status::Signalled(signal) => {
+            Err(TaskError::new(format!("ended by signal {signal}{words}")))
+        }
+        Status::Stopped => Err(stopped()),
+        Status::NotStarted(why) => Err(TaskError::new(format!("not started: {why}"))),
+        Status::NoIsolation(why) => {
+            Err(TaskError::new(format!("not started: this machine cannot isolate it ({why})")))
+        }
+    }
+}

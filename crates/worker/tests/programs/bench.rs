@@ -1,0 +1,160 @@
+//! A sandbox of the test's own, and what a run in it came to.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ikada_worker::exec::{Attempt, Code, ExecConfig, FoundOutput, Log, Sandbox, Stop};
+use ikada_worker::sandbox::{Isolation, Limits};
+use ikada_worker::{TaskError, TaskResult};
+use tempfile::TempDir;
+
+/// What is left of a good run.
+#[derive(Debug)]
+pub struct Good {
+    pub result: TaskResult,
+    /// Names and contents.
+    pub outputs: Vec<(String, String)>,
+}
+
+/// How a run ended, and what it said.
+#[derive(Debug)]
+pub struct Ran {
+    pub end: Result<Good, TaskError>,
+    pub log: String,
+}
+
+impl Ran {
+    /// The reason of the failure.
+    #[track_caller]
+    pub fn error(&self) -> String {
+        self.end.as_ref().expect_err("it failed").message().to_owned()
+    }
+
+    /// The run was good.
+    #[track_caller]
+    pub fn good(&self) -> &Good {
+        match &self.end {
+            Ok(good) => good,
+            Err(error) => panic!("{}: {}", error.message(), self.log),
+        }
+    }
+}
+
+/// A sandbox with short limits.
+pub struct Bench {
+    pub folder: TempDir,
+    pub sandbox: Sandbox,
+}
+
+/// Limits under which hostile programs are tried.
+pub fn limits() -> Limits {
+    Limits {
+        memory_bytes: 256 << 20,
+        processes: 64,
+        open_files: 64,
+        file_bytes: 16 << 20,
+        disk_bytes: 64 << 20,
+        disk_entries: 1_000,
+        output_bytes: 4 << 20,
+        log_bytes: 64 << 10,
+        wall_ms: 20_000,
+        grace_ms: 300,
+    }
+}
+
+pub fn config(folder: &TempDir) -> ExecConfig {
+    ExecConfig {
+        work_dir: folder.path().join("work"),
+        commands: vec!["*".to_owned()],
+        readable: Vec::new(),
+        network: false,
+        isolation: Isolation::Full,
+        limits: limits(),
+        helper: PathBuf::from(env!("CARGO_BIN_EXE_ikada-sandbox-helper")),
+    }
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        Bench::with(|_| {})
+    }
+
+    /// With other settings.
+    pub fn with(change: impl FnOnce(&mut ExecConfig)) -> Bench {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut config = config(&folder);
+        change(&mut config);
+        Bench { sandbox: Sandbox::open(config).expect("this machine isolates"), folder }
+    }
+
+    /// An attempt that runs this command.
+    pub fn attempt(code: Code) -> Attempt {
+        Attempt {
+            id: "t1".to_owned(),
+            queue: "q".to_owned(),
+            payload: Vec::new(),
+            fence: 7,
+            attempt: 2,
+            timeout: None,
+            settings: Vec::new(),
+            code,
+        }
+    }
+
+    /// Runs lines of a shell, which the test names itself.
+    pub async fn shell(&self, lines: &str) -> Ran {
+        self.run(Bench::attempt(shell(lines)), None).await
+    }
+
+    /// Runs lines of Python.
+    pub async fn python(&self, lines: &str) -> Ran {
+        let argv = ["/usr/bin/python3", "-c", lines].map(str::to_owned);
+        self.run(Bench::attempt(Code::Command(argv.to_vec())), None).await
+    }
+
+    /// Runs an attempt, stopped after a while if asked.
+    pub async fn run(&self, attempt: Attempt, stop_after: Option<Duration>) -> Ran {
+        let log = Log::new(self.sandbox.config().limits.log_bytes);
+        let (stopper, stop) = Stop::pair();
+        let stopping = async {
+            match stop_after {
+                Some(pause) => {
+                    tokio::time::sleep(pause).await;
+                    stopper.stop();
+                }
+                None => std::future::pending().await,
+            }
+            std::future::pending::<()>().await
+        };
+        let running = self.sandbox.run(
+            attempt,
+            &log,
+            stop,
+            async |folder| {
+                folder.write(&folder.inputs().join("letter"), b"dear reader\n")?;
+                Ok(())
+            },
+            async |finish| {
+                let read = |one: FoundOutput| {
+                    let text = std::fs::read_to_string(&one.path).expect("an output");
+                    (one.name, text)
+                };
+                let outputs = finish.outputs.into_iter().map(read).collect();
+                Ok(Good { result: finish.result, outputs })
+            },
+        );
+        let end = tokio::select! { end = running => end, () = stopping => unreachable!() };
+        Ran { end, log: String::from_utf8_lossy(&log.since(0)).into_owned() }
+    }
+
+    /// Nothing of any attempt is left on the disk.
+    #[track_caller]
+    pub fn assert_empty(&self) {
+        let left = std::fs::read_dir(self.folder.path().join("work/attempts")).expect("a folder");
+        assert_eq!(left.count(), 0, "folders of attempts are left");
+    }
+}
+
+pub fn shell(lines: &str) -> Code {
+    Code::Command(["/bin/sh", "-c", lines].map(str::to_owned).to_vec())
+}

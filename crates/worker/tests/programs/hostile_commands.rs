@@ -1,0 +1,243 @@
+//! Commands that try to get out, look around, stay on, or use everything up (X12). Each probe exits with 0 only if its
+//! attack worked; the bombs must end by the limits, and others must not notice.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use crate::bench::{Bench, shell};
+
+/// A machine with things worth attacking.
+struct Prey {
+    bench: Bench,
+    secret: String,
+    port: u16,
+    _listener: TcpListener,
+    socket: String,
+    _socket: std::os::unix::net::UnixListener,
+    worker: u32,
+}
+
+impl Prey {
+    fn new() -> Prey {
+        let bench = Bench::new();
+        let open = |path: &std::path::Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("rights");
+        };
+        // Readable for everyone as far as the file system goes: only the walls stand before it.
+        open(bench.folder.path(), 0o755);
+        let secret = bench.folder.path().join("node.key");
+        std::fs::write(&secret, "canary").expect("a secret");
+        open(&secret, 0o666);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let socket = bench.folder.path().join("admin.sock");
+        let door = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        open(&socket, 0o600);
+        Prey {
+            secret: secret.to_string_lossy().into_owned(),
+            port: listener.local_addr().expect("an address").port(),
+            _listener: listener,
+            socket: socket.to_string_lossy().into_owned(),
+            _socket: door,
+            worker: std::process::id(),
+            bench,
+        }
+    }
+
+    fn fill(&self, lines: &str) -> String {
+        lines
+            .replace("@SECRET", &self.secret)
+            .replace("@PORT", &self.port.to_string())
+            .replace("@SOCKET", &self.socket)
+            .replace("@WORKER", &self.worker.to_string())
+    }
+
+    async fn all_denied(&self, probes: &[(&str, &str)]) {
+        for (name, lines) in probes {
+            let ran = self.bench.shell(&self.fill(lines)).await;
+            assert!(ran.end.is_err(), "{name} got through: {}", ran.log);
+            assert!(!ran.log.contains("canary"), "{name} saw the secret: {}", ran.log);
+            assert!(!ran.error().contains("not started"), "{name} never ran: {}", ran.error());
+        }
+        assert_eq!(std::fs::read_to_string(&self.secret).expect("it is there"), "canary");
+        self.bench.assert_empty();
+    }
+
+    async fn all_denied_in_python(&self, probes: &[(&str, &str)]) {
+        for (name, lines) in probes {
+            let ran = self.bench.python(&self.fill(lines)).await;
+            assert!(ran.end.is_err(), "{name} got through: {}", ran.log);
+            assert!(!ran.error().contains("SyntaxError"), "{name} is no probe: {}", ran.log);
+            assert!(!ran.error().contains("not started"), "{name} never ran: {}", ran.error());
+        }
+        self.bench.assert_empty();
+    }
+}
+
+#[tokio::test]
+async fn x_12_files_of_others_cannot_be_read_or_written() {
+    let probes = [
+        ("read a key", "cat @SECRET"),
+        ("overwrite a key", "echo gone > @SECRET"),
+        ("append to a key", "echo more >> @SECRET"),
+        ("remove a key", "rm @SECRET"),
+        ("rename a key", "mv @SECRET $IKADA_OUT/key"),
+        ("link a key", "ln @SECRET $IKADA_OUT/key"),
+        ("read through a link", "ln -s @SECRET l && cat l"),
+        ("publish through a link", "ln -s @SECRET $IKADA_OUT/l"),
+        ("list other attempts", "ls $(dirname $(dirname $HOME)) | grep ."),
+        ("write the helper's word", "echo '{\"exited\":0}' > ../status.json"),
+        ("change the order", "echo x >> ../order.json"),
+        ("write into /tmp", "echo x > /tmp/ikada-x12"),
+        ("write into /etc", "echo x >> /etc/hosts"),
+        ("write into /usr", "touch /usr/bin/ikada-x12"),
+        ("read the shadow file", "cat /etc/shadow"),
+        ("list home folders", "ls /root /home | grep ."),
+        ("climb out", "cd ../../../.. && ls | grep ."),
+        ("make a device", "mknod d b 8 0"),
+        ("write to devices", "echo x > /dev/vda || echo x > /dev/sda"),
+        ("change the kernel", "echo 0 > /proc/sys/kernel/randomize_va_space"),
+        ("trigger sysrq", "echo h > /proc/sysrq-trigger"),
+    ];
+    Prey::new().all_denied(&probes).await;
+}
+
+#[tokio::test]
+async fn x_12_processes_of_others_are_out_of_sight_and_reach() {
+    let probes = [
+        (
+            "see the worker",
+            "test -e /proc/@WORKER/stat && grep -q @WORKER /proc/@WORKER/stat && grep -q programs /proc/@WORKER/comm",
+        ),
+        ("signal the worker", "kill -0 @WORKER"),
+        ("end the parent", "kill -KILL $PPID; sleep 0.5; ! kill -0 $PPID"),
+        ("end everyone", "kill -KILL -1; ! kill -0 $PPID"),
+        ("read an environment", "cat /proc/@WORKER/environ | grep PATH"),
+        ("see other processes", "test $(ls /proc | grep -c '^[0-9]') -gt 8"),
+        ("enter the parent's world", "nsenter -t 1 -m true"),
+        ("make a world", "unshare -Ur true"),
+        ("mount something", "mount -t tmpfs none $HOME/tmp"),
+        ("become root", "su -c true || sudo -n true"),
+        ("gain by a set-user-id file", "cp /bin/sh s && chmod 4755 s && chown 0 s"),
+        ("raise a limit", "ulimit -n 4096"),
+    ];
+    Prey::new().all_denied(&probes).await;
+}
+
+#[tokio::test]
+async fn x_12_the_network_is_not_there() {
+    let probes = [
+        ("a peer's port", "import socket; socket.create_connection(('127.0.0.1', @PORT), 2)"),
+        (
+            "the cloud's metadata",
+            "import socket; socket.create_connection(('169.254.169.254', 80), 2)",
+        ),
+        ("a name", "import socket; socket.getaddrinfo('example.com', 80)"),
+        (
+            "a datagram",
+            "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', @PORT))",
+        ),
+        ("a raw packet", "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)"),
+        (
+            "the routing table",
+            "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",
+        ),
+        (
+            "a listening port",
+            "import socket; s = socket.socket(); s.bind(('0.0.0.0', 0)); s.listen()",
+        ),
+        ("a local door", "import socket; socket.socket(socket.AF_UNIX).connect('@SOCKET')"),
+        ("crypto sockets", "import socket; socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)"),
+    ];
+    Prey::new().all_denied_in_python(&probes).await;
+}
+
+#[tokio::test]
+async fn x_12_calls_that_no_task_needs_are_refused() {
+    // By number, as an attacker would: the C library's checks are not in the way.
+    let call = |number: i64, arguments: &str| {
+        format!(
+            "import ctypes, sys; c = ctypes.CDLL(None, use_errno=True); \
+             r = c.syscall({number}{arguments}); sys.exit(0 if r >= 0 or ctypes.get_errno() not in (1, 38) else 9)"
+        )
+    };
+    let calls = [
+        ("ptrace", call(libc::SYS_ptrace, ", 0, 0, 0, 0")),
+        ("bpf", call(libc::SYS_bpf, ", 0, 0, 0")),
+        ("io_uring", call(libc::SYS_io_uring_setup, ", 1, 0")),
+        ("keyctl", call(libc::SYS_keyctl, ", 0, -3, 0")),
+        ("userfaultfd", call(libc::SYS_userfaultfd, ", 0")),
+        ("perf", call(libc::SYS_perf_event_open, ", 0, 0, -1, -1, 0")),
+        ("kexec", call(libc::SYS_kexec_load, ", 0, 0, 0, 0")),
+        ("modules", call(libc::SYS_init_module, ", 0, 0, 0")),
+        ("setns", call(libc::SYS_setns, ", 0, 0")),
+        ("reboot", call(libc::SYS_reboot, ", 0, 0, 0, 0")),
+        ("handles", call(libc::SYS_open_by_handle_at, ", 0, 0, 0")),
+        ("memory of others", call(libc::SYS_process_vm_readv, ", 1, 0, 0, 0, 0, 0")),
+        ("new users by clone", call(libc::SYS_clone, ", 0x10000000, 0, 0, 0, 0")),
+        ("clone3", call(libc::SYS_clone3, ", 0, 0")),
+    ];
+    let probes: Vec<(&str, &str)> =
+        calls.iter().map(|(name, lines)| (*name, lines.as_str())).collect();
+    Prey::new().all_denied_in_python(&probes).await;
+}
+
+#[tokio::test]
+async fn x_12_bombs_end_by_their_limits_and_others_go_on() {
+    let prey = Prey::new();
+    let bombs = [
+        ("memory", "a = bytearray(1 << 30); print(len(a))"),
+        ("memory in pieces", "a = []\nwhile True: a.append(bytearray(1 << 20))"),
+        ("open files", "f = [open('/dev/null') for _ in range(10000)]"),
+        ("a huge file", "f = open('big', 'wb')\nwhile True: f.write(b'x' * (1 << 20)); f.flush()"),
+        ("recursion", "import sys; sys.setrecursionlimit(10**9)\ndef f(): f()\nf()"),
+        (
+            "threads",
+            "import threading, time\nfor _ in range(10000): threading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
+        ),
+        ("many files", "for n in range(10**7): open('n%d' % n, 'w').close()"),
+        ("a full disk", "for n in range(1000): open('n%d' % n, 'wb').write(b'x' * (8 << 20))"),
+        ("endless output", "import sys\nwhile True: sys.stdout.write('x' * 65536)"),
+        ("endless lines", "while True: print('again')"),
+    ];
+    for (name, lines) in bombs {
+        let begun = Instant::now();
+        let (ran, other) = tokio::join!(prey.bench.python(lines), prey.bench.shell("echo fine"));
+        assert!(ran.end.is_err(), "{name} met no limit");
+        assert!(begun.elapsed() < Duration::from_secs(25), "{name} took {:?}", begun.elapsed());
+        assert!(ran.log.len() <= (64 << 10) + 100, "{name} kept {} bytes", ran.log.len());
+        assert_eq!(other.log, "fine\n", "{name} disturbed another attempt");
+    }
+    prey.bench.assert_empty();
+}
+
+#[tokio::test]
+async fn x_12_a_fork_bomb_is_bounded_and_leaves_nobody() {
+    let bench = Bench::new();
+    // Every process stays; the limit of 64 is what ends the doubling, and the stop ends them all.
+    let attempt = Bench::attempt(shell("b() { b | b & }; b; sleep 30"));
+    let ran = bench.run(attempt, Some(Duration::from_secs(2))).await;
+    assert!(ran.end.is_err());
+    assert_eq!(bench.shell("echo fine").await.log, "fine\n");
+    bench.assert_empty();
+}
+
+#[tokio::test]
+async fn x_12_whoever_stays_behind_is_ended_with_the_command() {
+    let bench = Bench::new();
+    let begun = Instant::now();
+    let ran = bench.shell("setsid sh -c 'sleep 4712.5 & sleep 4712.5' & exit 0").await;
+    ran.good();
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(!crate::commands::is_running("4712.5"), "a daemon stayed");
+}
+
+#[tokio::test]
+async fn x_12_no_secret_of_the_worker_is_in_the_environment() {
+    let bench = Bench::new();
+    let ran = bench
+        .shell("env | grep -vE '^(IKADA_|PATH=|LANG=|HOME=|TMPDIR=|PWD=|OLDPWD=|SHLVL=|_=)'")
+        .await;
+    assert_eq!(ran.log, "");
+    assert_eq!(ran.error(), "exit code 1");
+}

@@ -1,0 +1,5 @@
+//! Programs behind the walls of the worker's sandbox, in real processes.
+
+mod bench;
+mod commands;
+mod hostile_commands;
