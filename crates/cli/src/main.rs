@@ -69,6 +69,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     runtime.block_on(async {
         match cli.command {
             Command::Server(server) => commands::server(server).await,
+            Command::Worker(worker) => commands::worker(&cli.shared, *worker).await,
             Command::Demo(demo) => demo::run(&demo).await,
             Command::Bench(command) => bench::run(&cli.shared, &command, &mut screen).await,
             Command::Verify(args) => verify::run(&cli.shared, &args, &mut screen).await,
@@ -82,6 +83,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::JoinToken(command) => commands::join_token(command, &mut screen),
             Command::Audit(command) => commands::audit(&command, &mut screen),
             Command::Context(command) => commands::context(&cli.shared, command, &mut screen),
+            Command::Program(command) => commands::program(&cli.shared, command, &mut screen).await,
             Command::Object(command) => commands::object(&cli.shared, command, &mut screen).await,
             Command::Lease(command) => commands::lease(&cli.shared, command, &mut screen).await,
             Command::Request(command) => commands::request(&cli.shared, command, &mut screen).await,

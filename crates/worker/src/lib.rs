@@ -15,4 +15,7 @@ pub mod run;
 pub mod sandbox;
 
 pub use agent::{Agent, AgentConfig};
-pub use run::{Claimed, Handle, SLOTS_MAX, Tally, TaskError, TaskResult, Worker, WorkerError};
+pub use run::{
+    Claimed, Handle, RunProgram, Running, SLOTS_MAX, Stop, Stopper, Tally, TaskError, TaskResult,
+    Worker, WorkerError,
+};

@@ -16,6 +16,7 @@ mod error;
 mod lease;
 mod objects;
 mod pipe;
+mod programs;
 mod queues;
 mod retry;
 mod schedules;

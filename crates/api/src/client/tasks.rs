@@ -62,7 +62,7 @@ impl Client {
     /// Submits tasks under a request id of the caller's: the way to resend safely after a restart.
     pub async fn enqueue_as(&self, key: &str, tasks: Vec<NewTask>) -> Result<EnqueueAnswer, Error> {
         let tasks = tasks.into_iter().map(NewTask::with_raw_payload).collect();
-        let ask = Ask::hot("/v1/tasks", &EnqueueBatch { tasks }, Some(key.to_owned()))?;
+        let ask = submission(key, &EnqueueBatch { tasks })?;
         self.settle(&ask, |answer: &EnqueueAnswer| &answer.tasks).await
     }
 
@@ -72,7 +72,7 @@ impl Client {
         key: &str,
         body: &EnqueueBatch,
     ) -> Result<EnqueueAnswer, Error> {
-        self.ask(&Ask::hot("/v1/tasks", body, Some(key.to_owned()))?).await
+        self.ask(&submission(key, body)?).await
     }
 
     /// Like [`Client::enqueue_as`], also returning the positions written (for `Consistency::AtLeast`).
@@ -171,4 +171,11 @@ impl Client {
         let path = with_query(&path, &[("item", item.to_string())]);
         self.ask(&Ask::act(Method::POST, path, None)).await
     }
+}
+
+/// A submission. Programs are looked up first; pipes wait for nothing but the log.
+fn submission(key: &str, body: &EnqueueBatch) -> Result<Ask, Error> {
+    let mut ask = Ask::hot("/v1/tasks", body, Some(key.to_owned()))?;
+    ask.piped = body.tasks.iter().all(|task| task.program.is_none() && task.then.is_empty());
+    Ok(ask)
 }

@@ -424,6 +424,39 @@ pub const ROUTES: &[Route] = &[
         )
     },
     Route {
+        body: Some(of::<v1::NewProgram>),
+        answer: Some(of::<v1::ProgramInfo>),
+        ..act(
+            "/v1/programs",
+            Operation::PushProgram,
+            SUBMIT,
+            "Check a program and keep it under its name; its file is uploaded before.",
+        )
+    },
+    Route {
+        answer: Some(of::<v1::ProgramPage>),
+        ..look("/v1/programs", Operation::ListPrograms, LIST, "List the programs of the namespace.")
+    },
+    Route {
+        answer: Some(of::<v1::ProgramInfo>),
+        ..look(
+            "/v1/programs/{name}",
+            Operation::ShowProgram,
+            VIEW,
+            "Show a program: how it is run, and what it consists of.",
+        )
+    },
+    Route {
+        verb: Verb::Delete,
+        answer: Some(of::<v1::ProgramRemoved>),
+        ..act(
+            "/v1/programs/{name}",
+            Operation::DeleteProgram,
+            SUBMIT,
+            "Remove a program's name; tasks that were submitted for it keep it.",
+        )
+    },
+    Route {
         query: &[NAMESPACE, ITEM],
         answer: Some(of::<v1::RequestInfo>),
         keyed: false,

@@ -30,7 +30,10 @@ pub use number::Number;
 pub use object::{BucketPage, ObjectInfo, ObjectPage, ObjectRemoved};
 pub use payload::{Body, BodyError, JSON_DEPTH_MAX, RawBytes, json_depth};
 pub use position::{Position, PositionError, parse_positions, print_positions};
-pub use program::{OutputItem, UploadInfo, WorkInfo, WorkInput, WorkPart, WorkProgram};
+pub use program::{
+    NewProgram, OutputItem, ProgramFile, ProgramInfo, ProgramManifest, ProgramPage, ProgramRemoved,
+    UploadInfo, WorkInfo, WorkInput, WorkPart, WorkProgram,
+};
 pub use queue::{
     AlertsBody, AlertsInfo, QueueCounts, QueueHealth, QueueInfo, QueuePage, QueueSettingsBody,
     QueueSettingsInfo, SweepAnswer,

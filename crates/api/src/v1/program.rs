@@ -119,3 +119,79 @@ impl UploadInfo {
         OutputItem { name: name.into(), size, digest, chunks, content_type: None }
     }
 }
+
+/// A program to be kept under a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewProgram {
+    /// Its name; pushed again, the name stands for the new program, and tasks submitted before keep the old one.
+    pub name: String,
+    /// How it is run: `command` or `wasm`.
+    pub kind: String,
+    /// Program and arguments of a command, never a shell line; `{file}` stands for the program's file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+    /// The export that begins a module; `_start` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// The module, or a file that the command needs; uploaded before (`POST /v1/uploads`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<UploadInfo>,
+}
+
+/// What a program consists of, as workers read it. Stored under its own digest, which tasks name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramManifest {
+    /// How it is run: `command` or `wasm`.
+    pub kind: String,
+    /// Program and arguments of a command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+    /// The export that begins a module.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// The module, or a file that the command needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<ProgramFile>,
+}
+
+/// The file of a program, by its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramFile {
+    /// BLAKE3 digest, in hex.
+    pub digest: String,
+    /// Bytes in all.
+    pub size: u64,
+}
+
+/// A program under its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramInfo {
+    /// Its name.
+    pub name: String,
+    /// How it is run: `handler` (built in), `command` or `wasm`.
+    pub kind: String,
+    /// Digest of its manifest, in hex; absent for what is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// When it was pushed (ms since 1970); absent for what is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pushed_ms: Option<u64>,
+    /// What it consists of; in lists absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<ProgramManifest>,
+}
+
+/// All programs, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramPage {
+    /// The programs.
+    pub programs: Vec<ProgramInfo>,
+}
+
+/// A program that is no longer there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramRemoved {
+    /// Its name.
+    pub name: String,
+}

@@ -8,12 +8,14 @@ mod demo;
 mod join_token;
 mod lease;
 mod object;
+mod program;
 mod queue;
 mod request;
 mod schedule;
 mod server;
 mod task;
 mod verify;
+mod worker;
 
 use std::path::Path;
 use std::time::Duration;
@@ -34,12 +36,14 @@ pub(crate) use lease::{LeaseCommand, LeaseRunArgs, LeaseTakeArgs};
 pub(crate) use object::{
     ObjectCommand, ObjectDeleteArgs, ObjectGetArgs, ObjectListArgs, ObjectPutArgs,
 };
+pub(crate) use program::{ProgramCommand, ProgramPushArgs};
 pub(crate) use queue::{PurgeArgs, QueueCommand};
 pub(crate) use request::RequestCommand;
 pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
 pub(crate) use server::ServerArgs;
 pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand, TaskSettings};
 pub(crate) use verify::VerifyArgs;
+pub(crate) use worker::WorkerArgs;
 
 use crate::contexts::Contexts;
 use crate::failure::Failure;
@@ -156,6 +160,8 @@ fn read_authority(file: Option<&Path>) -> Result<Option<TrustedAuthority>, Failu
 pub(crate) enum Command {
     /// Run a node of a cluster.
     Server(ServerArgs),
+    /// Run a worker: takes tasks and runs their programs.
+    Worker(Box<WorkerArgs>),
     /// Show it work: three nodes, thousands of tasks, a killed leader, nothing lost.
     Demo(DemoArgs),
     /// Measure a cluster on this machine: cold starts, killed leaders.
@@ -187,6 +193,9 @@ pub(crate) enum Command {
     /// Remember clusters by a name.
     #[command(subcommand)]
     Context(ContextCommand),
+    /// Push, list, show and remove programs, which tasks name.
+    #[command(subcommand)]
+    Program(ProgramCommand),
     /// Upload, download, list and remove files that the cluster keeps.
     #[command(subcommand)]
     Object(ObjectCommand),

@@ -1,7 +1,7 @@
 //! `ikada task`.
 
 use clap::{Args, Subcommand};
-use ikada_api::v1::{NewTask, TaskStateName};
+use ikada_api::v1::{NewTask, TaskStateName, WorkInput};
 
 /// Commands about tasks.
 #[derive(Debug, Subcommand)]
@@ -70,6 +70,7 @@ Examples:
   ikada task enqueue --key user-7 --payload 1         in order after earlier tasks with this key
   ikada task enqueue --label gpu=a100 --timeout-ms 600000
   ikada task enqueue --id build --then '{\"id\": \"test\"}' --then '{\"id\": \"lint\"}'
+  ikada task enqueue --program wordcount --set top=5 --input a.txt=texts/a.txt
   ikada task enqueue --idempotency-key deploy-42      repeating this line submits nothing new";
 
 /// Flags of `enqueue`.
@@ -143,11 +144,33 @@ pub(crate) struct TaskSettings {
     /// How long the finished task is kept, whatever the queue's settings say.
     #[arg(long)]
     pub(crate) retention_ms: Option<u64>,
+    /// The program to run, by name.
+    #[arg(long)]
+    pub(crate) program: Option<String>,
+    /// A setting for the program; may be given several times.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = read_label, requires = "program")]
+    pub(crate) set: Vec<(String, String)>,
+    /// A file for the program: its name there and an object, or an address; may be given several times.
+    #[arg(long = "input", value_name = "NAME=BUCKET/KEY", value_parser = read_input, requires = "program")]
+    pub(crate) inputs: Vec<WorkInput>,
 }
 
-fn read_label(text: &str) -> Result<(String, String), String> {
+pub(super) fn read_label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `NAME=BUCKET/KEY`, or `NAME=URL`.
+fn read_input(text: &str) -> Result<WorkInput, String> {
+    let (name, place) = text.split_once('=').ok_or("must be NAME=BUCKET/KEY or NAME=URL")?;
+    let mut input = WorkInput { name: name.to_owned(), ..WorkInput::default() };
+    if place.contains("://") {
+        input.url = Some(place.to_owned());
+        return Ok(input);
+    }
+    let (bucket, key) = place.split_once('/').ok_or("must be NAME=BUCKET/KEY or NAME=URL")?;
+    (input.bucket, input.key) = (Some(bucket.to_owned()), Some(key.to_owned()));
+    Ok(input)
 }
 
 fn read_follow_up(text: &str) -> Result<NewTask, String> {

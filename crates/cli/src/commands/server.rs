@@ -33,7 +33,7 @@ pub(crate) async fn server(args: ServerArgs) -> Result<(), Failure> {
 }
 
 /// Log lines go to standard error; `IKADA_LOG` chooses which.
-fn start_logging() {
+pub(super) fn start_logging() {
     let filter = EnvFilter::try_from_env("IKADA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let started = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -79,7 +79,7 @@ fn read_file(named: Option<&Path>) -> Result<Option<RawConfig>, String> {
 }
 
 /// Done when the process is asked to stop.
-fn stop_signal(until_stdin_closes: bool) -> Result<impl Future<Output = ()>, Failure> {
+pub(super) fn stop_signal(until_stdin_closes: bool) -> Result<impl Future<Output = ()>, Failure> {
     let listen = |kind| {
         signal(kind).map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))
     };

@@ -81,6 +81,9 @@ pub(super) fn new_task(settings: TaskSettings) -> Result<NewTask, Failure> {
         timeout_ms: settings.timeout_ms,
         deadline_in_ms: settings.deadline_in_ms,
         retention_ms: settings.retention_ms,
+        program: settings.program.clone(),
+        settings: settings.set.iter().cloned().collect(),
+        inputs: settings.inputs.clone(),
         ..NewTask::default()
     })
 }

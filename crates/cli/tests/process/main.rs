@@ -19,6 +19,7 @@ mod operations;
 mod partition;
 mod pause;
 mod postgres;
+mod programs;
 mod schedules;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;

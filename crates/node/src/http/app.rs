@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ikada_api::convert::{BuiltinPrograms, FindProgram};
 use ikada_api::state::{RequestId, RequestKey};
 use ikada_api::v1::{QueueHealth, ScheduleInfo};
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
@@ -59,11 +58,6 @@ pub(super) struct App<D> {
 }
 
 impl<D: Door> App<D> {
-    /// The programs that submissions may name.
-    pub(super) fn programs(&self) -> impl FindProgram + use<D> {
-        BuiltinPrograms
-    }
-
     /// The caller's request id, or a fresh one.
     pub(super) fn request_id(&self, context: &Context) -> RequestId {
         context.key.clone().unwrap_or_else(|| self.door.fresh_request_id())

@@ -18,8 +18,8 @@ use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
 use super::trace::{Trace, note};
 use super::{
-    cluster, dashboard, leases, objects, operate, problems, queues, requests, schedules, tasks,
-    tokens,
+    cluster, dashboard, leases, objects, operate, problems, programs, queues, requests, schedules,
+    tasks, tokens,
 };
 
 /// The node answers at its deadline; this is only the net below it.
@@ -180,6 +180,10 @@ pub(super) async fn run<D: Door>(
         | Operation::GetObject
         | Operation::DeleteObject
         | Operation::Upload => Err(mismatch("object")),
+        Operation::PushProgram => programs::push(app, context, body).await,
+        Operation::ListPrograms => programs::list(app, context).await,
+        Operation::ShowProgram => programs::show(app, context).await,
+        Operation::DeleteProgram => programs::delete(app, context).await,
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
         Operation::Pipe => Err(problems::upgrade_required().into()),

@@ -23,6 +23,7 @@ mod operate;
 mod pipe;
 mod places;
 mod problems;
+mod programs;
 mod queues;
 mod request;
 mod requests;

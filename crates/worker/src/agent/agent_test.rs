@@ -135,7 +135,7 @@ fn an_empty_answer_without_a_wait_is_not_a_tight_loop() {
 fn tq_15_a_report_is_repeated_until_it_is_settled() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
-    bench.feed(Input::Finished(ticket, Ok(b"1".to_vec())));
+    bench.feed(Input::Finished(ticket, Ok(b"1".to_vec().into())));
     for _ in 0..50 {
         assert_eq!(bench.reports().len(), 1);
         assert!(bench.claims().is_empty(), "the slot is not free before the report is settled");
@@ -159,10 +159,10 @@ fn tq_15_a_report_is_repeated_until_it_is_settled() {
 fn finished_tasks_travel_in_one_report() {
     let mut bench = Bench::new(3);
     let tickets = bench.grant(&["a", "b", "c"]);
-    bench.feed(Input::Finished(tickets[0], Ok(vec![])));
+    bench.feed(Input::Finished(tickets[0], Ok(vec![].into())));
     assert_eq!(bench.reports().len(), 1);
     bench.feed(Input::Finished(tickets[1], Err(Failure::new("broken"))));
-    bench.feed(Input::Finished(tickets[2], Ok(vec![])));
+    bench.feed(Input::Finished(tickets[2], Ok(vec![].into())));
     assert!(bench.reports().is_empty(), "one report at a time");
     bench.feed(Input::Reported(vec![(tickets[0], ReportVerdict::Settled)]));
     let ids: Vec<String> = bench.reports().into_iter().map(|report| report.claim.id).collect();
@@ -180,7 +180,7 @@ fn tq_18_a_lost_claim_is_never_reported_and_keeps_its_slot_while_it_runs() {
         bench.outputs.iter().any(|output| matches!(output, Output::Lost(lost) if *lost == ticket))
     );
     assert!(bench.claims().is_empty());
-    bench.feed(Input::Finished(ticket, Ok(vec![])));
+    bench.feed(Input::Finished(ticket, Ok(vec![].into())));
     assert!(bench.reports().is_empty());
     assert_eq!(bench.claims(), vec![1]);
 }
@@ -209,15 +209,15 @@ fn large_results_travel_apart_and_too_large_ones_fail() {
     let mut bench = Bench::new(4);
     bench.agent.config.report_bytes_max = 100;
     let tickets = bench.grant(&["a", "b", "c", "d"]);
-    bench.feed(Input::Finished(tickets[3], Ok(vec![0; 60])));
+    bench.feed(Input::Finished(tickets[3], Ok(vec![0; 60].into())));
     for ticket in &tickets[..3] {
-        bench.feed(Input::Finished(*ticket, Ok(vec![0; 60])));
+        bench.feed(Input::Finished(*ticket, Ok(vec![0; 60].into())));
     }
     bench.feed(Input::Reported(vec![(tickets[3], ReportVerdict::Settled)]));
     assert_eq!(bench.reports().len(), 1, "two would exceed the bound");
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
-    bench.feed(Input::Finished(ticket, Ok(vec![0; (64 << 10) + 1])));
+    bench.feed(Input::Finished(ticket, Ok(vec![0; (64 << 10) + 1].into())));
     assert!(
         bench.reports()[0]
             .result
@@ -230,7 +230,7 @@ fn large_results_travel_apart_and_too_large_ones_fail() {
 fn a_result_that_is_refused_becomes_a_failure() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
-    bench.feed(Input::Finished(ticket, Ok(vec![0; 9])));
+    bench.feed(Input::Finished(ticket, Ok(vec![0; 9].into())));
     bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("too large".into()))]));
     let [report] = &bench.reports()[..] else { panic!("{:?}", bench.outputs) };
     assert_eq!(report.result, Err(Failure::new("result refused: too large")));
@@ -246,10 +246,10 @@ fn draining_finishes_what_is_held_and_takes_nothing_new() {
     assert_eq!(bench.stopped(), None);
     // The claim under way may still bring a task; it is run.
     let late = bench.grant(&["b"])[0];
-    bench.feed(Input::Finished(ticket, Ok(vec![])));
+    bench.feed(Input::Finished(ticket, Ok(vec![].into())));
     bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Settled)]));
     assert!(bench.claims().is_empty());
-    bench.feed(Input::Finished(late, Ok(vec![])));
+    bench.feed(Input::Finished(late, Ok(vec![].into())));
     bench.feed(Input::Reported(vec![(late, ReportVerdict::Settled)]));
     assert_eq!(bench.stopped(), Some(0));
     assert_eq!(bench.agent.next_wake_ms(), None);
@@ -261,7 +261,7 @@ fn what_runs_too_long_while_draining_is_cancelled_and_given_back() {
     let mut bench = Bench::new(2);
     let tickets = bench.grant(&["a", "b"]);
     bench.feed(Input::Drain);
-    bench.feed(Input::Finished(tickets[0], Ok(vec![])));
+    bench.feed(Input::Finished(tickets[0], Ok(vec![].into())));
     bench.feed(Input::Reported(vec![(tickets[0], ReportVerdict::Settled)]));
     bench.now_ms += 10_000;
     bench.feed(Input::Tick);
@@ -273,7 +273,7 @@ fn what_runs_too_long_while_draining_is_cancelled_and_given_back() {
     assert_eq!(failure.delay_ms, Some(0), "another worker may begin at once");
     assert_eq!(bench.stopped(), None, "it insists on giving back");
     // The handler ends when it is cancelled; that changes nothing.
-    bench.feed(Input::Finished(tickets[1], Ok(vec![7])));
+    bench.feed(Input::Finished(tickets[1], Ok(vec![7].into())));
     bench.feed(Input::Reported(vec![(tickets[1], ReportVerdict::Settled)]));
     assert_eq!(bench.stopped(), Some(0));
 }
@@ -308,7 +308,7 @@ fn what_ends_together_is_reported_together() {
     let mut bench = Bench::new(3);
     let tickets = bench.grant(&["a", "b", "c"]);
     let inputs: Vec<Input> =
-        tickets.iter().map(|ticket| Input::Finished(*ticket, Ok(vec![]))).collect();
+        tickets.iter().map(|ticket| Input::Finished(*ticket, Ok(vec![].into()))).collect();
     let mut outputs = Vec::new();
     bench.agent.step_all(inputs, bench.now_ms, &mut outputs);
     assert!(matches!(&outputs[..], [Output::Report(reports)] if reports.len() == 3), "{outputs:?}");
@@ -319,15 +319,15 @@ fn late_answers_and_unknown_tickets_change_nothing() {
     let mut bench = Bench::new(1);
     bench.feed(Input::Reported(vec![(Ticket(9), ReportVerdict::Settled)]));
     bench.feed(Input::Renewed(vec![(Ticket(9), RenewVerdict::Lost)]));
-    bench.feed(Input::Finished(Ticket(9), Ok(vec![])));
+    bench.feed(Input::Finished(Ticket(9), Ok(vec![].into())));
     let ticket = bench.grant(&["a"])[0];
     bench.feed(Input::Claimed(Ok(vec![task("stray")])));
     assert_eq!(bench.agent.free_slots(), 0);
-    bench.feed(Input::Finished(ticket, Ok(vec![1])));
-    bench.feed(Input::Finished(ticket, Ok(vec![2])));
+    bench.feed(Input::Finished(ticket, Ok(vec![1].into())));
+    bench.feed(Input::Finished(ticket, Ok(vec![2].into())));
     bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Undecided)]));
     bench.wake();
-    assert_eq!(bench.reports()[0].result, Ok(vec![1]), "the first result counts");
+    assert_eq!(bench.reports()[0].result, Ok(vec![1].into()), "the first result counts");
 }
 
 /// Claims by number and count, and the lengths of the lists in renewals.
@@ -375,7 +375,7 @@ fn a_claim_without_an_answer_is_repeated_under_its_number_while_the_roll_is_call
     let mut second = Asked::default();
     second.note(&bench.outputs);
     assert_eq!(second.claims, [(2, 1)]);
-    bench.feed(Input::Finished(ticket, Ok(vec![])));
+    bench.feed(Input::Finished(ticket, Ok(vec![].into())));
     bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Settled)]));
     bench.feed(Input::Claimed(Err(CallFailed)));
     let lost_ms = bench.now_ms;

@@ -1,6 +1,6 @@
 //! One task in a slot.
 
-use super::{Claim, Failure, Ticket};
+use super::{Claim, Done, Failure, Ticket};
 
 /// Where the task stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) enum Stage {
     /// The handler runs, but the claim is gone: its result will be dropped.
     RunningLost,
     /// The handler has returned and the cluster does not know yet.
-    Finished(Result<Vec<u8>, Failure>),
+    Finished(Result<Done, Failure>),
 }
 
 /// A task that this worker holds.

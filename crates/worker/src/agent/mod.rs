@@ -22,7 +22,7 @@ mod wait;
 
 use std::collections::BTreeMap;
 
-use ikada_api::v1::ClaimedTask;
+use ikada_api::v1::{ClaimedTask, OutputItem};
 
 pub use config::AgentConfig;
 use held::Held;
@@ -40,13 +40,28 @@ pub enum Input {
     /// The claim that was under way has ended.
     Claimed(Result<Vec<ClaimedTask>, CallFailed>),
     /// The handler has returned.
-    Finished(Ticket, Result<Vec<u8>, Failure>),
+    Finished(Ticket, Result<Done, Failure>),
     /// The report that was under way has ended; items not mentioned are undecided.
     Reported(Vec<(Ticket, ReportVerdict)>),
     /// The renewal that was under way has ended; items not mentioned are undecided.
     Renewed(Vec<(Ticket, RenewVerdict)>),
     /// Take no more tasks, finish what is held, then stop.
     Drain,
+}
+
+/// What a good attempt brings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The small result.
+    pub result: Vec<u8>,
+    /// Files that were uploaded and become visible with the completion.
+    pub outputs: Vec<OutputItem>,
+}
+
+impl From<Vec<u8>> for Done {
+    fn from(result: Vec<u8>) -> Done {
+        Done { result, outputs: Vec::new() }
+    }
 }
 
 /// How an attempt failed.
@@ -145,7 +160,7 @@ pub struct Report {
     /// Which claim.
     pub claim: Claim,
     /// Result or failure.
-    pub result: Result<Vec<u8>, Failure>,
+    pub result: Result<Done, Failure>,
 }
 
 /// One worker.

@@ -2,7 +2,7 @@
 
 use super::held::Stage;
 use super::wait::Wait;
-use super::{Agent, Failure, Output, Report, ReportVerdict, Ticket};
+use super::{Agent, Done, Failure, Output, Report, ReportVerdict, Ticket};
 
 #[derive(Debug)]
 pub(super) struct ReportState {
@@ -24,19 +24,19 @@ impl Agent {
         (!self.report.under_way && self.report.waiting > 0).then_some(self.report.not_before_ms)
     }
 
-    pub(super) fn take_finished(&mut self, ticket: Ticket, result: Result<Vec<u8>, Failure>) {
+    pub(super) fn take_finished(&mut self, ticket: Ticket, result: Result<Done, Failure>) {
         let bytes_max = self.config.result_bytes_max;
         let Some(held) = self.held.get_mut(&ticket) else {
             return;
         };
         // A result that can never be taken must not hold up the others in its report.
-        let result = result.and_then(|result| match result.len() {
+        let result = result.and_then(|done| match done.result.len() {
             bytes if bytes > bytes_max => {
                 let error =
                     format!("the result has {bytes} bytes, at most {bytes_max} are allowed");
                 Err(Failure::new(error))
             }
-            _ => Ok(result),
+            _ => Ok(done),
         });
         match held.stage {
             Stage::Running => {
@@ -59,7 +59,7 @@ impl Agent {
         let mut bytes = 0;
         for (ticket, held) in &mut self.held {
             if let Stage::Finished(result) = &held.stage {
-                bytes += result.as_ref().map_or_else(|failure| failure.error.len(), Vec::len);
+                bytes += result.as_ref().map_or_else(|failure| failure.error.len(), weight);
                 let full = reports.len() == self.config.report_max.min(self.report.waiting);
                 // The first one goes in any case: it is bounded by itself.
                 if full || (!reports.is_empty() && bytes > self.config.report_bytes_max) {
@@ -128,4 +128,10 @@ impl Agent {
             self.report.waiting -= 1;
         }
     }
+}
+
+/// About how many bytes a completion takes.
+fn weight(done: &Done) -> usize {
+    let output = |output: &ikada_api::v1::OutputItem| output.name.len() + 64 * output.chunks.len();
+    done.result.len() + done.outputs.iter().map(output).sum::<usize>()
 }

@@ -9,23 +9,24 @@
 //! Leaves out: the walls themselves (`sandbox`) and whose result counts (the cluster's fence).
 
 mod capture;
+mod fetch;
 mod folder;
 mod outputs;
 mod process;
+mod programs;
 mod run;
 mod users;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 pub use capture::{Log, Progress};
 pub use folder::Folder;
 pub use outputs::FoundOutput;
-pub use run::Sandbox;
+pub use programs::Programs;
+pub use run::{Sandbox, SandboxError};
 
-use crate::run::{TaskError, TaskResult};
+use crate::run::{Stop, TaskError, TaskResult};
 use crate::sandbox::{Isolation, Limits};
 
 /// What the operator of this worker allows.
@@ -33,7 +34,8 @@ use crate::sandbox::{Isolation, Limits};
 pub struct ExecConfig {
     /// Where attempts have their folders and programs are kept.
     pub work_dir: PathBuf,
-    /// Which commands may run: absolute paths or plain names; `*` for all.
+    /// Which commands may run: absolute paths or plain names, `{file}` for files that came with their program, `*` for
+    /// all.
     pub commands: Vec<String>,
     /// What commands may read and run beside the system's own folders.
     pub readable: Vec<PathBuf>,
@@ -50,8 +52,13 @@ pub struct ExecConfig {
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Code {
-    /// A command: program and arguments.
-    Command(Vec<String>),
+    /// A command.
+    Command {
+        /// Program and arguments.
+        argv: Vec<String>,
+        /// A file that came with it.
+        file: Option<PathBuf>,
+    },
     /// A WebAssembly module in this file, begun at this export.
     Module {
         /// The module.
@@ -89,37 +96,6 @@ pub struct Finish {
     pub result: TaskResult,
     /// Files in `$IKADA_OUT`.
     pub outputs: Vec<FoundOutput>,
-}
-
-/// The other end of [`Stop`].
-#[derive(Debug)]
-pub struct Stopper(watch::Sender<bool>);
-
-impl Stopper {
-    /// Asks the run to end.
-    pub fn stop(&self) {
-        // A run that has ended needs no word.
-        let _ = self.0.send(true);
-    }
-}
-
-/// Tells a run that it should end: its claim is lost, or the worker leaves.
-#[derive(Debug, Clone)]
-pub struct Stop(watch::Receiver<bool>);
-
-impl Stop {
-    /// A pair of ends.
-    pub fn pair() -> (Stopper, Stop) {
-        let (sender, receiver) = watch::channel(false);
-        (Stopper(sender), Stop(receiver))
-    }
-
-    /// Waits for the word. A sender that is gone never speaks.
-    pub(crate) async fn told(&mut self) {
-        if self.0.wait_for(|told| *told).await.is_err() {
-            std::future::pending().await
-        }
-    }
 }
 
 /// The failure of a run that was told to end.

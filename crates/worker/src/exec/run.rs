@@ -117,11 +117,13 @@ impl Sandbox {
         let config = &self.config;
         let mut readable = config.readable.clone();
         let (program, arguments, network) = match &attempt.code {
-            Code::Command(argv) => {
+            Code::Command { argv, file } => {
                 let (program, arguments) = argv
                     .split_first()
                     .ok_or_else(|| TaskError::give_up("the command has no words"))?;
-                self.check_allowed(program)?;
+                let own = file.as_ref().is_some_and(|file| file == program);
+                self.check_allowed(if own { "{file}" } else { program })?;
+                readable.extend(file.clone());
                 if program.starts_with('/') {
                     readable.push(PathBuf::from(program));
                 }

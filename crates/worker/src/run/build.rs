@@ -1,6 +1,6 @@
 //! A worker: its name, slots and handlers, and the ways to run it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,21 @@ use tokio::sync::oneshot;
 
 use super::claimed::{Claimed, TaskError, TaskResult};
 use super::drive::drive;
-use super::{Context, Counts, Handle, Tally};
+use super::{Context, Counts, Handle, Stop, Tally};
 use crate::agent::AgentConfig;
 
 /// Most slots: a renewal names every claim held, and the server takes lists of at most this many items.
 pub const SLOTS_MAX: u32 = 10_000;
 
-type Running = Pin<Box<dyn Future<Output = Result<TaskResult, TaskError>> + Send>>;
+/// An attempt under way.
+pub type Running = Pin<Box<dyn Future<Output = Result<TaskResult, TaskError>> + Send>>;
+
+/// Runs tasks whose program is a command or a module. Unlike a function it is not dropped when its claim is lost: it is
+/// told, ends what it began, and keeps its slot until then.
+pub trait RunProgram: Send + Sync {
+    /// Begins an attempt.
+    fn run(&self, task: Claimed, stop: Stop) -> Running;
+}
 
 /// A user's function behind one face.
 pub(super) type Handler = Arc<dyn Fn(Claimed) -> Running + Send + Sync>;
@@ -30,7 +38,7 @@ pub enum WorkerError {
     #[error(transparent)]
     BadName(#[from] NameError),
     /// It has nothing to do.
-    #[error("the worker has no handler; give it one per queue with `handle`")]
+    #[error("the worker has nothing to do; give it a handler per queue with `handle`")]
     NoHandler,
     /// Two handlers for one queue.
     #[error("queue {queue} has two handlers; give it one")]
@@ -69,6 +77,9 @@ pub struct Worker {
     name: Option<String>,
     session: u64,
     handlers: Vec<(String, Handler)>,
+    functions: BTreeMap<String, Handler>,
+    queues: Vec<String>,
+    programs: Option<Arc<dyn RunProgram>>,
     labels: BTreeMap<String, String>,
     agent: AgentConfig,
 }
@@ -80,8 +91,17 @@ impl Worker {
         // Half of a fresh key: another process run must not share the session.
         let session = u64::from_str_radix(&unique_key()[..16], 16).unwrap_or(1);
         let agent = AgentConfig { seed: session, ..AgentConfig::default() };
-        let (handlers, labels) = (Vec::new(), BTreeMap::new());
-        Worker { client, name: None, session, handlers, labels, agent }
+        Worker {
+            client,
+            name: None,
+            session,
+            handlers: Vec::new(),
+            functions: BTreeMap::new(),
+            queues: Vec::new(),
+            programs: None,
+            labels: BTreeMap::new(),
+            agent,
+        }
     }
 
     /// Its name, as shown with each attempt; a restarted worker may keep it.
@@ -123,11 +143,30 @@ impl Worker {
         Fut: Future<Output = Result<R, TaskError>> + Send + 'static,
         R: Into<TaskResult>,
     {
-        let handler: Handler = Arc::new(move |task| {
-            let running = handler(task);
-            Box::pin(async move { running.await.map(Into::into) })
-        });
-        self.handlers.push((queue.into(), handler));
+        self.handlers.push((queue.into(), wrap(handler)));
+        self
+    }
+
+    /// Runs tasks that name this program by this function, whatever their queue; for the rest see `handle`.
+    pub fn function<F, Fut, R>(mut self, program: impl Into<String>, handler: F) -> Worker
+    where
+        F: Fn(Claimed) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, TaskError>> + Send + 'static,
+        R: Into<TaskResult>,
+    {
+        self.functions.insert(program.into(), wrap(handler));
+        self
+    }
+
+    /// Takes tasks of a queue that has no handler of its own: what they name as their program is run.
+    pub fn queue(mut self, queue: impl Into<String>) -> Worker {
+        self.queues.push(queue.into());
+        self
+    }
+
+    /// Runs tasks whose program is a command or a module.
+    pub fn programs(mut self, programs: Arc<dyn RunProgram>) -> Worker {
+        self.programs = Some(programs);
         self
     }
 
@@ -171,21 +210,41 @@ impl Worker {
                 return Err(WorkerError::TwoHandlers { queue });
             }
         }
-        if handlers.is_empty() {
+        let mut queues: BTreeSet<String> = handlers.keys().cloned().collect();
+        for queue in self.queues {
+            QueueName::parse(&queue)?;
+            queues.insert(queue);
+        }
+        let runs_programs = self.programs.is_some() || !self.functions.is_empty();
+        if queues.is_empty() || (handlers.is_empty() && !runs_programs) {
             return Err(WorkerError::NoHandler);
         }
         Ok(Context {
             client: self.client,
             worker: name.into(),
             session: self.session,
-            queues: handlers.keys().cloned().collect(),
+            queues: queues.into_iter().collect(),
             labels: self.labels,
             handlers: Arc::new(handlers),
+            functions: Arc::new(self.functions),
+            programs: self.programs,
             claims_key: unique_key().into(),
             agent: self.agent,
             counts: Arc::new(Counts::default()),
         })
     }
+}
+
+fn wrap<F, Fut, R>(handler: F) -> Handler
+where
+    F: Fn(Claimed) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, TaskError>> + Send + 'static,
+    R: Into<TaskResult>,
+{
+    Arc::new(move |task| {
+        let running = handler(task);
+        Box::pin(async move { running.await.map(Into::into) })
+    })
 }
 
 impl std::fmt::Debug for Worker {

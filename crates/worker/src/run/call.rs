@@ -8,7 +8,7 @@ use ikada_api::v1::{
 };
 
 use super::Context;
-use crate::agent::{CallFailed, Claim, Failure, RenewVerdict, Report, ReportVerdict, Ticket};
+use crate::agent::{CallFailed, Claim, Done, Failure, RenewVerdict, Report, ReportVerdict, Ticket};
 
 pub(super) async fn claim(
     context: &Context,
@@ -53,13 +53,14 @@ pub(super) async fn report(
     verdicts
 }
 
-async fn complete(context: &Context, done: Vec<(Claim, Vec<u8>)>) -> Vec<(Ticket, ReportVerdict)> {
+async fn complete(context: &Context, done: Vec<(Claim, Done)>) -> Vec<(Ticket, ReportVerdict)> {
     if done.is_empty() {
         return Vec::new();
     }
     let tickets: Vec<Ticket> = done.iter().map(|(claim, _)| claim.ticket).collect();
-    let items = done.into_iter().map(|(claim, result)| {
-        let Body { json: result, base64: result_base64, bytes: result_bytes } = Body::raw(&result);
+    let items = done.into_iter().map(|(claim, done)| {
+        let Body { json: result, base64: result_base64, bytes: result_bytes } =
+            Body::raw(&done.result);
         let (id, fence) = (claim.id, Number(claim.fence));
         CompleteItem {
             id,

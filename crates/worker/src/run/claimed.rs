@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikada_api::v1::{BodyError, ClaimedTask};
+use ikada_api::v1::{BodyError, ClaimedTask, OutputItem, WorkInfo};
 
-use crate::agent::Failure;
+use crate::agent::{Done, Failure};
 
 /// A task that this worker holds. The claim is renewed for as long as the handler runs; if it is lost all the same, the
 /// handler's future is dropped.
@@ -29,6 +29,8 @@ pub struct Claimed {
     pub ttl: Duration,
     /// Longest time for the whole attempt, renewed or not; absent when there is none.
     pub timeout: Option<Duration>,
+    /// The program it names, with settings and inputs; absent for a plain task.
+    pub work: Option<Box<WorkInfo>>,
     /// The worker that holds it.
     pub worker: Arc<str>,
     /// That worker's process run.
@@ -50,6 +52,7 @@ impl Claimed {
             max_attempts: task.max_attempts,
             ttl: Duration::from_millis(u64::from(task.ttl_ms)),
             timeout: task.timeout_ms.map(|timeout_ms| Duration::from_millis(u64::from(timeout_ms))),
+            work: task.work,
             worker,
             session,
         })
@@ -68,15 +71,21 @@ impl Claimed {
 
 /// What a task came to; kept with the task, up to 64 KiB.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TaskResult(Vec<u8>);
+pub struct TaskResult(Done);
 
 impl TaskResult {
-    /// A value as JSON.
-    pub fn json<T: serde::Serialize>(value: &T) -> Result<TaskResult, serde_json::Error> {
-        serde_json::to_vec(value).map(TaskResult)
+    /// The same result with files that were uploaded (`Client::upload`); they become visible if this attempt counts.
+    pub fn with_outputs(mut self, outputs: Vec<OutputItem>) -> TaskResult {
+        self.0.outputs = outputs;
+        self
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    /// A value as JSON.
+    pub fn json<T: serde::Serialize>(value: &T) -> Result<TaskResult, serde_json::Error> {
+        serde_json::to_vec(value).map(TaskResult::from)
+    }
+
+    pub(crate) fn into_done(self) -> Done {
         self.0
     }
 }
@@ -89,13 +98,13 @@ impl From<()> for TaskResult {
 
 impl From<Vec<u8>> for TaskResult {
     fn from(bytes: Vec<u8>) -> TaskResult {
-        TaskResult(bytes)
+        TaskResult(bytes.into())
     }
 }
 
 impl From<serde_json::Value> for TaskResult {
     fn from(value: serde_json::Value) -> TaskResult {
-        TaskResult(value.to_string().into_bytes())
+        value.to_string().into_bytes().into()
     }
 }
 
@@ -167,9 +176,9 @@ mod tests {
 
     #[test]
     fn results_are_none_bytes_or_json() {
-        assert!(TaskResult::from(()).into_bytes().is_empty());
-        assert_eq!(TaskResult::from(vec![7]).into_bytes(), [7]);
-        assert_eq!(TaskResult::json(&"sent").unwrap().into_bytes(), b"\"sent\"");
-        assert_eq!(TaskResult::from(serde_json::json!({"n": 1})).into_bytes(), b"{\"n\":1}");
+        assert!(TaskResult::from(()).into_done().result.is_empty());
+        assert_eq!(TaskResult::from(vec![7]).into_done().result, [7]);
+        assert_eq!(TaskResult::json(&"sent").unwrap().into_done().result, b"\"sent\"");
+        assert_eq!(TaskResult::from(serde_json::json!({"n": 1})).into_done().result, b"{\"n\":1}");
     }
 }

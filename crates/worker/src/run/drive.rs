@@ -1,7 +1,8 @@
 //! The loop that owns the agent: inputs in, wishes carried out.
 //!
 //! Each handler is one tokio task, so that a panic stays inside it and a lost claim can cancel it. Each call of the cluster
-//! is another; the agent has at most one of a kind under way.
+//! is another; the agent has at most one of a kind under way. A program is told to end instead, and keeps its slot until
+//! it has.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -11,8 +12,8 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Duration, Instant};
 
-use super::{Claimed, Context, call};
-use crate::agent::{Agent, Failure, Input, Output, Ticket};
+use super::{Claimed, Context, Stop, Stopper, TaskError, TaskResult, call};
+use crate::agent::{Agent, Done, Failure, Input, Output, Ticket};
 
 /// Answers of calls that wait for the agent: at most one claim, one report and one renewal are under way.
 const ANSWERS_MAX: usize = 8;
@@ -21,7 +22,7 @@ const INPUTS_MAX: usize = 1_024;
 /// The loop looks again after this time even if the agent waits for nothing.
 const IDLE_LOOK: Duration = Duration::from_secs(60);
 
-type Finished = Result<Vec<u8>, Failure>;
+type Finished = Result<Done, Failure>;
 
 /// Works until the signal ends and the agent has stopped.
 pub(super) async fn drive(context: Context, signal: impl Future<Output = ()>) {
@@ -107,31 +108,60 @@ fn ask(answers: &mpsc::Sender<Input>, call: impl Future<Output = Input> + Send +
 #[derive(Default)]
 struct Attempts {
     running: JoinSet<(Ticket, Finished)>,
-    handles: BTreeMap<Ticket, AbortHandle>,
+    handles: BTreeMap<Ticket, Attempt>,
+}
+
+/// One attempt under way, and how to end it.
+struct Attempt {
+    abort: AbortHandle,
+    stopper: Option<Stopper>,
+}
+
+/// Whether somebody else than a function of this process runs it.
+fn is_program(task: &ClaimedTask) -> bool {
+    task.work.as_ref().is_some_and(|work| work.program.kind != "handler")
+}
+
+/// Runs one attempt to its end.
+async fn attempt(context: Context, task: ClaimedTask, stop: Stop) -> Result<TaskResult, TaskError> {
+    let program = task.work.as_ref().map(|work| work.program.name.clone());
+    if is_program(&task) {
+        let Some(programs) = &context.programs else {
+            let program = program.unwrap_or_default();
+            return Err(TaskError::new(format!("this worker runs no programs such as {program}")));
+        };
+        let task = Claimed::read(task, context.worker, context.session)?;
+        return programs.run(task, stop).await;
+    }
+    let function = program.as_ref().and_then(|program| context.functions.get(program));
+    let Some(handler) = function.or_else(|| context.handlers.get(&task.queue)).cloned() else {
+        let wanted = match program {
+            Some(program) => format!("program {program}"),
+            None => format!("queue {}, and the task names no program", task.queue),
+        };
+        return Err(TaskError::new(format!("this worker has no handler for {wanted}")));
+    };
+    handler(Claimed::read(task, context.worker, context.session)?).await
 }
 
 impl Attempts {
     fn begin(&mut self, context: &Context, ticket: Ticket, task: ClaimedTask) {
         context.counts.begun.fetch_add(1, Ordering::Relaxed);
-        let handler = context.handlers.get(&task.queue).cloned();
-        let (worker, session) = (context.worker.clone(), context.session);
-        let handle = self.running.spawn(async move {
-            let Some(handler) = handler else {
-                let error = format!("this worker has no handler for queue {}", task.queue);
-                return (ticket, Err(Failure::new(error)));
-            };
-            let result = match Claimed::read(task, worker, session) {
-                Ok(task) => handler(task).await,
-                Err(error) => Err(error.into()),
-            };
-            (ticket, result.map(|result| result.into_bytes()).map_err(Failure::from))
+        let (stopper, stop) = Stop::pair();
+        let stopper = is_program(&task).then_some(stopper);
+        let context = context.clone();
+        let abort = self.running.spawn(async move {
+            let result = attempt(context, task, stop).await;
+            (ticket, result.map(TaskResult::into_done).map_err(Failure::from))
         });
-        self.handles.insert(ticket, handle);
+        self.handles.insert(ticket, Attempt { abort, stopper });
     }
 
     fn cancel(&mut self, ticket: Ticket) {
-        if let Some(handle) = self.handles.get(&ticket) {
-            handle.abort();
+        match self.handles.get(&ticket) {
+            Some(Attempt { stopper: Some(stopper), .. }) => stopper.stop(),
+            Some(attempt) => attempt.abort.abort(),
+            None => {}
         }
     }
 
@@ -154,7 +184,7 @@ impl Attempts {
             Ok(ended) => ended,
             Err(error) => {
                 let id = error.id();
-                let ticket = self.handles.iter().find(|(_, handle)| handle.id() == id)?.0;
+                let ticket = self.handles.iter().find(|(_, attempt)| attempt.abort.id() == id)?.0;
                 (*ticket, Err(Failure::new(words(error))))
             }
         };

@@ -10,6 +10,7 @@ mod build;
 mod call;
 mod claimed;
 mod drive;
+mod stop;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +20,9 @@ use ikada_api::Client;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub use build::{SLOTS_MAX, Worker, WorkerError};
+pub use build::{RunProgram, Running, SLOTS_MAX, Worker, WorkerError};
 pub use claimed::{Claimed, TaskError, TaskResult};
+pub use stop::{Stop, Stopper};
 
 use crate::agent::AgentConfig;
 
@@ -95,6 +97,10 @@ struct Context {
     queues: Vec<String>,
     labels: BTreeMap<String, String>,
     handlers: Arc<BTreeMap<String, build::Handler>>,
+    /// Functions by the program that a task names.
+    functions: Arc<BTreeMap<String, build::Handler>>,
+    /// Whoever runs commands and modules.
+    programs: Option<Arc<dyn RunProgram>>,
     /// Request ids of this run's claims begin so.
     claims_key: Arc<str>,
     agent: AgentConfig,

@@ -13,7 +13,7 @@ use super::spec::{GO, Isolation, Spec, Status, Walls};
 use super::{EXIT_HELPER, SUPERVISE, filter, read_spec, restrict, tell};
 
 pub(super) fn enter(path: &Path) -> ExitCode {
-    let spec = match read_spec(path) {
+    let mut spec = match read_spec(path) {
         Ok(spec) => spec,
         Err(error) => {
             eprintln!("{error}");
@@ -23,15 +23,12 @@ pub(super) fn enter(path: &Path) -> ExitCode {
     if !told_to_go() {
         return ExitCode::from(EXIT_HELPER);
     }
-    match begin(path, spec) {
-        Ok(code) => code,
-        Err((spec, status)) => {
-            if let Ok(mut file) = File::create(&spec.status) {
-                tell(&mut file, &status);
-            }
-            ExitCode::from(EXIT_HELPER)
+    begin(path, &mut spec).unwrap_or_else(|status| {
+        if let Ok(mut file) = File::create(&spec.status) {
+            tell(&mut file, &status);
         }
-    }
+        ExitCode::from(EXIT_HELPER)
+    })
 }
 
 /// Waits for the worker's word; a closed pipe is none.
@@ -43,25 +40,22 @@ fn told_to_go() -> bool {
     File::from(control).read_exact(&mut word).is_ok() && word == [GO]
 }
 
-fn begin(path: &Path, mut spec: Spec) -> Result<ExitCode, (Spec, Status)> {
+fn begin(path: &Path, spec: &mut Spec) -> Result<ExitCode, Status> {
     if spec.isolation != Isolation::None {
         match make_namespaces(spec.network) {
             Ok(()) => spec.inside = true,
             Err(error) if spec.isolation == Isolation::Full => {
-                return Err((spec, Status::NoIsolation(format!("namespaces: {error}"))));
+                return Err(Status::NoIsolation(format!("namespaces: {error}")));
             }
             Err(_) => {}
         }
     }
-    let written = serde_json::to_vec(&spec).map_err(std::io::Error::from);
-    if let Err(error) = written.and_then(|text| std::fs::write(path, text)) {
-        return Err((spec, Status::NotStarted(format!("the order of the run: {error}"))));
-    }
+    let written = serde_json::to_vec(spec).map_err(std::io::Error::from);
+    let written = written.and_then(|text| std::fs::write(path, text));
+    written.map_err(|error| Status::NotStarted(format!("the order of the run: {error}")))?;
     let child = Command::new("/proc/self/exe").arg(SUPERVISE).arg(path).status();
-    match child {
-        Ok(status) => Ok(ExitCode::from(status.code().map_or(EXIT_HELPER, |code| code as u8))),
-        Err(error) => Err((spec, Status::NotStarted(format!("the supervisor: {error}")))),
-    }
+    let status = child.map_err(|error| Status::NotStarted(format!("the supervisor: {error}")))?;
+    Ok(ExitCode::from(status.code().map_or(EXIT_HELPER, |code| code as u8)))
 }
 
 /// Moves this process into a world of its own. What it starts next is that world's first process.

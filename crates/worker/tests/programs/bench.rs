@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ikada_worker::exec::{Attempt, Code, ExecConfig, FoundOutput, Log, Sandbox, Stop};
+use ikada_worker::exec::{Attempt, Code, ExecConfig, FoundOutput, Log, Sandbox};
 use ikada_worker::sandbox::{Isolation, Limits};
-use ikada_worker::{TaskError, TaskResult};
+use ikada_worker::{Stop, TaskError, TaskResult};
 use tempfile::TempDir;
 
 /// What is left of a good run.
@@ -109,7 +109,7 @@ impl Bench {
     /// Runs lines of Python.
     pub async fn python(&self, lines: &str) -> Ran {
         let argv = ["/usr/bin/python3", "-c", lines].map(str::to_owned);
-        self.run(Bench::attempt(Code::Command(argv.to_vec())), None).await
+        self.run(Bench::attempt(Code::Command { argv: argv.to_vec(), file: None }), None).await
     }
 
     /// Runs an attempt, stopped after a while if asked.
@@ -156,5 +156,5 @@ impl Bench {
 }
 
 pub fn shell(lines: &str) -> Code {
-    Code::Command(["/bin/sh", "-c", lines].map(str::to_owned).to_vec())
+    Code::Command { argv: ["/bin/sh", "-c", lines].map(str::to_owned).to_vec(), file: None }
 }

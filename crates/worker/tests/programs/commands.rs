@@ -42,7 +42,7 @@ async fn b4_29_exit_codes_signals_and_missing_programs_are_failures_with_reasons
     assert_eq!(bench.shell("exit 65").await.error(), "exit code 65");
     assert_eq!(bench.shell("kill -SEGV $$").await.error(), "ended by signal 11");
     let argv = vec!["/usr/bin/no-such-thing".to_owned()];
-    let attempt = Bench::attempt(ikada_worker::exec::Code::Command(argv));
+    let attempt = Bench::attempt(ikada_worker::exec::Code::Command { argv, file: None });
     assert!(bench.run(attempt, None).await.error().starts_with("not started"), "a missing program");
     let bad = bench.shell("echo no json > $IKADA_RESULT").await;
     assert!(bad.error().contains("no JSON"), "{}", bad.error());

@@ -5,6 +5,7 @@ mod cluster;
 mod join_token;
 mod lease;
 mod object;
+mod program;
 mod queue;
 mod request;
 mod schedule;

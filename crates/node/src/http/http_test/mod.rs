@@ -14,6 +14,7 @@ mod objects;
 mod operations;
 mod outcomes;
 mod pipe;
+mod programs;
 mod roles;
 mod schedules;
 mod socket;

@@ -21,6 +21,7 @@ use crate::http::door::Door;
 use crate::http::request::Context;
 
 pub(super) use list::{list, list_buckets};
+pub(super) use put::write_one;
 pub(super) use upload::confirm;
 
 /// Answers a request whose headers or streamed body matter; none for every other operation.

@@ -159,7 +159,7 @@ async fn commit<D: Door>(
 }
 
 /// Writes one order; a refusal, or an outcome that is not known, becomes the answer to the request.
-pub(super) async fn write_one<D: Door>(
+pub(in crate::http) async fn write_one<D: Door>(
     app: &App<D>,
     context: &Context,
     order: Order,

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ikada_api::convert::FieldError;
+use ikada_api::convert::{BuiltinPrograms, FieldError};
 use ikada_api::pipe::{PipeAsk, PipeVerb};
 use ikada_api::state::Command;
 use ikada_replica::call::{Answer, Call, CallId, Request};
@@ -113,12 +113,16 @@ impl<'a, D: Door> Writes<'a, D> {
         let context = read_context(self.app, &self.principal, ask)?;
         let (kind, items) = match ask.verb {
             PipeVerb::Enqueue => {
-                let mut enqueuing = Enqueuing::read(self.app, &context, ask.body)?;
+                let mut enqueuing =
+                    Enqueuing::read(self.app, &context, ask.body, &BuiltinPrograms)?;
                 let items = std::mem::take(&mut enqueuing.items);
                 (Kind::Enqueue(enqueuing), items)
             }
             PipeVerb::Fail => (Kind::Report, read_failures(self.app, &context, ask.body)?),
-            _ => (Kind::Report, refuse_outputs(read_completions(self.app, &context, ask.body)?)),
+            _ => {
+                let items = read_completions(self.app, &context, ask.body, &BuiltinPrograms)?;
+                (Kind::Report, refuse_outputs(items))
+            }
         };
         let mut writing = Writing::prepare(items);
         let orders = std::mem::take(&mut writing.orders);

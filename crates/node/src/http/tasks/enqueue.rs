@@ -13,6 +13,7 @@ use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::problems;
+use crate::http::programs::with_programs;
 use crate::http::request::{Context, check_count, read_document};
 
 /// Tells the two forms of the body apart without judging them.
@@ -45,6 +46,7 @@ impl Enqueuing {
         app: &App<D>,
         context: &Context,
         body: &[u8],
+        programs: &dyn FindProgram,
     ) -> Result<Enqueuing, Stop> {
         let single = is_single(context, body)?;
         let tasks = if single {
@@ -57,12 +59,11 @@ impl Enqueuing {
         };
         check_count("tasks", tasks.len(), app.limits.items_max)?;
         let request = app.request_id(context);
-        let programs = app.programs();
         let mut items = Vec::with_capacity(tasks.len());
         for (position, task) in tasks.into_iter().enumerate() {
             let key = RequestKey { id: request.clone(), item: position as u32 };
             items.push(match task {
-                Ok(task) => prepare(context, &programs, key, task, (!single).then_some(position)),
+                Ok(task) => prepare(context, programs, key, task, (!single).then_some(position)),
                 Err(bad) => Item { id: bad.id, order: Err(bad.problem) },
             });
         }
@@ -95,7 +96,8 @@ pub(in crate::http) async fn enqueue<D: Door>(
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let mut enqueuing = Enqueuing::read(app, context, body)?;
+    let read = |programs: &dyn FindProgram| Enqueuing::read(app, context, body, programs);
+    let mut enqueuing = with_programs(app, context, read).await?;
     let items = std::mem::take(&mut enqueuing.items);
     let written = write(app, context, items, Some(enqueuing.request())).await?;
     enqueuing.show(context, written)

@@ -1,7 +1,7 @@
 //! `POST /v1/tasks/complete` and `POST /v1/tasks/fail`: how attempts ended. The fence makes both safe to repeat.
 
 use hyper::StatusCode;
-use ikada_api::convert::{FieldError, complete_order, fail_order, parse_name};
+use ikada_api::convert::{FieldError, FindProgram, complete_order, fail_order, parse_name};
 use ikada_api::state::{Order, WorkerId};
 use ikada_api::v1::{CompleteItem, CompleteRequest, FailItem, FailRequest, OutcomeList};
 
@@ -12,6 +12,7 @@ use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::objects::confirm;
 use crate::http::problems;
+use crate::http::programs::with_programs;
 use crate::http::request::{Context, check_count};
 
 /// Reads a list of completions.
@@ -19,13 +20,14 @@ pub(in crate::http) fn read_completions<D: Door>(
     app: &App<D>,
     context: &Context,
     body: &[u8],
+    programs: &dyn FindProgram,
 ) -> Result<Vec<Item>, Stop> {
     let (worker, tasks) =
         read_report(context, body, |request: CompleteRequest| (request.worker, request.tasks))?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let (worker, programs) = (read_worker(context, &worker)?, app.programs());
+    let worker = read_worker(context, &worker)?;
     Ok(gather(tasks, |item: CompleteItem| {
-        let order = complete_order(&context.namespace, &worker, &item, &programs);
+        let order = complete_order(&context.namespace, &worker, &item, programs);
         (item.id, order)
     }))
 }
@@ -60,7 +62,8 @@ pub(in crate::http) async fn complete<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     // No key to ask about: the order itself may be repeated at any time.
-    let mut items = read_completions(app, context, body)?;
+    let read = |programs: &dyn FindProgram| read_completions(app, context, body, programs);
+    let mut items = with_programs(app, context, read).await?;
     confirm_outputs(app, &mut items).await;
     show_report(context, write(app, context, items, None).await?)
 }

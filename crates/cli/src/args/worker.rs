@@ -1,0 +1,112 @@
+//! `ikada worker`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use ikada_worker::sandbox::{Isolation, Limits};
+
+use super::task::read_label;
+
+const EXAMPLES: &str = "\
+Examples:
+  ikada worker --queue default                            runs modules, and what is built in
+  ikada worker --slots 8 --queue images --queue video --label gpu=a100
+  ikada worker --queue default --allow-command python3 --allow-command '{file}'
+  ikada worker --queue default --isolation best           where the kernel lacks a part of the sandbox
+
+Commands run only where they are allowed by name: a worker is remote code execution by design. Programs get a user,
+processes, network and files of their own; see docs/guides/programs.md. SIGTERM drains: running tasks are finished first.";
+
+/// How much isolation programs get.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum IsolationArg {
+    /// All of it; where the kernel lacks a part, the worker does not start.
+    Full,
+    /// Whatever the kernel has.
+    Best,
+    /// Limits only: programs can do what the worker's user can do.
+    None,
+}
+
+impl From<IsolationArg> for Isolation {
+    fn from(argument: IsolationArg) -> Isolation {
+        match argument {
+            IsolationArg::Full => Isolation::Full,
+            IsolationArg::Best => Isolation::Best,
+            IsolationArg::None => Isolation::None,
+        }
+    }
+}
+
+/// Flags of `worker`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WorkerArgs {
+    /// A queue to take tasks from; may be given several times.
+    #[arg(
+        long,
+        short,
+        env = "IKADA_WORKER_QUEUE",
+        value_delimiter = ',',
+        default_value = "default"
+    )]
+    pub(crate) queue: Vec<String>,
+    /// How many tasks run at one time.
+    #[arg(long, env = "IKADA_WORKER_SLOTS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) slots: u32,
+    /// Its name, as shown with each attempt; drawn when absent.
+    #[arg(long, env = "IKADA_WORKER_NAME")]
+    pub(crate) name: Option<String>,
+    /// What it has; tasks that want other labels are not handed to it. May be given several times.
+    #[arg(long = "label", env = "IKADA_WORKER_LABEL", value_delimiter = ',', value_name = "NAME=VALUE", value_parser = read_label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// A command that tasks may run: a name, a path, `{file}` for files of programs, or `*`. May be given several times.
+    #[arg(long, env = "IKADA_ALLOW_COMMAND", value_delimiter = ',', value_name = "PROGRAM")]
+    pub(crate) allow_command: Vec<String>,
+    /// What addresses of inputs may begin with, as in file:///data/. May be given several times.
+    #[arg(long, env = "IKADA_ALLOW_URL", value_delimiter = ',', value_name = "PREFIX")]
+    pub(crate) allow_url: Vec<String>,
+    /// A folder that commands may read and run programs from, beside the system's own. May be given several times.
+    #[arg(long, env = "IKADA_ALLOW_READ", value_delimiter = ',', value_name = "FOLDER")]
+    pub(crate) allow_read: Vec<PathBuf>,
+    /// Let commands use this machine's network.
+    #[arg(long, env = "IKADA_ALLOW_NETWORK")]
+    pub(crate) allow_network: bool,
+    /// Where attempts have their folders and programs are kept [default: ikada-work in the folder for temporary files].
+    #[arg(long, env = "IKADA_WORK_DIR", value_name = "FOLDER")]
+    pub(crate) work_dir: Option<PathBuf>,
+    /// How much isolation programs get.
+    #[arg(long, env = "IKADA_ISOLATION", value_enum, default_value = "full")]
+    pub(crate) isolation: IsolationArg,
+    /// Memory that one program may use.
+    #[arg(long, env = "IKADA_MEMORY_MIB", default_value_t = 1_024, value_name = "MIB")]
+    pub(crate) memory_mib: u64,
+    /// Processes and threads of one program.
+    #[arg(long, env = "IKADA_PROCESSES", default_value_t = 256)]
+    pub(crate) processes: u64,
+    /// Longest run of one program, in seconds; a task may ask for less.
+    #[arg(long, env = "IKADA_TIME_LIMIT_S", default_value_t = 3_600, value_name = "SECONDS")]
+    pub(crate) time_limit_s: u64,
+    /// Time that a program has to end after it is told to, in ms; then it is ended.
+    #[arg(long, env = "IKADA_GRACE_MS", default_value_t = 5_000)]
+    pub(crate) grace_ms: u64,
+    /// How long running tasks may go on once the worker is told to leave, in seconds.
+    #[arg(long, env = "IKADA_DRAIN_S", default_value_t = 30, value_name = "SECONDS")]
+    pub(crate) drain_s: u64,
+    /// Leave when standard input closes, so that a worker ends with whoever started it.
+    #[arg(long, hide = true)]
+    pub(crate) until_stdin_closes: bool,
+}
+
+impl WorkerArgs {
+    /// How much one program may use.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            memory_bytes: self.memory_mib.saturating_mul(1 << 20),
+            processes: self.processes,
+            wall_ms: self.time_limit_s.saturating_mul(1_000),
+            grace_ms: self.grace_ms,
+            ..Limits::default()
+        }
+    }
+}

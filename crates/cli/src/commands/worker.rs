@@ -1,0 +1,92 @@
+//! `ikada worker`: takes tasks of the named queues and runs their programs until it is told to leave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikada_worker::Worker;
+use ikada_worker::exec::{ExecConfig, Programs, Sandbox};
+use ikada_worker::sandbox::Isolation;
+
+use super::server::{start_logging, stop_signal};
+use crate::args::{SharedArgs, WorkerArgs};
+use crate::failure::Failure;
+
+/// Name of the work folder where none is given.
+const WORK_DIR: &str = "ikada-work";
+
+pub(crate) async fn worker(shared: &SharedArgs, args: WorkerArgs) -> Result<(), Failure> {
+    start_logging();
+    let client = shared.client()?;
+    let sandbox =
+        Sandbox::open(config(&args)?).map_err(|error| Failure::usage(error.to_string()))?;
+    describe(&args, &sandbox);
+    let programs = Programs::new(client.clone(), sandbox, args.allow_url.clone());
+    let mut worker = Worker::new(client)
+        .slots(args.slots)
+        .drain_timeout(Duration::from_secs(args.drain_s))
+        .programs(Arc::new(programs));
+    for queue in args.queue {
+        worker = worker.queue(queue);
+    }
+    for (name, value) in args.labels {
+        worker = worker.label(name, value);
+    }
+    if let Some(name) = args.name {
+        worker = worker.name(name);
+    }
+    let stop = stop_signal(args.until_stdin_closes)?;
+    let tally = worker.run_until(stop).await.map_err(|error| Failure::usage(error.to_string()))?;
+    tracing::info!(
+        begun = tally.begun,
+        completed = tally.completed,
+        failed = tally.failed,
+        lost = tally.lost,
+        "the worker has left"
+    );
+    Ok(())
+}
+
+fn config(args: &WorkerArgs) -> Result<ExecConfig, Failure> {
+    let helper = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("this binary has no path: {error}")))?;
+    let work_dir = args.work_dir.clone().unwrap_or_else(|| std::env::temp_dir().join(WORK_DIR));
+    let work_dir = std::path::absolute(&work_dir)
+        .map_err(|error| Failure::usage(format!("work folder {}: {error}", work_dir.display())))?;
+    Ok(ExecConfig {
+        work_dir,
+        commands: args.allow_command.clone(),
+        readable: args.allow_read.clone(),
+        network: args.allow_network,
+        isolation: args.isolation.into(),
+        limits: args.limits(),
+        helper,
+    })
+}
+
+/// Says what programs may do here, so that nobody has to guess.
+fn describe(args: &WorkerArgs, sandbox: &Sandbox) {
+    let walls = sandbox.walls();
+    let commands = match args.allow_command.is_empty() {
+        true => "none".to_owned(),
+        false => args.allow_command.join(", "),
+    };
+    tracing::info!(
+        slots = args.slots,
+        queues = args.queue.join(", "),
+        commands,
+        namespaces = walls.namespaces,
+        landlock = walls.landlock,
+        seccomp = walls.seccomp,
+        "the worker takes tasks"
+    );
+    match sandbox.config().isolation {
+        Isolation::None => tracing::warn!(
+            "programs are NOT isolated (--isolation none): they can do whatever this worker's user can"
+        ),
+        _ if !walls.is_full() => tracing::warn!(
+            missing = walls.missing.join("; "),
+            "programs are isolated only in part (--isolation best)"
+        ),
+        _ => {}
+    }
+}

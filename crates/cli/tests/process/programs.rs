@@ -1,0 +1,171 @@
+//! Programs over real processes: pushed, run by `ikada worker` in its sandbox, stopped, fenced.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use ikada_api::Client;
+use ikada_api::client::{GetOptions, ObjectSource, PutOptions};
+use ikada_api::v1::{NewProgram, NewTask, Task, TaskStateName};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::cluster::Cluster;
+use crate::fresh::ikada;
+use crate::wait::until;
+
+/// A worker process; ended when dropped.
+struct WorkerProcess {
+    child: Child,
+    log: PathBuf,
+}
+
+impl WorkerProcess {
+    fn start(cluster: &Cluster, folder: &TempDir, name: &str, more: &[&str]) -> WorkerProcess {
+        let log = folder.path().join(format!("{name}.log"));
+        let file = File::create(&log).expect("a log");
+        let mut command = ikada();
+        command.args(["worker", "--name", name, "--url", &cluster.urls().join(",")]);
+        command.args(["--allow-command", "/bin/sh", "--grace-ms", "500", "--until-stdin-closes"]);
+        command.arg("--work-dir").arg(folder.path().join(name)).args(more);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(file).spawn();
+        WorkerProcess { child: child.expect("the worker starts"), log }
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_raw(self.child.id() as i32).expect("an id");
+        rustix::process::kill_process(id, signal).expect("it lives");
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        // One that has ended is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}", std::fs::read_to_string(&self.log).unwrap_or_default());
+        }
+    }
+}
+
+async fn push(client: &Client, name: &str, script: &str) {
+    let source = ObjectSource::Bytes(script.to_owned().into());
+    let file = client.upload(&source, &PutOptions::default()).await.expect("an upload");
+    let argv = ["/bin/sh", "{file}"].map(str::to_owned).to_vec();
+    let (name, kind) = (name.to_owned(), "command".to_owned());
+    let program = NewProgram { name, kind, argv, file: Some(file), ..NewProgram::default() };
+    client.push_program(&program).await.expect("a good program");
+}
+
+async fn submit(client: &Client, task: serde_json::Value) {
+    let task: NewTask = serde_json::from_value(task).expect("a task");
+    let answer = client.enqueue(vec![task]).await.expect("taken");
+    assert_eq!(answer.tasks[0].problem, None);
+}
+
+async fn settled(client: &Client, id: &str, state: TaskStateName) -> Task {
+    until("the task is settled", || async {
+        client.task(id).await.ok().filter(|task| task.state == state)
+    })
+    .await
+}
+
+async fn read(client: &Client, bucket: &str, key: &str) -> String {
+    let reader = client.get_object(bucket, key, &GetOptions::default()).await.expect("an object");
+    String::from_utf8(reader.collect().await.expect("all bytes")).expect("text")
+}
+
+// B4-13, B4-40, A4
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_40_a_pushed_command_runs_on_a_worker_and_its_outputs_are_published() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    let text = ObjectSource::Bytes("one two\nthree\n".into());
+    client.put_object("texts", "a.txt", &text, &PutOptions::default()).await.expect("an object");
+    let script = r#"
+        payload=$(cat)
+        wc -w < "$IKADA_IN/deep/a.txt" > "$IKADA_OUT/count.txt"
+        echo "$IKADA_SETTING_TOP $payload $IKADA_ATTEMPT" > "$IKADA_OUT/seen.txt"
+        echo "{\"words\": $(cat "$IKADA_OUT/count.txt")}" > "$IKADA_RESULT"
+    "#;
+    push(&client, "count", script).await;
+    let worker = WorkerProcess::start(&cluster, &folder, "w1", &[]);
+    let inputs = json!([{"name": "deep/a.txt", "bucket": "texts", "key": "a.txt"}]);
+    let task = json!({"id": "t1", "program": "count", "payload": {"n": 1},
+        "settings": {"top": "5"}, "inputs": inputs});
+    submit(&client, task).await;
+    let done = settled(&client, "t1", TaskStateName::Done).await;
+    assert_eq!(done.result.expect("a result").get(), "{\"words\": 3}");
+    assert_eq!(read(&client, "tasks", "t1/count.txt").await.trim(), "3");
+    assert_eq!(read(&client, "tasks", "t1/seen.txt").await, "5 {\"n\":1} 1\n");
+    // What the operator did not allow does not run, and the reason is told.
+    let argv = ["/usr/bin/id".to_owned()].to_vec();
+    let (name, kind) = ("id".to_owned(), "command".to_owned());
+    let program = NewProgram { name, kind, argv, ..NewProgram::default() };
+    client.push_program(&program).await.expect("a good program");
+    submit(&client, json!({"id": "t2", "program": "id", "max_attempts": 1})).await;
+    let dead = settled(&client, "t2", TaskStateName::Dead).await;
+    let reason = serde_json::to_string(&dead).expect("text");
+    assert!(reason.contains("does not allow the command"), "{reason}");
+    drop(worker);
+}
+
+// B4-30
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_30_a_cancelled_task_ends_its_processes_and_frees_the_slot() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    push(&client, "deaf", "trap '' TERM\nsetsid sleep 5711.5 &\nsleep 5711.5\nsleep 5711.5").await;
+    push(&client, "quick", "echo '1' > $IKADA_RESULT").await;
+    let worker = WorkerProcess::start(&cluster, &folder, "w1", &["--slots", "1"]);
+    submit(&client, json!({"id": "long", "program": "deaf", "ttl_ms": 2_000})).await;
+    until("the command runs", || async { is_running("5711.5").then_some(()) }).await;
+    client.cancel("long").await.expect("cancelled");
+    submit(&client, json!({"id": "next", "program": "quick"})).await;
+    settled(&client, "next", TaskStateName::Done).await;
+    assert!(!is_running("5711.5"), "a cancelled task's processes live on");
+    assert_eq!(client.task("long").await.expect("a task").state, TaskStateName::Cancelled);
+    drop(worker);
+}
+
+// B4-26, Q4, A4
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a4_a_worker_that_was_paused_beyond_its_ttl_publishes_nothing() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    // The first attempt waits for a file that only the test makes; the second is quick.
+    let script = r#"
+        if [ "$IKADA_ATTEMPT" = 1 ]; then sleep 3; fi
+        echo "attempt $IKADA_ATTEMPT" > "$IKADA_OUT/who.txt"
+        echo "only-$IKADA_ATTEMPT" > "$IKADA_OUT/only-$IKADA_ATTEMPT.txt"
+        echo "$IKADA_ATTEMPT" > "$IKADA_RESULT"
+    "#;
+    push(&client, "slow", script).await;
+    let first = WorkerProcess::start(&cluster, &folder, "w1", &[]);
+    submit(&client, json!({"id": "t1", "program": "slow", "ttl_ms": 2_000})).await;
+    settled(&client, "t1", TaskStateName::Claimed).await;
+    first.signal(rustix::process::Signal::STOP);
+    let second = WorkerProcess::start(&cluster, &folder, "w2", &[]);
+    let done = settled(&client, "t1", TaskStateName::Done).await;
+    assert_eq!(done.result.as_ref().expect("a result").get(), "2");
+    first.signal(rustix::process::Signal::CONT);
+    // The first one finds its claim lost, or its completion refused; then it takes new work again.
+    drop(second);
+    push(&client, "quick", "echo '1' > $IKADA_RESULT").await;
+    submit(&client, json!({"id": "t2", "program": "quick"})).await;
+    settled(&client, "t2", TaskStateName::Done).await;
+    let after = client.task("t1").await.expect("a task");
+    assert_eq!(after.result.expect("a result").get(), "2");
+    let listed = client.objects("tasks", "t1/", None, false).await.expect("a list");
+    let names: Vec<String> = listed.objects.into_iter().map(|object| object.key).collect();
+    assert_eq!(names, ["t1/only-2.txt", "t1/who.txt"], "one result, one set of files");
+    assert_eq!(read(&client, "tasks", "t1/who.txt").await, "attempt 2\n");
+}
+
+/// Whether a process with this argument lives.
+fn is_running(argument: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("proc").flatten();
+    let mut lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.any(|line| line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes()))
+}

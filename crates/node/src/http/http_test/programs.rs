@@ -1,0 +1,101 @@
+//! Programs by HTTP: pushed, checked, named by tasks, removed.
+
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::Bench;
+
+const EMPTY: &[u8] = b"\0asm\x01\0\0\0";
+
+async fn upload(bench: &Bench, bytes: &[u8]) -> Value {
+    bench.send("POST", "/v1/uploads", &[], bytes.to_vec()).await.json()
+}
+
+fn module() -> Vec<u8> {
+    wat::parse_str(r#"(module (memory (export "memory") 1) (func (export "_start")))"#).unwrap()
+}
+
+// B4-38, B4-40, B4-41
+#[tokio::test]
+async fn b4_40_code_arrives_through_the_api_and_tasks_name_it() {
+    let bench = Bench::new();
+    let file = upload(&bench, b"print('hello')").await;
+    let body =
+        json!({"name": "hello", "kind": "command", "argv": ["python3", "{file}"], "file": file});
+    let pushed = bench.post("/v1/programs", &body.to_string()).await;
+    assert_eq!(pushed.status, StatusCode::CREATED, "{}", pushed.json());
+    let digest = pushed.json()["digest"].as_str().unwrap().to_owned();
+    let shown = bench.get("/v1/programs/hello").await.json();
+    assert_eq!(shown["manifest"]["argv"][1], "{file}");
+    let manifest = bench.get(&format!("/v1/objects/programs/manifest/{digest}")).await.json();
+    assert_eq!(manifest["file"]["digest"], file["digest"]);
+    let place = format!("/v1/objects/programs/file/{}", file["digest"].as_str().unwrap());
+    assert_eq!(bench.get(&place).await.body, "print('hello')");
+    let listed = bench.get("/v1/programs").await.json();
+    let names: Vec<&str> = listed["programs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["grep", "hello", "merge", "wordcount"]);
+    let task = bench.post("/v1/tasks", r#"{"id":"t1","program":"hello"}"#).await;
+    assert_eq!(task.status, StatusCode::CREATED, "{}", task.json());
+    // Another program under the same name, and then none: the task keeps what it was submitted for.
+    let again = json!({"name": "hello", "kind": "wasm", "file": upload(&bench, &module()).await});
+    assert_eq!(bench.post("/v1/programs", &again.to_string()).await.status, StatusCode::CREATED);
+    assert_eq!(bench.get("/v1/programs/hello").await.json()["kind"], "wasm");
+    let removed = bench.send("DELETE", "/v1/programs/hello", &[], "").await;
+    assert_eq!(removed.status, StatusCode::OK);
+    assert_eq!(bench.get("/v1/programs/hello").await.code(), "program_not_found");
+    let gone = bench.send("DELETE", "/v1/programs/hello", &[], "").await;
+    assert_eq!(gone.code(), "program_not_found");
+    let body = r#"{"worker":"w","queues":["default"]}"#;
+    let claimed = bench.post("/v1/tasks/claim", body).await.json()["tasks"][0].clone();
+    assert_eq!(claimed["work"]["program"]["kind"], "command");
+    assert_eq!(claimed["work"]["program"]["digest"], digest);
+    let late = bench.post("/v1/tasks", r#"{"program":"hello"}"#).await;
+    assert_eq!(late.code(), "unknown_program");
+}
+
+// B4-39
+#[tokio::test]
+async fn b4_39_bad_programs_are_refused_by_name() {
+    let bench = Bench::new();
+    let empty = upload(&bench, EMPTY).await;
+    let text = upload(&bench, b"#!/bin/sh").await;
+    let mut huge = text.clone();
+    huge["size"] = json!(11 << 20);
+    let mut other = text.clone();
+    other["digest"] = json!("0".repeat(64));
+    let good = upload(&bench, &module()).await;
+    let cases = [
+        (json!({"name": "a b", "kind": "wasm", "file": good}), "name"),
+        (json!({"name": "grep", "kind": "wasm", "file": good}), "name"),
+        (json!({"name": "p", "kind": "shell", "file": good}), "kind"),
+        (json!({"name": "p", "kind": "wasm"}), "file"),
+        (json!({"name": "p", "kind": "wasm", "argv": ["x"], "file": good}), "argv"),
+        (json!({"name": "p", "kind": "wasm", "file": empty}), "file"),
+        (json!({"name": "p", "kind": "wasm", "file": text}), "file"),
+        (json!({"name": "p", "kind": "wasm", "entry": "main", "file": good}), "file"),
+        (json!({"name": "p", "kind": "wasm", "entry": "", "file": good}), "entry"),
+        (json!({"name": "p", "kind": "wasm", "file": huge}), "file.size"),
+        (json!({"name": "p", "kind": "wasm", "file": other}), "file.digest"),
+        (json!({"name": "p", "kind": "command"}), "argv"),
+        (json!({"name": "p", "kind": "command", "argv": [""]}), "argv"),
+        (json!({"name": "p", "kind": "command", "argv": ["a\u{0}b"]}), "argv"),
+        (json!({"name": "p", "kind": "command", "argv": ["sh", "{file}"]}), "file"),
+        (json!({"name": "p", "kind": "command", "argv": ["sh"], "entry": "x"}), "entry"),
+        (json!({"name": "p", "kind": "command", "argv": vec!["x"; 300]}), "argv"),
+    ];
+    for (body, field) in cases {
+        let refused = bench.post("/v1/programs", &body.to_string()).await;
+        assert!(refused.status.is_client_error(), "{body}");
+        assert_eq!(refused.json()["field"], field, "{}", refused.json());
+    }
+    let mut gone = text.clone();
+    gone["chunks"] = json!(["1".repeat(64)]);
+    let body = json!({"name": "p", "kind": "command", "argv": ["sh", "{file}"], "file": gone});
+    assert_eq!(bench.post("/v1/programs", &body.to_string()).await.code(), "upload_expired");
+    assert_eq!(bench.get("/v1/programs/p").await.code(), "program_not_found");
+}

@@ -1,0 +1,147 @@
+//! Brings a program and its inputs to this machine. Programs are kept by their digest and never fetched twice.
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ikada_api::Client;
+use ikada_api::client::{GetOptions, unique_key};
+use ikada_api::v1::{ProgramManifest, WorkInput};
+
+use super::Folder;
+use crate::run::TaskError;
+
+/// Largest manifest.
+const MANIFEST_BYTES_MAX: u64 = 64 << 10;
+/// The bucket of programs.
+const BUCKET: &str = "programs";
+
+/// What a program consists of, by the digest that the task names.
+pub(super) async fn manifest(
+    client: &Client,
+    store: &Path,
+    digest: &str,
+) -> Result<ProgramManifest, TaskError> {
+    let path = program(client, store, "manifest", digest).await?;
+    if fs::metadata(&path)?.len() > MANIFEST_BYTES_MAX {
+        return Err(TaskError::give_up("the program's manifest is too large"));
+    }
+    Ok(serde_json::from_slice(&fs::read(&path)?)?)
+}
+
+/// A file of a program, fetched once.
+pub(super) async fn program(
+    client: &Client,
+    store: &Path,
+    kind: &str,
+    digest: &str,
+) -> Result<PathBuf, TaskError> {
+    if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(TaskError::give_up("the program has no good digest"));
+    }
+    let path = store.join(digest);
+    if path.exists() {
+        return Ok(path);
+    }
+    fs::create_dir_all(store)?;
+    fs::set_permissions(store, Permissions::from_mode(0o711))?;
+    let fresh = store.join(format!("fresh-{}", unique_key()));
+    let options = GetOptions { if_match: Some(digest.to_owned()), ..GetOptions::default() };
+    let fetched =
+        download(client, BUCKET, &format!("{kind}/{digest}"), &options, None, &fresh).await;
+    if let Err(error) = fetched {
+        // What came is not whole; nobody will ask for it by this name.
+        let _ = fs::remove_file(&fresh);
+        return Err(error);
+    }
+    // Other users read and run it, nobody but the worker writes it.
+    fs::set_permissions(&fresh, Permissions::from_mode(0o755))?;
+    fs::rename(&fresh, &path)?;
+    Ok(path)
+}
+
+/// Puts all inputs into the attempt's folder.
+pub(super) async fn inputs(
+    client: &Client,
+    urls: &[String],
+    inputs: &[WorkInput],
+    folder: &Folder,
+) -> Result<(), TaskError> {
+    for input in inputs {
+        let path = place(folder, &input.name)?;
+        match (&input.bucket, &input.key, &input.url, &input.text) {
+            (Some(bucket), Some(key), ..) => {
+                let options = GetOptions {
+                    from: input.offset.unwrap_or(0),
+                    version: input.version.map(|version| version.0),
+                    if_match: input.digest.clone(),
+                    ..GetOptions::default()
+                };
+                download(client, bucket, key, &options, input.length, &path).await?;
+            }
+            (.., Some(url), _) => copy_url(urls, url, &path)?,
+            (.., Some(text)) => fs::write(&path, text)?,
+            _ => return Err(TaskError::give_up(format!("input {} has no source", input.name))),
+        }
+        folder.hand_over(&path)?;
+    }
+    Ok(())
+}
+
+/// Where an input lies; its name is a path below the folder and nowhere else.
+fn place(folder: &Folder, name: &str) -> Result<PathBuf, TaskError> {
+    let climbs = |part: &str| matches!(part, "" | "." | "..") || part.contains(['\\', '\0']);
+    if name.split('/').any(climbs) {
+        return Err(TaskError::give_up(format!("input {name:?} cannot be a file's name")));
+    }
+    let mut path = folder.inputs();
+    let mut parts = name.split('/').peekable();
+    while let Some(part) = parts.next() {
+        path.push(part);
+        if parts.peek().is_some() && !path.exists() {
+            fs::create_dir(&path)?;
+            folder.hand_over(&path)?;
+        }
+    }
+    Ok(path)
+}
+
+async fn download(
+    client: &Client,
+    bucket: &str,
+    key: &str,
+    options: &GetOptions,
+    length: Option<u64>,
+    path: &Path,
+) -> Result<(), TaskError> {
+    let failed = |error: ikada_api::client::Error| {
+        TaskError::new(format!("object {bucket}/{key} could not be read: {error}"))
+    };
+    let mut file = fs::File::create(path)?;
+    let mut left = length.unwrap_or(u64::MAX);
+    let mut reader = client.get_object(bucket, key, options).await.map_err(failed)?;
+    while left > 0
+        && let Some(bytes) = reader.next().await.map_err(failed)?
+    {
+        let taken = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        file.write_all(&bytes[..taken])?;
+        left -= taken as u64;
+    }
+    Ok(())
+}
+
+/// Copies a file of this machine, if its operator allows the address.
+fn copy_url(allowed: &[String], url: &str, path: &Path) -> Result<(), TaskError> {
+    let climbs = url.split('/').any(|part| part == "..");
+    if climbs || !allowed.iter().any(|prefix| url.starts_with(prefix.as_str())) {
+        return Err(TaskError::new(format!(
+            "this worker may not open {url}; its operator can allow it with --allow-url"
+        )));
+    }
+    let Some(source) = url.strip_prefix("file://") else {
+        return Err(TaskError::new(format!("this worker opens file:// addresses only, not {url}")));
+    };
+    fs::copy(source, path).map_err(|error| TaskError::new(format!("{url}: {error}")))?;
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Tasks that name a program: fetched, run, and their files uploaded.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ikada_api::Client;
+use ikada_api::client::{ObjectSource, PutOptions};
+use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
+
+use super::{Attempt, Code, Finish, Log, Sandbox, fetch};
+use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
+
+/// The word in a command that stands for the program's own file.
+const FILE: &str = "{file}";
+/// What a module is begun by unless the task names another export.
+const ENTRY: &str = "_start";
+
+/// Runs commands and modules of the cluster's programs.
+#[derive(Debug, Clone)]
+pub struct Programs(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    sandbox: Sandbox,
+    /// Addresses that inputs may begin with.
+    urls: Vec<String>,
+    store: PathBuf,
+}
+
+impl Programs {
+    /// Programs of this cluster, in this sandbox; inputs may come from addresses that begin so.
+    pub fn new(client: Client, sandbox: Sandbox, urls: Vec<String>) -> Programs {
+        let store = sandbox.config().work_dir.join("programs");
+        Programs(Arc::new(Inner { client, sandbox, urls, store }))
+    }
+}
+
+impl RunProgram for Programs {
+    fn run(&self, task: Claimed, stop: Stop) -> Running {
+        let inner = self.0.clone();
+        Box::pin(async move { inner.run(task, stop).await })
+    }
+}
+
+impl Inner {
+    async fn run(&self, task: Claimed, stop: Stop) -> Result<TaskResult, TaskError> {
+        let work = task.work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
+        let code = self.code(&work).await?;
+        let log = Log::new(self.sandbox.config().limits.log_bytes);
+        let attempt = Attempt {
+            id: task.id,
+            queue: task.queue,
+            payload: task.payload,
+            fence: task.fence,
+            attempt: task.attempt,
+            timeout: task.timeout,
+            settings: work.settings.into_iter().collect(),
+            code,
+        };
+        let bring = async |folder: &super::Folder| {
+            fetch::inputs(&self.client, &self.urls, &work.inputs, folder).await
+        };
+        let publish = async |finish: Finish| self.publish(finish).await;
+        self.sandbox.run(attempt, &log, stop, bring, publish).await
+    }
+
+    /// Brings the program here and says how to run it.
+    async fn code(&self, work: &WorkInfo) -> Result<Code, TaskError> {
+        let name = &work.program.name;
+        let digest = work.program.digest.as_deref();
+        let digest = digest.ok_or_else(|| TaskError::give_up(format!("{name} has no digest")))?;
+        let manifest = fetch::manifest(&self.client, &self.store, digest).await?;
+        let file = match &manifest.file {
+            Some(file) => {
+                Some(fetch::program(&self.client, &self.store, "file", &file.digest).await?)
+            }
+            None => None,
+        };
+        arrange(manifest, file, work.program.entry.clone())
+    }
+
+    /// Uploads the files; they become visible with the completion.
+    async fn publish(&self, finish: Finish) -> Result<TaskResult, TaskError> {
+        let mut outputs: Vec<OutputItem> = Vec::with_capacity(finish.outputs.len());
+        for output in finish.outputs {
+            let source = ObjectSource::File(output.path);
+            let stored = self.client.upload(&source, &PutOptions::default()).await;
+            let stored = stored.map_err(|error| {
+                TaskError::new(format!("output {} could not be stored: {error}", output.name))
+            })?;
+            outputs.push(stored.into_output(output.name));
+        }
+        Ok(finish.result.with_outputs(outputs))
+    }
+}
+
+fn arrange(
+    manifest: ProgramManifest,
+    file: Option<PathBuf>,
+    entry: Option<String>,
+) -> Result<Code, TaskError> {
+    match (manifest.kind.as_str(), file) {
+        ("command", file) => {
+            let path = file.as_ref().map(|file| file.to_string_lossy().into_owned());
+            let put = |word: String| match &path {
+                Some(path) => word.replace(FILE, path),
+                None => word,
+            };
+            Ok(Code::Command { argv: manifest.argv.into_iter().map(put).collect(), file })
+        }
+        ("wasm", Some(file)) => {
+            let entry = entry.or(manifest.entry).unwrap_or_else(|| ENTRY.to_owned());
+            Ok(Code::Module { file, entry })
+        }
+        (kind, _) => Err(TaskError::give_up(format!("a program of kind {kind} cannot run here"))),
+    }
+}
