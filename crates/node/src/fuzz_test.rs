@@ -124,10 +124,15 @@ async fn x9_pre_auth_requests_harm_nobody() {
     let door = crate::http::fake_door();
     let security = Security { gatekeeper: Some(Default::default()), ..Security::default() };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let serving =
-        tokio::spawn(crate::http::serve(door, listener, HttpLimits::default(), security, async {
-            drop(stopped.await)
-        }));
+    let open = crate::admission::Admission::open();
+    let serving = tokio::spawn(crate::http::serve(
+        door,
+        listener,
+        HttpLimits::default(),
+        security,
+        open,
+        async { drop(stopped.await) },
+    ));
     let mut damaged = Damaged::new(corpus("http"));
     for _ in 0..number("IKADA_FUZZ_ROUNDS", 1_000) {
         let mut stream = TcpStream::connect(address).await.unwrap();

@@ -1,11 +1,12 @@
 //! The server process around a replica: clock, sockets, disk threads, HTTP.
 //!
 //! Promise: everything that decides lives in `replica` and below; this crate reads clocks, moves bytes and translates.
-//! Each part is a room of its own: `config` (settings), `auth` (callers), `boot` (from disk to replica), `driver` (the loop and its disk
+//! Each part is a room of its own: `config` (settings), `auth` (callers), `admission` (load), `boot` (from disk to replica), `driver` (the loop and its disk
 //! threads), `peers` (frames between nodes), `objects` (bytes of objects), `http` (clients), `metrics`.
 //!
 //! Leaves out: commands and their output (`cli`), the public words (`api`).
 
+pub mod admission;
 pub mod audit;
 pub mod auth;
 mod backup;

@@ -17,6 +17,7 @@ use ikada_store::{Identity, RealDisk};
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
+use crate::admission::{self, Admission, Machine};
 use crate::audit::{self, AuditLog};
 use crate::auth;
 use crate::boot::{self, Boot, BootError, FoundError, Papers, PapersError};
@@ -26,7 +27,7 @@ use crate::counters::SharedCounters;
 use crate::database::{self, Database, DatabaseError};
 use crate::driver::{self, Driver, Ended};
 use crate::handle::Handle;
-use crate::http::{self, Audit, Door, HttpLimits, NodeInfo, Security};
+use crate::http::{self, Audit, Door, HttpLimits, Listeners, NodeInfo, Security};
 use crate::objects::{Shelf, ShelfOptions, tend};
 use crate::peers::{self, BlobDialling, Dialling, Directory, FoundingDoor, Links, Outgoing};
 use crate::tls::{self, Tls, TlsError};
@@ -156,6 +157,10 @@ pub async fn run(
 ) -> Result<(), RunError> {
     config.warnings.iter().for_each(|warning| warn!("{warning}"));
     let client_listener = bind(&config.listen.to_string(), "--listen").await?;
+    let s3_listener = match config.s3_listen {
+        Some(addr) => Some(bind(&addr.to_string(), "--s3-listen").await?),
+        None => None,
+    };
     let peer_listener = bind(&config.peer_listen.to_string(), "--peer-listen").await?;
     let client_addr = advertised(config.advertise.as_ref(), &client_listener);
     let peer_addr = advertised(config.peer_advertise.as_ref(), &peer_listener);
@@ -163,6 +168,8 @@ pub async fn run(
     let mut papers = Papers::load_or_make(&disk, config.node_id, &mut fastrand::Rng::new())?;
     papers.check_log(config.log.is_some())?;
     let counters = SharedCounters::default();
+    let admission = Arc::new(Admission::new(config.shedding.clone(), fastrand::u64(..)));
+    admission::watch(&admission, Machine::default()).map_err(driver::StartError::Thread)?;
     let door = FoundingDoor::default();
     let links = Arc::new(OnceLock::new());
     tokio::pin!(stop);
@@ -202,10 +209,11 @@ pub async fn run(
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     let (security, auditing) = secure(&config, &handle, &plan, tls)?;
     let limits = HttpLimits::default();
-    let server =
-        tokio::spawn(http::serve(handle.clone(), client_listener, limits, security, async {
-            let _ = closed.await;
-        }));
+    let listeners = Listeners { client: client_listener, s3: s3_listener };
+    let server = http::serve(handle.clone(), listeners, limits, security, admission, async {
+        let _ = closed.await;
+    });
+    let server = tokio::spawn(server);
     let result = tokio::select! {
         () = &mut stop => stop_gracefully(&handle, &mut ended).await,
         error = halted(ended.clone()) => forgive(error),

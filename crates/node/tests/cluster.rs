@@ -34,6 +34,8 @@ fn raw(folder: &Path, node: u64, ports: &[u16]) -> RawConfig {
         expect: Some(ports.len() as u16),
         shards: Some(2),
         node_id: Some(node),
+        // Tests keep this machine busy.
+        shed: Some(vec!["off".into()]),
         ..RawConfig::default()
     }
 }

@@ -31,6 +31,8 @@ async fn start(folder: &Path, node: usize, ports: &[u16]) -> Server {
         expect: Some(ports.len() as u16),
         shards: Some(2),
         node_id: Some(node as u64 + 1),
+        // Tests keep this machine busy.
+        shed: Some(vec!["off".into()]),
         ..RawConfig::default()
     };
     let config = resolve(vec![raw]).unwrap();

@@ -87,6 +87,22 @@ pub struct MemberView {
     /// Preferred as leader over members with a lower number.
     #[serde(default)]
     pub priority: i64,
+    /// How busy it is, as far as the answering node knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadView>,
+}
+
+/// How busy a node is, and what it turns away.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LoadView {
+    /// CPU in use; 100 also when it cannot be measured.
+    pub cpu_percent: f32,
+    /// Memory in use; 100 also when it cannot be measured.
+    pub memory_percent: f32,
+    /// Calls admitted during the last minute.
+    pub admitted_last_minute: u64,
+    /// Calls turned away during the last minute.
+    pub shed_last_minute: u64,
 }
 
 /// One shard.

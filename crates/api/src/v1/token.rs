@@ -17,6 +17,9 @@ pub struct NewToken {
     /// How long it lasts; 30 days when absent, 0 is for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    /// `true`: a key for the S3 door instead. Its principal is named `s3-` and the name; it opens no other door.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub s3: bool,
 }
 
 /// A token as it is listed; its secret is not stored anywhere.
@@ -47,9 +50,9 @@ pub struct TokenPage {
 /// A token that was just made.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenMade {
-    /// The whole text, shown this once.
+    /// The whole text, shown this once; of an S3 key the secret key.
     pub token: String,
-    /// What names it.
+    /// What names it; of an S3 key the access key.
     pub id: String,
 }
 

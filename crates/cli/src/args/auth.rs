@@ -10,6 +10,9 @@ pub(crate) enum AuthCommand {
     /// Make, list and revoke tokens.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Make, list and revoke keys for the S3 door.
+    #[command(subcommand, name = "s3-key")]
+    S3Key(S3KeyCommand),
     /// Show who you are to the cluster.
     #[command(after_help = "Examples:\n  IKADA_TOKEN_FILE=./admin-token ikada auth whoami")]
     Whoami,
@@ -25,6 +28,22 @@ pub(crate) enum TokenCommand {
     List,
     /// End a token; every node refuses it within 5 s.
     #[command(after_help = "Examples:\n  ikada auth token revoke 3f09c2a11b7e")]
+    Revoke(TokenRevokeArgs),
+}
+
+/// Commands about keys of the S3 door.
+#[derive(Debug, Subcommand)]
+pub(crate) enum S3KeyCommand {
+    /// Make a key; its secret is shown this once.
+    #[command(
+        after_help = "Examples:\n  ikada auth s3-key create --name ci --role submitter --in builds"
+    )]
+    Create(TokenCreateArgs),
+    /// List the keys, without their secrets.
+    #[command(after_help = "Examples:\n  ikada auth s3-key list")]
+    List,
+    /// End a key; every node refuses it within 5 s.
+    #[command(after_help = "Examples:\n  ikada auth s3-key revoke 3f09c2a11b7e")]
     Revoke(TokenRevokeArgs),
 }
 

@@ -25,7 +25,9 @@ use ikada_api::Client;
 use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 
 pub(crate) use audit::{AuditCommand, AuditVerifyArgs};
-pub(crate) use auth::{AuthCommand, ContextCommand, CredentialArgs, TokenCommand};
+pub(crate) use auth::{
+    AuthCommand, ContextCommand, CredentialArgs, S3KeyCommand, TokenCommand, TokenCreateArgs,
+};
 pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, StartupArgs};
 pub(crate) use cluster::{
     BackupArgs, ClusterCommand, EventsArgs, GrowArgs, RecoverArgs, RestoreArgs, TransferArgs,
@@ -159,7 +161,7 @@ fn read_authority(file: Option<&Path>) -> Result<Option<TrustedAuthority>, Failu
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a node of a cluster.
-    Server(ServerArgs),
+    Server(Box<ServerArgs>),
     /// Run a worker: takes tasks and runs their programs.
     Worker(Box<WorkerArgs>),
     /// Show it work: three nodes, thousands of tasks, a killed leader, nothing lost.

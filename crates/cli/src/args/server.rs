@@ -29,6 +29,9 @@ pub(crate) struct ServerArgs {
     /// Address for clients [default: 127.0.0.1:7400].
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
+    /// Address for programs that speak S3 (boto3, aws-cli, rclone); none unless given.
+    #[arg(long, value_name = "HOST:PORT")]
+    s3_listen: Option<String>,
     /// Address for other nodes [default: 127.0.0.1:7401].
     #[arg(long, value_name = "HOST:PORT")]
     peer_listen: Option<String>,
@@ -81,6 +84,10 @@ pub(crate) struct ServerArgs {
     /// [default: all].
     #[arg(long, value_name = "WHAT")]
     audit: Option<String>,
+    /// What is turned away under load: `off`, `memory=PERCENT`, or LANE=STEPS with the lanes read, download, submit,
+    /// upload and list, as upload='>70:5,75:10,80:25,>90:100'; repeat it [default: see docs/operations.md].
+    #[arg(long, value_name = "RULE")]
+    shed: Vec<String>,
     /// Settings file; ikada.toml in the current folder when present.
     #[arg(long, env = "IKADA_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -95,6 +102,7 @@ impl ServerArgs {
         RawConfig {
             data: self.data.clone(),
             listen: self.listen.clone(),
+            s3_listen: self.s3_listen.clone(),
             peer_listen: self.peer_listen.clone(),
             advertise: self.advertise.clone(),
             peer_advertise: self.peer_advertise.clone(),
@@ -110,6 +118,7 @@ impl ServerArgs {
             tls: self.tls.then_some(true),
             join_token_file: self.join_token_file.clone(),
             auth: self.auth.then_some(true),
+            shed: (!self.shed.is_empty()).then(|| self.shed.clone()),
             priority: self.priority,
         }
     }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// Read from the current folder when no other file is named.
 const FILE_DEFAULT: &str = "ikada.toml";
 
-pub(crate) async fn server(args: ServerArgs) -> Result<(), Failure> {
+pub(crate) async fn server(args: Box<ServerArgs>) -> Result<(), Failure> {
     start_logging();
     let config = resolve(sources(&args)?)
         .map_err(|problems| Failure::Usage { message: problems.to_string() })?;

@@ -28,7 +28,10 @@ pub fn ports(count: usize) -> Vec<String> {
 
 /// The binary under test, without the caller's settings.
 pub fn ikada() -> Command {
-    without_settings(Command::new(env!("CARGO_BIN_EXE_ikada")))
+    let mut command = without_settings(Command::new(env!("CARGO_BIN_EXE_ikada")));
+    // Tests keep the machine busy; what that does to a node has tests of its own.
+    command.env("IKADA_SHED", "off");
+    command
 }
 
 /// A command that does not inherit the caller's settings.

@@ -20,6 +20,7 @@ mod partition;
 mod pause;
 mod postgres;
 mod programs;
+mod s3;
 mod schedules;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;

@@ -9,7 +9,7 @@ use ikada_api::state::{Token, TokenId};
 use tokio::sync::watch;
 
 use super::failures::Failures;
-use super::secret::digest;
+use super::secret::{S3_NAME, digest, s3_secret};
 use super::{Principal, TokenText};
 
 /// How often the tokens are looked at.
@@ -77,6 +77,14 @@ impl Gatekeeper {
         let same = blake3::Hash::from_bytes(stored.digest.0)
             == blake3::Hash::from_bytes(digest(&token.secret).0);
         (same && !stored.is_over(now_ms)).then(|| principal.clone())
+    }
+
+    /// The caller that an S3 key stands for, with its secret key, if it holds now. Other tokens are none.
+    pub fn s3_key(&self, id: &str, now_ms: u64) -> Option<(Arc<Principal>, String)> {
+        let table = self.table();
+        let (stored, principal) = table.known.get(&TokenId::parse(id).ok()?)?;
+        let holds = stored.name.as_str().starts_with(S3_NAME) && !stored.is_over(now_ms);
+        holds.then(|| (principal.clone(), s3_secret(&stored.digest)))
     }
 
     /// Whether a caller that was let in would be let in again.

@@ -15,4 +15,4 @@ mod secret;
 pub use first::{FIRST_TOKEN_FILE, make_first_token};
 pub use gatekeeper::{Denied, Gatekeeper, REFRESH_EVERY};
 pub use principal::Principal;
-pub use secret::{Secret, TokenText, digest, draw_word};
+pub use secret::{S3_NAME, Secret, TokenText, digest, draw_s3_key, draw_word, s3_secret};

@@ -80,6 +80,22 @@ pub fn digest(secret: &Secret) -> SecretDigest {
     SecretDigest(blake3::derive_key(DIGEST_CONTEXT, secret.0.as_bytes()))
 }
 
+/// Principals of S3 keys are named like this.
+pub const S3_NAME: &str = "s3-";
+
+/// A fresh S3 key: a token that nobody can show, since what is stored of it is drawn and no digest of anything known.
+/// Signatures need the secret itself on both sides, so it is the stored word.
+pub fn draw_s3_key() -> std::io::Result<SecretDigest> {
+    let mut drawn = [0; SECRET_BYTES];
+    getrandom::fill(&mut drawn).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(SecretDigest(drawn))
+}
+
+/// The secret key of an S3 key, as its owner has it.
+pub fn s3_secret(stored: &SecretDigest) -> String {
+    stored.0.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A word that nobody else draws.
 pub fn draw_word() -> std::io::Result<String> {
     draw_hex(WORD_BYTES)

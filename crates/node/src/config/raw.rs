@@ -13,6 +13,8 @@ pub struct RawConfig {
     pub data: Option<PathBuf>,
     /// Address for clients, `host:port`.
     pub listen: Option<String>,
+    /// Address for programs that speak S3, `host:port`; none unless given.
+    pub s3_listen: Option<String>,
     /// Address for peers, `host:port`.
     pub peer_listen: Option<String>,
     /// Address that clients are told, if not `listen`.
@@ -43,6 +45,8 @@ pub struct RawConfig {
     pub join_token_file: Option<PathBuf>,
     /// Ask clients for tokens; on unless everything is on loopback.
     pub auth: Option<bool>,
+    /// What is turned away under load: `off`, `memory=PERCENT`, `LANE=STEPS`.
+    pub shed: Option<Vec<String>>,
     /// Election priority: higher is preferred when logs are equal.
     pub priority: Option<i64>,
 }
@@ -97,6 +101,7 @@ impl RawConfig {
         match key {
             "data" => self.data = Some(PathBuf::from(value)),
             "listen" => self.listen = text(),
+            "s3-listen" => self.s3_listen = text(),
             "peer-listen" => self.peer_listen = text(),
             "advertise" => self.advertise = text(),
             "peer-advertise" => self.peer_advertise = text(),
@@ -117,6 +122,10 @@ impl RawConfig {
             "audit" => self.audit = text(),
             "tls" => self.tls = Some(flag(value)?),
             "join-token-file" => self.join_token_file = Some(PathBuf::from(value)),
+            // Steps have commas of their own.
+            "shed" => {
+                self.shed = Some(value.split(';').map(|rule| rule.trim().to_owned()).collect())
+            }
             "priority" => self.priority = number(value)?,
             _ => return Err("unknown setting; see `ikada server --help`".to_owned()),
         }
@@ -129,6 +138,7 @@ impl RawConfig {
         RawConfig {
             data: self.data.or(lower.data),
             listen: self.listen.or(lower.listen),
+            s3_listen: self.s3_listen.or(lower.s3_listen),
             peer_listen: self.peer_listen.or(lower.peer_listen),
             advertise: self.advertise.or(lower.advertise),
             peer_advertise: self.peer_advertise.or(lower.peer_advertise),
@@ -146,6 +156,7 @@ impl RawConfig {
             tls: self.tls.or(lower.tls),
             join_token_file: self.join_token_file.or(lower.join_token_file),
             auth: self.auth.or(lower.auth),
+            shed: self.shed.or(lower.shed),
             priority: self.priority.or(lower.priority),
         }
     }

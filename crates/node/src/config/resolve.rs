@@ -8,6 +8,7 @@ use ikada_store::postgres::Target;
 
 use super::limits::{SHARDS_MAX, VOTERS_MAX};
 use super::raw::RawConfig;
+use crate::admission::Rules;
 
 /// A server's settings, checked.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where clients are served.
     pub listen: SocketAddr,
+    /// Where programs that speak S3 are served, if they are.
+    pub s3_listen: Option<SocketAddr>,
     /// Where peers are served.
     pub peer_listen: SocketAddr,
     /// What clients are told; `None`: the address actually bound.
@@ -46,6 +49,8 @@ pub struct Config {
     pub join_token_file: Option<PathBuf>,
     /// Whether clients must show tokens.
     pub auth: bool,
+    /// What is turned away under load.
+    pub shedding: Rules,
     /// Election priority.
     pub priority: i64,
     /// Things worth saying that do not keep the server from starting.
@@ -79,7 +84,9 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         raw.peer_listen.as_deref().unwrap_or("127.0.0.1:7401"),
         &mut problems,
     );
-    let Guard { tls, auth, audit_all, insecure } = guard(&raw, listen, peer_listen, &mut problems);
+    let s3_listen = raw.s3_listen.as_deref().map(|text| address("s3-listen", text, &mut problems));
+    let Guard { tls, auth, audit_all, insecure } =
+        guard(&raw, listen, s3_listen, peer_listen, &mut problems);
     if listen == peer_listen && listen.port() != 0 {
         problems
             .push(format!("listen and peer-listen are both {listen}; give them different ports"));
@@ -95,12 +102,15 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
     if raw.node_id == Some(0) {
         problems.push("node-id 0 is reserved; use 1 or more".to_owned());
     }
+    let shedding = Rules::parse(raw.shed.as_deref().unwrap_or_default());
+    let shedding = shedding.map_err(|bad| problems.push(bad.to_string())).unwrap_or_default();
     if !problems.is_empty() {
         return Err(ConfigProblems(problems));
     }
     Ok(Config {
         data: raw.data.unwrap_or_else(|| PathBuf::from("ikada-data")),
         listen,
+        s3_listen,
         peer_listen,
         advertise: raw.advertise,
         peer_advertise: raw.peer_advertise,
@@ -116,6 +126,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         tls,
         join_token_file: raw.join_token_file,
         auth,
+        shedding,
         priority: raw.priority.unwrap_or(0),
         warnings: warnings(expect, insecure),
     })
@@ -134,13 +145,16 @@ struct Guard {
 fn guard(
     raw: &RawConfig,
     listen: SocketAddr,
+    s3_listen: Option<SocketAddr>,
     peer_listen: SocketAddr,
     problems: &mut Vec<String>,
 ) -> Guard {
     let insecure = raw.insecure_listen_anywhere.unwrap_or(false);
     let tls = raw.tls.unwrap_or(false);
     let auth = raw.auth.unwrap_or(tls);
-    for (what, addr, safe) in [("listen", listen, tls && auth), ("peer-listen", peer_listen, tls)] {
+    let s3 = s3_listen.map(|addr| ("s3-listen", addr, tls && auth));
+    let both = [("listen", listen, tls && auth), ("peer-listen", peer_listen, tls)];
+    for (what, addr, safe) in both.into_iter().chain(s3) {
         if !insecure && !safe && !addr.ip().is_loopback() {
             problems.push(format!(
                 "{what} {addr} is not a loopback address, and without TLS and tokens anyone who reaches it could run \
@@ -159,9 +173,10 @@ fn guard(
     if raw.join_token_file.is_some() && !tls {
         problems.push("join-token-file is of use only with tls; add --tls".to_owned());
     }
-    let insecure = insecure
-        && !((listen.ip().is_loopback() || (tls && auth))
-            && (peer_listen.ip().is_loopback() || tls));
+    let clients_here =
+        listen.ip().is_loopback() && s3_listen.is_none_or(|addr| addr.ip().is_loopback());
+    let insecure =
+        insecure && !((clients_here || (tls && auth)) && (peer_listen.ip().is_loopback() || tls));
     Guard { tls, auth, audit_all, insecure }
 }
 

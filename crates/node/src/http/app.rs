@@ -5,16 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ikada_api::Problem;
 use ikada_api::state::{RequestId, RequestKey};
 use ikada_api::v1::{QueueHealth, ScheduleInfo};
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
 use ikada_replica::state::{QueueView, Schedule};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::door::Door;
 use super::limits::HttpLimits;
+use super::problems;
 use super::request::Context;
 use super::security::Security;
+use crate::admission::{Admission, Lane, Reason, Rooms};
 use crate::auth::{Principal, REFRESH_EVERY};
 use crate::metrics::HttpCounters;
 use crate::watch::{SAMPLE_EVERY, Samples, judge, wall_ms};
@@ -33,16 +36,14 @@ pub(super) struct App<D> {
     pub(super) door: D,
     pub(super) limits: HttpLimits,
     pub(super) counters: HttpCounters,
-    /// Permits for requests in flight.
-    pub(super) requests: Semaphore,
+    /// Decides who is let in when the node is busy.
+    pub(super) admission: Arc<Admission>,
+    /// Places for requests in flight, and for transfers of objects.
+    pub(super) rooms: Rooms,
     /// Permits for body bytes, in units.
     pub(super) bodies: Semaphore,
     /// Permits for event streams; held by their tasks.
     pub(super) streams: Arc<Semaphore>,
-    /// Permits for uploads of objects.
-    pub(super) uploads: Semaphore,
-    /// Permits for downloads of objects; held by their tasks.
-    pub(super) downloads: Arc<Semaphore>,
     /// Turns true when the door closes.
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
     /// Who is let in.
@@ -73,6 +74,7 @@ impl<D: Door> App<D> {
         door: D,
         limits: HttpLimits,
         security: Security,
+        admission: Arc<Admission>,
         stopping: tokio::sync::watch::Receiver<bool>,
     ) -> App<D> {
         let counters = HttpCounters::default();
@@ -81,11 +83,10 @@ impl<D: Door> App<D> {
             anyone: Arc::new(Principal::anyone()),
             refreshed: tokio::sync::Mutex::default(),
             security,
-            requests: Semaphore::new(limits.requests_max),
+            rooms: Rooms::new(limits.requests_max, limits.uploads_max, limits.downloads_max),
+            admission,
             bodies: Semaphore::new(limits.bodies_bytes_max / BODY_UNIT_BYTES),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
-            uploads: Semaphore::new(limits.uploads_max),
-            downloads: Arc::new(Semaphore::new(limits.downloads_max)),
             counters,
             samples: Mutex::default(),
             draws: AtomicU64::new(0),
@@ -136,6 +137,22 @@ impl<D: Door> App<D> {
                 () = tokio::time::sleep(SAMPLE_EVERY) => {}
             }
         }
+    }
+
+    /// Lets a call in, or tells why not. The place is held while the call is under way.
+    pub(super) fn admit(
+        &self,
+        lane: Lane,
+        left: Option<Duration>,
+    ) -> Result<SemaphorePermit<'_>, Problem> {
+        self.admission.judge(lane, left).map_err(|reason| problems::shed(lane, reason))?;
+        self.rooms.enter(lane).map_err(|_| self.full(lane, "requests"))
+    }
+
+    /// A call for which there is no place.
+    pub(super) fn full(&self, lane: Lane, what: &'static str) -> Problem {
+        self.admission.count_shed(lane, Reason::Full);
+        problems::door_full(what)
     }
 
     /// How addresses of nodes begin.

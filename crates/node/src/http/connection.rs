@@ -1,6 +1,7 @@
 //! Connections: accepting, bounds before any byte is understood, and closing in good order.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,9 @@ use super::door::Door;
 use super::limits::HttpLimits;
 use super::pipe;
 use super::places::{Place, Places};
+use super::s3;
 use super::security::{Security, Source};
+use crate::admission::Admission;
 
 /// Told to a connection that is one too many, without reading from it.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
@@ -32,18 +35,50 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long such a connection may take to be told.
 const FULL_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Where clients come in.
+#[derive(Debug)]
+pub struct Listeners {
+    /// The port of the API.
+    pub client: TcpListener,
+    /// The port for programs that speak S3, if there is one.
+    pub s3: Option<TcpListener>,
+}
+
+impl From<TcpListener> for Listeners {
+    fn from(client: TcpListener) -> Self {
+        Listeners { client, s3: None }
+    }
+}
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tongue {
+    Api,
+    S3,
+}
+
+/// A connection of S3; never where there is no such port.
+async fn accept_s3(listener: Option<&TcpListener>) -> std::io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Serves clients until `shutdown` is done, then finishes what is in flight within the grace time.
 pub async fn serve<D: Door>(
     door: D,
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     limits: HttpLimits,
     security: Security,
+    admission: Arc<Admission>,
     shutdown: impl Future<Output = ()>,
 ) {
+    let Listeners { client, s3 } = listeners.into();
     let (stop, stopping) = watch::channel(false);
     let places = Places::new(limits.connections_max, limits.connections_per_address_max);
     let grace = limits.stop_grace;
-    let app = Arc::new(App::new(door, limits, security, stopping));
+    let app = Arc::new(App::new(door, limits, security, admission, stopping));
     let mut connections = JoinSet::new();
     connections.spawn(app.clone().watch_queues());
     if app.security.gatekeeper.is_some() {
@@ -51,26 +86,30 @@ pub async fn serve<D: Door>(
     }
     tokio::pin!(shutdown);
     loop {
-        tokio::select! {
+        let (accepted, tongue) = tokio::select! {
             () = &mut shutdown => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, from)) => {
-                    let source = Source(from.ip());
-                    match places.take(from.ip()) {
-                        Some(place) => connections.spawn(attend(app.clone(), stream, source, place)),
-                        None => connections.spawn(turn_away(stream)),
-                    };
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a client connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
+            accepted = client.accept() => (accepted, Tongue::Api),
+            accepted = accept_s3(s3.as_ref()) => (accepted, Tongue::S3),
             // Ended connections are collected as they end.
-            Some(_) = connections.join_next() => {}
+            Some(_) = connections.join_next() => continue,
+        };
+        match accepted {
+            Ok((stream, from)) => {
+                let source = Source(from.ip());
+                match places.take(from.ip()) {
+                    Some(place) => {
+                        connections.spawn(attend(app.clone(), stream, tongue, source, place))
+                    }
+                    None => connections.spawn(turn_away(stream)),
+                };
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a client connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
-    drop(listener);
+    drop((client, s3));
     stop.send_replace(true);
     let all = async {
         while connections.join_next().await.is_some() {}
@@ -83,16 +122,22 @@ pub async fn serve<D: Door>(
 }
 
 /// Serves one connection.
-async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, source: Source, place: Place) {
+async fn attend<D: Door>(
+    app: Arc<App<D>>,
+    stream: TcpStream,
+    tongue: Tongue,
+    source: Source,
+    place: Place,
+) {
     // Answers are small and waited for; a failure only costs latency.
     let _ = stream.set_nodelay(true);
     let Some(tls) = app.security.tls.as_ref().map(|tls| TlsAcceptor::from(tls.clients())) else {
-        return converse(app, stream, source, place).await;
+        return converse(app, stream, tongue, source, place).await;
     };
     let shaking = tokio::time::timeout(app.limits.head_timeout, tls.accept(stream));
     // Whoever does not speak TLS is not spoken to.
     if let Ok(Ok(stream)) = shaking.await {
-        converse(app, stream, source, place).await;
+        converse(app, stream, tongue, source, place).await;
     }
 }
 
@@ -100,6 +145,7 @@ async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, source: Source, pl
 async fn converse<D: Door>(
     app: Arc<App<D>>,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    tongue: Tongue,
     source: Source,
     place: Place,
 ) {
@@ -111,9 +157,12 @@ async fn converse<D: Door>(
         request.extensions_mut().insert(source);
         let (app, place) = (served.clone(), place_of_pipe.clone());
         async move {
-            let reply = match pipe::is_wanted(&request) {
-                true => pipe::accept(&app, request, place).await,
-                false => answer(&app, request).await,
+            let reply = match tongue {
+                Tongue::S3 => s3::answer(&app, request).await,
+                Tongue::Api if pipe::is_wanted(&request) => {
+                    pipe::accept(&app, request, place).await
+                }
+                Tongue::Api => answer(&app, request).await,
             };
             Ok::<_, std::convert::Infallible>(reply)
         }

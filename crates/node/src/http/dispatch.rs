@@ -1,13 +1,15 @@
 //! From a request to a response: guard, route, context, body, handler. Routes only; verbs live in their files.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Body;
+use hyper::header::CONTENT_LENGTH;
 use hyper::http::request::Parts;
 use ikada_api::routes::{Access, BodyBound, Class, Found, Operation, Route, Scope, find};
+use ikada_api::state::limits::OBJECT_CHUNK_BYTES;
 use ikada_replica::call;
 
 use super::answer::{self, Reply, Stop};
@@ -21,6 +23,7 @@ use super::{
     cluster, dashboard, leases, objects, operate, problems, programs, queues, requests, schedules,
     tasks, tokens,
 };
+use crate::admission::Lane;
 
 /// The node answers at its deadline; this is only the net below it.
 const NET: Duration = Duration::from_secs(2);
@@ -86,26 +89,55 @@ where
         Found::Nothing => return Err(problems::no_route(parts.uri.path()).into()),
     };
     allow(app, route.operation, &route.policy, &principal)?;
-    // Health must answer when the door is full.
-    let _permit = match route.policy.class {
-        Class::Health => None,
-        _ => Some(app.requests.try_acquire().map_err(|_| problems::door_full("requests"))?),
-    };
     let mut context = Context::read(route, names, &parts, &app.limits, principal)?;
     trace.request = context.key.as_ref().map(ToString::to_string);
     if route.policy.scope == Scope::Namespace {
         trace.namespace = Some(context.named.clone().unwrap_or_else(|| context.principal.home()));
         context.namespace = enter(app, &context.principal, context.named.take())?;
     }
+    // Health must answer when the door is full.
+    let Some(lane) = Lane::of(route) else {
+        return serve(app, route, &context, &parts, body).await;
+    };
+    let _place = app.admit(lane, context.left(lane))?;
+    let begun = Instant::now();
+    let answered = serve(app, route, &context, &parts, body).await;
+    // A claim waits for work, and a refusal is no service.
+    if lane != Lane::Claim && answered.as_ref().is_ok_and(|reply| reply.status().is_success()) {
+        app.admission.took(lane, begun.elapsed() / pieces(&parts));
+    }
+    answered
+}
+
+/// How many pieces an upload has by its own word: its time counts per piece.
+fn pieces(parts: &Parts) -> u32 {
+    let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let bytes = length.and_then(|length| length.parse::<u64>().ok()).unwrap_or(0);
+    (bytes / OBJECT_CHUNK_BYTES).clamp(1, u64::from(u32::MAX)) as u32
+}
+
+/// Serves a call that was let in.
+async fn serve<D, B>(
+    app: &App<D>,
+    route: &Route,
+    context: &Context,
+    parts: &Parts,
+    body: B,
+) -> Result<Reply, Stop>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     if route.policy.body == BodyBound::Stream || route.operation == Operation::GetObject {
-        let answered = objects::answer(app, route.operation, &context, &parts, body).await;
+        let answered = objects::answer(app, route.operation, context, parts, body).await;
         return answered.unwrap_or_else(|| Err(mismatch("object")));
     }
     if route.operation == Operation::Dashboard {
-        return dashboard::serve(&context.names, &parts);
+        return dashboard::serve(&context.names, parts);
     }
-    let (body, _memory) = take(app, route, &parts, body).await?;
-    let running = run(app, route.operation, &context, &body);
+    let (body, _memory) = take(app, route, parts, body).await?;
+    let running = run(app, route.operation, context, &body);
     if route.policy.class != Class::Claim {
         return running.await;
     }

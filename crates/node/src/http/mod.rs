@@ -6,7 +6,7 @@
 //! fields) -> one handler -> [`Door`] -> answer. No request can end the process: a panic in a handler is answered with
 //! 500 and counted. Everything a caller can be told about failure is mapped in `problems.rs`.
 //!
-//! Leaves out: admission by load.
+//! Leaves out: the rules by which a busy node turns calls away (`admission`).
 
 mod answer;
 mod app;
@@ -27,6 +27,7 @@ mod programs;
 mod queues;
 mod request;
 mod requests;
+mod s3;
 mod schedules;
 mod security;
 mod tasks;
@@ -34,7 +35,7 @@ mod tokens;
 mod trace;
 mod waiting;
 
-pub use connection::serve;
+pub use connection::{Listeners, serve};
 pub use door::{Door, NodeInfo};
 pub use limits::HttpLimits;
 pub use security::Security;

@@ -9,6 +9,7 @@ use ikada_api::routes::{Operation, Verb};
 use ikada_api::state::{Namespace, RefusalCode, Role};
 use ikada_replica::call::Unavailable;
 
+use crate::admission::{Lane, Reason};
 use crate::objects::{FetchError, SpreadError};
 
 /// Seconds after which a caller without a leader should come back: an election takes less.
@@ -328,6 +329,24 @@ pub(super) fn door_full(what: &'static str) -> Problem {
     let detail =
         format!("this node serves as many {what} as it may; try again, or ask another node");
     Problem::new(429, "overloaded", "overloaded", detail).with_retry_after_s(RETRY_SOON_S)
+}
+
+/// A call that the node has no strength for; nothing was begun.
+pub(super) fn shed(lane: Lane, reason: Reason) -> Problem {
+    let lane = lane.as_str();
+    let (status, code, why) = match reason {
+        Reason::Full => return door_full("requests"),
+        Reason::Memory => (503, "shed_memory", "memory is short here"),
+        Reason::Priority => (503, "shed_priority", "the CPU is too busy for calls of this kind"),
+        Reason::Cpu => {
+            (503, "shed_cpu", "the CPU is busy, and some calls of this kind are turned away")
+        }
+        Reason::Deadline => {
+            (503, "shed_deadline", "the answer would come after the caller's time is over")
+        }
+    };
+    let detail = format!("{why} ({lane}); nothing was begun: try again, or ask another node");
+    Problem::new(status, code, "turned away under load", detail).with_retry_after_s(RETRY_SOON_S)
 }
 
 /// A thing that does not exist.

@@ -2,6 +2,7 @@
 
 mod blobs;
 mod counters;
+mod load;
 mod queues;
 mod render;
 mod schedules;

@@ -9,6 +9,7 @@ use ikada_replica::state::QueueView;
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use super::{Counters, HttpCounters};
+use crate::admission::{Admission, Rooms};
 use crate::http::NodeInfo;
 use crate::objects::BlobCounters;
 
@@ -17,7 +18,7 @@ pub fn render(
     info: &NodeInfo,
     status: &NodeStatus,
     counters: &Counters,
-    http: &HttpCounters,
+    (http, admission, rooms): (&HttpCounters, &Admission, &Rooms),
     queues: Vec<(QueueView, QueueHealth)>,
     schedules: Vec<(String, ScheduleInfo)>,
     blobs: &BlobCounters,
@@ -54,6 +55,7 @@ pub fn render(
     page.signed("ikada_clock_offset_ms", status.clock_offset_ms);
     node(&mut page, counters);
     doors(&mut page, http);
+    super::load::load(&mut page, admission, rooms);
     super::queues::queues(&mut page, queues);
     super::schedules::schedules(&mut page, schedules);
     super::blobs::blobs(&mut page, blobs);

@@ -50,7 +50,7 @@ impl Nodes {
             Some(network) => network.command(id, &self.binary),
             None => Command::new(&self.binary),
         };
-        command.arg("server").args(["--node-id", &id.to_string()]);
+        command.arg("server").args(["--node-id", &id.to_string(), "--shed", "off"]);
         command.args(["--expect", &self.hosts.len().to_string(), "--shards", "2"]);
         command.args(["--listen", &format!("{host}:{port}")]);
         command.args(["--peer-listen", &format!("{host}:{}", port + 1)]);

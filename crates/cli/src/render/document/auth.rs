@@ -60,6 +60,27 @@ impl Document for TokenMade {
     }
 }
 
+/// A key for the S3 door that was just made.
+#[derive(serde::Serialize)]
+pub(crate) struct S3Key {
+    pub(crate) access_key: String,
+    pub(crate) secret_key: String,
+}
+
+impl Document for S3Key {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        facts([("access key", self.access_key.clone()), ("secret key", self.secret_key.clone())])
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.access_key.clone(), self.secret_key.clone()]
+    }
+}
+
 impl Document for TokenRevoked {
     fn json(&self) -> Result<String, serde_json::Error> {
         pretty(self)

@@ -1,6 +1,8 @@
 //! The cluster, its role changes, and moved leadership.
 
-use ikada_api::v1::{ChangeView, ClusterView, EventView, GrowAnswer, MemberView, TransferResult};
+use ikada_api::v1::{
+    ChangeView, ClusterView, EventView, GrowAnswer, LoadView, MemberView, TransferResult,
+};
 
 use super::{Document, Grid, or_dash, pretty};
 use crate::render::time::moment;
@@ -18,6 +20,10 @@ impl Document for ClusterView {
                 if member.connected { "up".to_owned() } else { "down".to_owned() },
                 part_word(member),
                 member.leads.to_string(),
+                load(member, |load| format!("{:.0}%", load.cpu_percent)),
+                load(member, |load| format!("{:.0}%", load.memory_percent)),
+                load(member, |load| load.admitted_last_minute.to_string()),
+                load(member, |load| load.shed_last_minute.to_string()),
             ]
         });
         let shards = self.shards.iter().map(|shard| {
@@ -47,10 +53,7 @@ impl Document for ClusterView {
         let growth: Vec<_> = growth.collect();
         let mut grids = vec![
             Grid { headings: &["cluster", "status", "seen by node"], rows: status },
-            Grid {
-                headings: &["node", "address", "link", "part", "leads"],
-                rows: members.collect(),
-            },
+            Grid { headings: MEMBER_HEADINGS, rows: members.collect() },
             Grid {
                 headings: &["shard", "leader", "term", "commit", "ready", "claimed"],
                 rows: shards.collect(),
@@ -81,6 +84,14 @@ impl Document for GrowAnswer {
     fn names(&self) -> Vec<String> {
         vec![self.shards.to_string()]
     }
+}
+
+const MEMBER_HEADINGS: &[&str] =
+    &["node", "address", "link", "part", "leads", "cpu", "memory", "calls/min", "shed/min"];
+
+/// A figure of a member's load; a dash where it is not known.
+fn load(member: &MemberView, show: impl Fn(&LoadView) -> String) -> String {
+    or_dash(member.load.as_ref().map(show))
 }
 
 const CHANGE_HEADINGS: &[&str] = &["change", "add", "remove", "shards done", "stage"];

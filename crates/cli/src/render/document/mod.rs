@@ -11,6 +11,7 @@ mod request;
 mod schedule;
 mod task;
 
+pub(crate) use auth::S3Key;
 pub(crate) use join_token::JoinTokenPage;
 use serde::Serialize;
 

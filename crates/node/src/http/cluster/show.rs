@@ -1,16 +1,31 @@
 //! `GET /v1/cluster`.
 
 use hyper::StatusCode;
-use ikada_api::v1::{ChangeView, ClusterView, GrowthView, MemberView, Number, ShardView};
+use ikada_api::v1::{ChangeView, ClusterView, GrowthView, LoadView, MemberView, Number, ShardView};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
+use crate::admission::LoadFacts;
 use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::request::Context;
 
 pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
-    show_document(context, StatusCode::OK, &describe(&app.door.status().await))
+    let mut view = describe(&app.door.status().await);
+    let own = view.answered_by;
+    if let Some(member) = view.members.iter_mut().find(|member| member.node == own) {
+        member.load = Some(show_load(&app.admission.facts()));
+    }
+    show_document(context, StatusCode::OK, &view)
+}
+
+fn show_load(facts: &LoadFacts) -> LoadView {
+    LoadView {
+        cpu_percent: f32::from(facts.cpu) / 100.0,
+        memory_percent: f32::from(facts.memory) / 100.0,
+        admitted_last_minute: facts.admitted_last_minute,
+        shed_last_minute: facts.shed_last_minute,
+    }
 }
 
 pub(super) fn describe(status: &NodeStatus) -> ClusterView {
@@ -32,6 +47,7 @@ pub(super) fn describe(status: &NodeStatus) -> ClusterView {
                 part: part(status, member.node).to_owned(),
                 cordoned: roster.is_some_and(|roster| roster.is_cordoned(member.node)),
                 priority: roster.and_then(|roster| roster.priority(member.node)).unwrap_or(0),
+                load: None,
             }
         })
         .collect();

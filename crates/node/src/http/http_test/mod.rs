@@ -1,5 +1,6 @@
 //! The client door against a fake node: every route, bad input, and real sockets.
 
+mod admission;
 mod audit;
 mod bad_input;
 mod batches;
@@ -21,6 +22,8 @@ mod socket;
 mod tls;
 mod tokens;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::header::HeaderMap;
@@ -31,6 +34,7 @@ use super::app::App;
 use super::dispatch::answer;
 use super::limits::HttpLimits;
 use super::security::Security;
+use crate::admission::Admission;
 use door::FakeDoor;
 
 /// A node without log or network.
@@ -79,8 +83,12 @@ impl Bench {
     }
 
     fn guarded(limits: HttpLimits, security: Security) -> Bench {
+        Bench::admitting(limits, security, Admission::open())
+    }
+
+    fn admitting(limits: HttpLimits, security: Security, admission: Arc<Admission>) -> Bench {
         let (_, stopping) = tokio::sync::watch::channel(false);
-        Bench { app: App::new(FakeDoor::new(), limits, security, stopping) }
+        Bench { app: App::new(FakeDoor::new(), limits, security, admission, stopping) }
     }
 
     fn door(&self) -> &FakeDoor {

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::door::{FakeDoor, Script};
+use crate::admission::Admission;
 use crate::http::{HttpLimits, Security, serve};
 
 pub(super) struct Server {
@@ -33,7 +34,10 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let served = door.clone();
         let task = tokio::spawn(async move {
-            serve(served, listener, limits, security, async { drop(stopped.await) }).await;
+            serve(served, listener, limits, security, Admission::open(), async {
+                drop(stopped.await)
+            })
+            .await;
         });
         Server { door, address, stop: Some(stop), task }
     }

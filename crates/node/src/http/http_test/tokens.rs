@@ -48,6 +48,7 @@ async fn x17_tokens_are_made_listed_used_and_revoked() {
         role: "viewer".into(),
         namespaces: vec!["blue".into()],
         ttl_ms: Some(0),
+        s3: false,
     };
     let made = admin.create_token(&wanted).await.unwrap();
     assert!(made.token.starts_with(&format!("ikada_{}_", made.id)));

@@ -16,7 +16,7 @@ use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
 use crate::http::request::Context;
 
-pub(super) async fn delete<D: Door>(
+pub(in crate::http) async fn delete<D: Door>(
     app: &App<D>,
     context: &Context,
     parts: &Parts,

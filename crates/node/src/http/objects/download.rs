@@ -4,6 +4,7 @@
 //! digests. Should a piece be lost in mid-stream, the connection is cut: a short answer never passes for a whole one.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
@@ -21,6 +22,7 @@ use super::name::{object_key, version};
 use super::precondition::tags;
 use super::range::{Span, span};
 use super::show::add_headers;
+use crate::admission::Lane;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
@@ -35,7 +37,7 @@ const KEPT_PIECES_MAX: usize = 8;
 /// Pieces that wait for a slow reader.
 const PIECES_MAX: usize = 2;
 
-pub(super) async fn download<D: Door>(
+pub(in crate::http) async fn download<D: Door>(
     app: &App<D>,
     context: &Context,
     parts: &Parts,
@@ -72,7 +74,7 @@ pub(super) async fn download<D: Door>(
     }
     set(&mut response, CONTENT_LENGTH, &(to - from).to_string());
     if parts.method != Method::HEAD && from < to {
-        *response.body_mut() = stream(app, found, from, to).await?;
+        *response.body_mut() = stream(app, context.timeout, found, from, to).await?;
     }
     Ok(response)
 }
@@ -99,12 +101,13 @@ fn set(response: &mut Reply, name: hyper::header::HeaderName, text: &str) {
 /// The bytes in a span. The first piece is there before anything is promised.
 async fn stream<D: Door>(
     app: &App<D>,
+    patience: Duration,
     found: &ObjectVersion,
     from: u64,
     to: u64,
 ) -> Result<crate::http::answer::ReplyBody, Stop> {
-    let permit = app.downloads.clone().try_acquire_owned();
-    let permit = permit.map_err(|_| problems::door_full("downloads"))?;
+    let place = app.rooms.downloads.enter(patience).await;
+    let place = place.map_err(|_| app.full(Lane::Download, "downloads"))?;
     let shelf = app.door.shelf().clone();
     let (first, last) =
         ((from / OBJECT_CHUNK_BYTES) as usize, ((to - 1) / OBJECT_CHUNK_BYTES) as usize);
@@ -128,7 +131,7 @@ async fn stream<D: Door>(
         let piece = piece.slice(begin.min(piece.len())..);
         let left = to - from;
         feed(shelf, wanted, piece, left, sender, patience).await;
-        drop(permit);
+        drop(place);
     });
     Ok(body.boxed())
 }
@@ -141,7 +144,7 @@ async fn feed(
     first: Bytes,
     mut left: u64,
     mut sender: Sender<Bytes, Infallible>,
-    patience: std::time::Duration,
+    patience: Duration,
 ) {
     let keep = wanted.len() <= KEPT_PIECES_MAX;
     let mut next = Some(first);

@@ -26,7 +26,7 @@ pub(super) fn version(context: &Context) -> Result<Option<u64>, Stop> {
 }
 
 /// Refuses a bucket that only the cluster itself writes to.
-pub(super) fn check_bucket(bucket: &BucketName) -> Result<(), Stop> {
+pub(in crate::http) fn check_bucket(bucket: &BucketName) -> Result<(), Stop> {
     match is_reserved(bucket) {
         true => Err(problems::bucket_reserved().into()),
         false => Ok(()),

@@ -45,7 +45,7 @@ pub(super) fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags
 }
 
 /// What a change demands.
-pub(super) fn condition(headers: &HeaderMap) -> Result<PutCondition, Stop> {
+pub(in crate::http) fn condition(headers: &HeaderMap) -> Result<PutCondition, Stop> {
     let (wanted, unwanted) = (tags(headers, &IF_MATCH)?, tags(headers, &IF_NONE_MATCH)?);
     match (wanted, unwanted) {
         (None, None) => Ok(PutCondition::Any),

@@ -19,6 +19,7 @@ use ikada_replica::call::{Answer, Outcome, Request, Routing};
 use super::name::{check_bucket, object_key};
 use super::precondition::condition;
 use super::show::{add_headers, describe};
+use crate::admission::Lane;
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
@@ -32,10 +33,10 @@ use crate::watch::wall_ms;
 const TYPE_DEFAULT: &str = "application/octet-stream";
 
 /// What the headers say of the bytes to come.
-pub(super) struct Announced {
-    content_type: String,
-    condition: PutCondition,
-    pub(super) digest: Option<Digest>,
+pub(in crate::http) struct Announced {
+    pub(in crate::http) content_type: String,
+    pub(in crate::http) condition: PutCondition,
+    pub(in crate::http) digest: Option<Digest>,
 }
 
 pub(super) async fn put<D, B>(
@@ -52,8 +53,8 @@ where
     let key = object_key(context)?;
     check_bucket(&key.1)?;
     let announced = read_headers(parts)?;
-    let permit = app.uploads.try_acquire();
-    let _permit = permit.map_err(|_| problems::door_full("uploads"))?;
+    let place = app.rooms.uploads.enter(context.timeout).await;
+    let _place = place.map_err(|_| app.full(Lane::Upload, "uploads"))?;
     let content = take_in(app, body).await?;
     if announced.digest.is_some_and(|digest| digest != content.digest) {
         return Err(problems::wrong_digest(&content.digest.to_string()).into());
@@ -116,7 +117,8 @@ where
     upload.finish().await.map_err(|error| problems::not_spread(&error).into())
 }
 
-async fn commit<D: Door>(
+/// Gives stored bytes their name.
+pub(in crate::http) async fn commit<D: Door>(
     app: &App<D>,
     context: &Context,
     (namespace, bucket, name): ObjectKey,

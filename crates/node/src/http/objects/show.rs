@@ -54,6 +54,14 @@ pub(super) fn http_date(time_ms: u64) -> String {
     format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
+/// A time as documents of S3 have it, such as `2026-11-15T15:04:05.000Z`.
+pub(in crate::http) fn iso_date(time_ms: u64) -> String {
+    let (days, second, ms) = (time_ms / 86_400_000, time_ms / 1000 % 86_400, time_ms % 1000);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
 /// Year, month and day of a number of days since 1970.
 fn civil(days: u64) -> (u64, u64, u64) {
     let is_leap = |year: u64| {

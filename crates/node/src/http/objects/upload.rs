@@ -11,6 +11,7 @@ use ikada_api::state::{Command, Digest, Order};
 use ikada_api::v1::UploadInfo;
 
 use super::put::{read_headers, take_in};
+use crate::admission::Lane;
 use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -29,8 +30,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let announced = read_headers(parts)?;
-    let permit = app.uploads.try_acquire();
-    let _permit = permit.map_err(|_| problems::door_full("uploads"))?;
+    let place = app.rooms.uploads.enter(context.timeout).await;
+    let _place = place.map_err(|_| app.full(Lane::Settle, "uploads"))?;
     let content = take_in(app, body).await?;
     if announced.digest.is_some_and(|digest| digest != content.digest) {
         return Err(problems::wrong_digest(&content.digest.to_string()).into());

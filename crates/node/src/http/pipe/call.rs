@@ -9,10 +9,11 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use ikada_api::Problem;
 use ikada_api::cbor::to_vec;
-use ikada_api::pipe::{PipeAnswer, PipeAsk, push_frame};
+use ikada_api::pipe::{PipeAnswer, PipeAsk, PipeVerb, push_frame};
 use ikada_api::state::{NameError, Namespace, RequestId};
 use tokio::sync::SemaphorePermit;
 
+use crate::admission::Lane;
 use crate::auth::Principal;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::{App, BODY_UNIT_BYTES};
@@ -74,12 +75,23 @@ pub(super) fn status_of(answered: &Result<Reply, Stop>) -> u16 {
     }
 }
 
+/// The lane of a verb.
+fn lane_of(verb: PipeVerb) -> Lane {
+    match verb {
+        PipeVerb::Enqueue => Lane::Submit,
+        PipeVerb::Claim => Lane::Claim,
+        PipeVerb::Complete | PipeVerb::Fail => Lane::Settle,
+        PipeVerb::Renew => Lane::Renew,
+    }
+}
+
 /// Permits for a call and its body; held until it is answered.
-pub(super) fn admit<'a, D>(
+pub(super) fn admit<'a, D: Door>(
     app: &'a App<D>,
     ask: &PipeAsk<'_>,
 ) -> Result<[SemaphorePermit<'a>; 2], Stop> {
-    let place = app.requests.try_acquire().map_err(|_| problems::door_full("requests"))?;
+    let left = Some(Duration::from_millis(u64::from(ask.timeout_ms)));
+    let place = app.admit(lane_of(ask.verb), left)?;
     let units = ask.body.len().div_ceil(BODY_UNIT_BYTES) as u32;
     let memory = app.bodies.try_acquire_many(units).map_err(|_| problems::door_full("bodies"))?;
     Ok([place, memory])

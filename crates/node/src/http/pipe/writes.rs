@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use ikada_api::convert::{BuiltinPrograms, FieldError};
 use ikada_api::pipe::{PipeAsk, PipeVerb};
@@ -15,6 +16,7 @@ use ikada_replica::call::{Answer, Call, CallId, Request};
 use tokio::sync::{SemaphorePermit, mpsc};
 
 use super::call::{admit, describe, encode_answer, read_context, status_of};
+use crate::admission::Lane;
 use crate::auth::Principal;
 use crate::driver::AnswerSender;
 use crate::http::answer::{Reply, Stop};
@@ -27,6 +29,9 @@ use crate::http::tasks::{
     Enqueuing, Item, Writing, Written, read_completions, read_failures, show_report,
 };
 use crate::http::trace::{Trace, note};
+
+/// One submission in so many is timed: enough for an average, and the others stay cheap.
+const TIMED_EVERY: u64 = 16;
 
 pub(super) struct Writes<'a, D: Door> {
     app: &'a App<D>,
@@ -52,21 +57,21 @@ struct OpenWrite<'a> {
 }
 
 enum Kind {
-    Enqueue(Enqueuing),
+    Enqueue(Enqueuing, Option<Instant>),
     Report,
 }
 
 impl Kind {
     fn show(self, context: &Context, written: Written) -> Result<Reply, Stop> {
         match self {
-            Kind::Enqueue(enqueuing) => enqueuing.show(context, written),
+            Kind::Enqueue(enqueuing, _) => enqueuing.show(context, written),
             Kind::Report => show_report(context, written),
         }
     }
 
     fn request(&self) -> Option<&str> {
         match self {
-            Kind::Enqueue(enqueuing) => Some(enqueuing.request()),
+            Kind::Enqueue(enqueuing, _) => Some(enqueuing.request()),
             Kind::Report => None,
         }
     }
@@ -116,7 +121,8 @@ impl<'a, D: Door> Writes<'a, D> {
                 let mut enqueuing =
                     Enqueuing::read(self.app, &context, ask.body, &BuiltinPrograms)?;
                 let items = std::mem::take(&mut enqueuing.items);
-                (Kind::Enqueue(enqueuing), items)
+                let begun = ask.call.is_multiple_of(TIMED_EVERY).then(Instant::now);
+                (Kind::Enqueue(enqueuing, begun), items)
             }
             PipeVerb::Fail => (Kind::Report, read_failures(self.app, &context, ask.body)?),
             _ => {
@@ -158,6 +164,9 @@ impl<'a, D: Door> Writes<'a, D> {
                 continue;
             };
             let OpenWrite { call, context, kind, writing, trace, _permits } = open;
+            if let Kind::Enqueue(_, Some(begun)) = &kind {
+                self.app.admission.took(Lane::Submit, begun.elapsed());
+            }
             let reply = contain(self.app, || {
                 let written = writing.finish(judge(answer)?, kind.request())?;
                 kind.show(&context, written)

@@ -15,6 +15,7 @@ use ikada_api::v1::{
 };
 use ikada_replica::call::{Consistency, Routing};
 
+use crate::admission::Lane;
 use crate::auth::Principal;
 use crate::http::limits::HttpLimits;
 use crate::http::problems::bad_parameter;
@@ -32,6 +33,8 @@ pub(in crate::http) struct Context {
     pub(in crate::http) namespace: Namespace,
     /// How long the caller waits.
     pub(in crate::http) timeout: Duration,
+    /// Whether it said so itself.
+    timeout_given: bool,
     /// What to do when another node leads.
     pub(in crate::http) routing: Routing,
     /// The caller's key, if it gave one.
@@ -77,6 +80,7 @@ impl Context {
             named: None,
             namespace: Namespace::default(),
             timeout: limits.timeout_default,
+            timeout_given: false,
             routing: Routing::Forward,
             key: None,
             consistency: Consistency::Linearizable,
@@ -114,6 +118,7 @@ impl Context {
             named: None,
             namespace,
             timeout,
+            timeout_given: true,
             routing: Routing::Forward,
             key,
             consistency: Consistency::Linearizable,
@@ -122,6 +127,23 @@ impl Context {
             wants_stream: false,
             query: Vec::new(),
         }
+    }
+
+    /// The context of a call at the S3 door.
+    pub(in crate::http) fn of_s3(
+        principal: Arc<Principal>,
+        namespace: Namespace,
+        names: Vec<String>,
+        timeout: Duration,
+    ) -> Context {
+        let form = Form::Json;
+        let pipe = Context::of_pipe(principal, namespace, timeout, None);
+        Context { names, form_given: form, form_wanted: form, timeout_given: false, ..pipe }
+    }
+
+    /// How long the caller waits for its answer; none where that bounds only the end of a transfer.
+    pub(in crate::http) fn left(&self, lane: Lane) -> Option<Duration> {
+        (lane != Lane::Upload || self.timeout_given).then_some(self.timeout)
     }
 
     /// The worker of this caller under a name.
@@ -179,7 +201,7 @@ impl Context {
         let max_ms = limits.timeout_max.as_millis() as u64;
         match text.parse() {
             Ok(ms) if (1..=max_ms).contains(&ms) => {
-                self.timeout = Duration::from_millis(ms);
+                (self.timeout, self.timeout_given) = (Duration::from_millis(ms), true);
                 Ok(())
             }
             _ => Err(bad_parameter(TIMEOUT_HEADER, format!("must be 1 to {max_ms}"))),

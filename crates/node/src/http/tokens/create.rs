@@ -6,7 +6,7 @@ use ikada_api::state::limits::{TOKEN_NAMESPACES_MAX, TOKEN_TTL_MS_MAX};
 use ikada_api::state::{AddToken, Command, Namespace, Order, PrincipalName, Role};
 use ikada_api::v1::{NewToken, TokenMade};
 
-use crate::auth::{TokenText, digest};
+use crate::auth::{S3_NAME, TokenText, digest, draw_s3_key, s3_secret};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -27,7 +27,12 @@ pub(in crate::http) async fn create<D: Door>(
         tracing::error!(%error, "no randomness for a token");
         problems::internal()
     })?;
-    let add = read_order(&wanted, &token).map_err(|error| problems::bad_field(&error))?;
+    let mut add = read_order(&wanted, &token).map_err(|error| problems::bad_field(&error))?;
+    let mut text = token.reveal().reveal().to_owned();
+    if wanted.s3 {
+        add.digest = draw_s3_key().map_err(|_| problems::internal())?;
+        text = s3_secret(&add.digest);
+    }
     let id = token.id.to_string();
     let order =
         Order { namespace: Namespace::default(), request: None, command: Command::AddToken(add) };
@@ -35,7 +40,7 @@ pub(in crate::http) async fn create<D: Door>(
     let written = write(app, context, vec![item], None).await?;
     let (_, positions) = written.only()?;
     app.refresh_tokens().await;
-    let made = TokenMade { token: token.reveal().reveal().to_owned(), id };
+    let made = TokenMade { token: text, id };
     let mut response = show_document(context, StatusCode::CREATED, &made)?;
     add_positions(&mut response, &positions);
     Ok(response)
@@ -58,9 +63,17 @@ fn read_order(wanted: &NewToken, token: &TokenText) -> Result<AddToken, FieldErr
     for (position, text) in wanted.namespaces.iter().enumerate() {
         namespaces.push(parse_name(&format!("namespaces[{position}]"), text, Namespace::parse)?);
     }
+    let name = match wanted.s3 {
+        true => format!("{S3_NAME}{}", wanted.name),
+        false => wanted.name.clone(),
+    };
+    if !wanted.s3 && name.starts_with(S3_NAME) {
+        let detail = format!("names that begin with {S3_NAME} are those of S3 keys");
+        return Err(FieldError::bad_value("name", detail));
+    }
     Ok(AddToken {
         id: token.id.clone(),
-        name: parse_name("name", &wanted.name, PrincipalName::parse)?,
+        name: parse_name("name", &name, PrincipalName::parse)?,
         digest: digest(&token.secret),
         role,
         namespaces,

@@ -1,0 +1,87 @@
+//! The thread that looks at the machine, so that no call ever has to (CH-25).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use super::Admission;
+use super::decide::{Load, WHOLE};
+use super::measure::{CpuReading, Source};
+
+/// Time between two looks.
+const SAMPLE_EVERY: Duration = Duration::from_millis(500);
+/// The first look at CPU compares over a shorter time, so that a young node knows soon.
+const FIRST_AFTER: Duration = Duration::from_millis(100);
+/// Looks that make a minute.
+const LOOKS_PER_MINUTE: usize = 120;
+
+/// What was counted when, for the last minute.
+#[derive(Debug, Default)]
+pub(super) struct Minute(Mutex<VecDeque<(u64, u64)>>);
+
+impl Minute {
+    fn note(&self, admitted: u64, shed: u64) {
+        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        looks.push_back((admitted, shed));
+        if looks.len() > LOOKS_PER_MINUTE {
+            looks.pop_front();
+        }
+    }
+
+    /// What was added since the oldest look that is kept.
+    pub(super) fn since(&self, admitted: u64, shed: u64) -> (u64, u64) {
+        let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (admitted_before, shed_before) = looks.front().copied().unwrap_or((0, 0));
+        (admitted.saturating_sub(admitted_before), shed.saturating_sub(shed_before))
+    }
+}
+
+/// Watches the load until the admission is dropped.
+pub fn watch(
+    admission: &Arc<Admission>,
+    source: impl Source + 'static,
+) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let watched = Arc::downgrade(admission);
+    std::thread::Builder::new().name("ikada-load".into()).spawn(move || run(&watched, source))
+}
+
+fn run(watched: &Weak<Admission>, mut source: impl Source) {
+    let mut sampler = Sampler::default();
+    let mut pause = FIRST_AFTER;
+    while let Some(admission) = watched.upgrade() {
+        sampler.look(&admission, &mut source);
+        drop(admission);
+        std::thread::sleep(pause);
+        pause = SAMPLE_EVERY;
+    }
+}
+
+/// Remembers readings, since CPU is what was used between two of them.
+#[derive(Debug, Default)]
+pub(super) struct Sampler {
+    /// The two readings before.
+    before: [Option<CpuReading>; 2],
+    looked: bool,
+}
+
+impl Sampler {
+    /// Takes one sample in.
+    pub(super) fn look(&mut self, admission: &Admission, source: &mut impl Source) {
+        let now = source.cpu();
+        // Over two looks, which takes the edge off a short burst.
+        let earlier = self.before[1].or(self.before[0]);
+        let cpu = match (earlier, now) {
+            (Some(earlier), Some(now)) => now.used_since(&earlier),
+            // The first look has nothing to compare with; that is not a failure to measure.
+            (None, Some(_)) if !self.looked => 0,
+            _ => Load::WORST.cpu,
+        };
+        self.before = [now, if now.is_some() { self.before[0] } else { None }];
+        self.looked = true;
+        let memory = source.memory().unwrap_or(Load::WORST.memory);
+        admission.set_load(Load { cpu: cpu.min(WHOLE), memory: memory.min(WHOLE) });
+        admission.service.iter().for_each(|service| service.settle());
+        let (admitted, shed) = admission.totals();
+        admission.minute.note(admitted, shed);
+    }
+}

@@ -1,0 +1,103 @@
+//! Turning calls away through the door: what the caller is told, what is left unread, what still passes (CH-16 to CH-25).
+
+use std::sync::Arc;
+
+use super::{Bench, HttpLimits, Security};
+use crate::admission::{Admission, CpuReading, Lane, Reason, Rules, Source, watch};
+
+/// A machine whose CPU and memory are all in use.
+struct Busy(u64);
+
+impl Source for Busy {
+    fn cpu(&mut self) -> Option<CpuReading> {
+        self.0 += 100;
+        Some(CpuReading { busy: self.0, total: self.0 })
+    }
+
+    fn memory(&mut self) -> Option<u16> {
+        Some(10_000)
+    }
+}
+
+async fn busy(rules: &[&str]) -> (Bench, Arc<Admission>) {
+    let words: Vec<String> = rules.iter().map(|word| (*word).to_owned()).collect();
+    let admission = Arc::new(Admission::new(Rules::parse(&words).unwrap(), 1));
+    watch(&admission, Busy(0)).unwrap();
+    while admission.load().cpu < 10_000 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let bench = Bench::admitting(HttpLimits::default(), Security::default(), admission.clone());
+    (bench, admission)
+}
+
+const COMPLETE: &str = r#"{"worker":"w","session":"1","completions":[{"task":"t","fence":"1"}]}"#;
+
+// CH-17, CH-24
+#[tokio::test]
+async fn ch_17_new_work_is_refused_and_results_come_home() {
+    let (bench, admission) = busy(&[]).await;
+    for (method, path) in [
+        ("POST", "/v1/tasks"),
+        ("PUT", "/v1/objects/b/k"),
+        ("GET", "/v1/objects/b/k"),
+        ("GET", "/v1/tasks/t"),
+        ("GET", "/v1/tasks"),
+    ] {
+        let heard = bench.send(method, path, &[], "{}").await;
+        assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "shed_memory"), "{path}");
+        assert_eq!(heard.header("retry-after"), "1");
+    }
+    assert_eq!(bench.get("/healthz").await.status, 200);
+    assert_ne!(bench.post("/v1/tasks/complete", COMPLETE).await.status, 503);
+    let claim = r#"{"worker":"w","session":"1","queues":["q"],"slots":1,"wait_ms":0}"#;
+    assert_ne!(bench.post("/v1/tasks/claim", claim).await.status, 503);
+    assert_eq!(admission.shed(Lane::Submit, Reason::Memory), 1);
+}
+
+// CH-18, CH-25: told by the head alone.
+#[tokio::test]
+async fn ch_18_an_upload_is_shed_before_its_body_is_read() {
+    let (bench, _) = busy(&["memory=100"]).await;
+    let heard = bench.send("PUT", "/v1/objects/b/k", &[], vec![0; 1 << 20]).await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "shed_priority"));
+    // A busy CPU alone keeps nobody from submitting.
+    assert_eq!(bench.post("/v1/tasks", r#"{"id":"t","queue":"q"}"#).await.status, 201);
+}
+
+// CH-32: on demand.
+#[tokio::test]
+async fn ch_32_shedding_can_be_shown_on_demand() {
+    let (bench, admission) = busy(&["memory=100", "submit=0:50", "list=off"]).await;
+    let mut shed = 0;
+    for number in 0..200 {
+        let body = format!(r#"{{"id":"t{number}","queue":"q"}}"#);
+        let heard = bench.post("/v1/tasks", &body).await;
+        shed += u64::from(heard.status == 503 && heard.code() == "shed_cpu");
+    }
+    assert!((60..=140).contains(&shed), "{shed} of 200");
+    assert_eq!(admission.shed(Lane::Submit, Reason::Cpu), shed);
+    let metrics = String::from_utf8(bench.get("/metrics").await.body.to_vec()).unwrap();
+    let line = format!("ikada_shed_total{{lane=\"submit\",reason=\"cpu\"}} {shed}");
+    assert!(metrics.contains(&line), "{metrics}");
+    assert!(metrics.contains("ikada_load_cpu_basis_points 10000"));
+    let cluster = bench.get("/v1/cluster").await.json();
+    let members = cluster["members"].as_array().unwrap();
+    let own = members.iter().find(|member| member["node"] == cluster["answered_by"]);
+    let load = own.map(|member| &member["load"]).unwrap();
+    assert_eq!(load["cpu_percent"], 100.0);
+    assert_eq!(load["shed_last_minute"], shed);
+}
+
+// CH-21
+#[tokio::test]
+async fn ch_21_a_deadline_that_cannot_be_met_is_refused_at_once() {
+    let admission = Arc::new(Admission::new(Rules::default(), 1));
+    let bench = Bench::admitting(HttpLimits::default(), Security::default(), admission.clone());
+    admission.took(Lane::Submit, std::time::Duration::from_millis(300));
+    let body = r#"{"id":"t","queue":"q"}"#;
+    let hasty = [("ikada-timeout-ms", "299")];
+    let heard = bench.send("POST", "/v1/tasks", &hasty, body).await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "shed_deadline"));
+    let patient = [("ikada-timeout-ms", "301")];
+    assert_eq!(bench.send("POST", "/v1/tasks", &patient, body).await.status, 201);
+}

@@ -1,0 +1,198 @@
+//! The S3 door: objects for programs that speak S3 (boto3, aws-cli, rclone).
+//!
+//! Promise: what it stores and shows is the same as under `/v1/objects`, through the same admission, policies, audit and
+//! bounds. A call is let in by signature version 4 (header or presigned), whose key is one of `ikada auth s3-key`; bytes
+//! are checked against every digest that came with them before their name is committed. Where no tokens are asked for,
+//! any key will do.
+//!
+//! Leaves out: versions, access lists, tags, storage classes, buckets as records (a bucket is there when it holds
+//! something), and MD5: an ETag is the BLAKE3 digest.
+
+mod body;
+mod buckets;
+mod chunked;
+mod fault;
+mod list;
+mod multipart;
+mod object;
+mod route;
+mod sign;
+mod sums;
+mod xml;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use hyper::Request;
+use hyper::body::Body;
+use hyper::header::HeaderValue;
+use hyper::http::request::Parts;
+use ikada_api::routes::Operation;
+
+use self::fault::Fault;
+use self::route::{Action, Call};
+use self::sign::{ChunkKey, Signed};
+use super::answer::{Reply, Stop};
+use super::app::App;
+use super::door::Door;
+use super::guard::{Contained, check_origin};
+use super::problems;
+use super::request::Context;
+use super::security::{Source, allow, policy_of};
+use super::trace::{Trace, note};
+use crate::admission::Lane;
+use crate::auth::{Denied, Principal};
+use crate::watch::wall_ms;
+
+/// Who calls, and what was proved of the bytes to come.
+struct Entered {
+    principal: Arc<Principal>,
+    signed: Option<Signed>,
+    chunk_key: Option<ChunkKey>,
+}
+
+/// Answers one request, whatever happens.
+pub(super) async fn answer<D, B>(app: &App<D>, request: Request<B>) -> Reply
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let source = request.extensions().get::<Source>().map(|source| source.0);
+    let path = request.uri().path().to_owned();
+    let mut trace = Trace { source, ..Trace::default() };
+    let outcome = Contained(Box::pin(respond(app, request, &mut trace))).await;
+    let mut response = match outcome {
+        Ok(Ok(response)) => response,
+        Ok(Err(fault)) => fault.show(&path),
+        Err(_) => {
+            app.counters.panics.fetch_add(1, Ordering::Relaxed);
+            Fault::from(problems::internal()).show(&path)
+        }
+    };
+    let id = format!("{:016x}", app.draw());
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert("x-amz-request-id", id);
+    }
+    app.counters.count(response.status().as_u16());
+    note(app, &trace, response.status().as_u16());
+    response
+}
+
+async fn respond<D, B>(app: &App<D>, request: Request<B>, trace: &mut Trace) -> Result<Reply, Fault>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    let url_bytes = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    if url_bytes > app.limits.url_bytes_max {
+        return Err(problems::url_too_long(app.limits.url_bytes_max).into());
+    }
+    check_origin(&parts.headers, &app.door.info().client_addr)?;
+    let entered = enter(app, &parts).await?;
+    trace.principal = Some(entered.principal.clone());
+    let call = Call::read(&parts)?;
+    let operation = call.action.operation();
+    trace.operation = Some(operation);
+    trace.object = Some(call.name());
+    let policy = policy_of(operation).ok_or_else(problems::internal)?;
+    allow(app, operation, policy, &entered.principal)?;
+    let namespace = entered.principal.home();
+    trace.namespace = Some(namespace.clone());
+    let names = vec![call.bucket.clone(), call.key.clone()];
+    let timeout = app.limits.timeout_default;
+    let context = Context::of_s3(entered.principal.clone(), namespace, names, timeout);
+    let lane = lane_of(operation);
+    let _place = app.admit(lane, None)?;
+    serve(app, &context, &parts, call, &entered, body).await
+}
+
+fn lane_of(operation: Operation) -> Lane {
+    match operation {
+        Operation::PutObject => Lane::Upload,
+        Operation::GetObject => Lane::Download,
+        Operation::DeleteObject => Lane::Submit,
+        _ => Lane::List,
+    }
+}
+
+async fn serve<D, B>(
+    app: &App<D>,
+    context: &Context,
+    parts: &Parts,
+    call: Call,
+    entered: &Entered,
+    body: B,
+) -> Result<Reply, Fault>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let reader = body::Reader::new(app, parts, entered, body)?;
+    match call.action {
+        Action::ListBuckets => buckets::list(app, context).await,
+        Action::CreateBucket => buckets::create(context),
+        Action::HeadBucket => buckets::head(context),
+        Action::DeleteBucket => buckets::delete(app, context).await,
+        Action::Location => Ok(buckets::location()),
+        Action::ListObjects => list::list(app, context, &call).await,
+        Action::DeleteMany => object::delete_many(app, context, reader).await,
+        Action::Put => object::put(app, context, parts, reader).await,
+        Action::Copy => object::copy(app, context, parts).await,
+        Action::Get => object::get(app, context, parts).await,
+        Action::Delete => object::delete(app, context, parts).await,
+        Action::BeginUpload => multipart::begin(app, context, parts, &call).await,
+        Action::PutPart => multipart::put_part(app, context, &call, reader).await,
+        Action::CompleteUpload => multipart::complete(app, context, parts, &call, reader).await,
+        Action::AbortUpload => multipart::abort(app, context, &call).await,
+        Action::ListParts => multipart::list_parts(app, context, &call).await,
+    }
+}
+
+/// Recognises the caller by its signature.
+async fn enter<D: Door>(app: &App<D>, parts: &Parts) -> Result<Entered, Fault> {
+    let Some(gatekeeper) = &app.security.gatekeeper else {
+        // Whoever reaches the port may do everything; what was signed still says how the bytes come.
+        let signed = Signed::read(parts).ok();
+        return Ok(Entered { principal: app.anyone.clone(), signed, chunk_key: None });
+    };
+    let signed = Signed::read(parts)?;
+    let mut found = gatekeeper.s3_key(&signed.key_id, wall_ms());
+    if found.is_none() {
+        app.refresh_tokens_for_strangers().await;
+        found = gatekeeper.s3_key(&signed.key_id, wall_ms());
+    }
+    let checked =
+        found.map(|(principal, secret)| (principal, signed.check(parts, &secret, wall_ms())));
+    match checked {
+        Some((principal, Ok(chunk_key))) => {
+            Ok(Entered { principal, signed: Some(signed), chunk_key: Some(chunk_key) })
+        }
+        other => {
+            app.counters.denied.fetch_add(1, Ordering::Relaxed);
+            let source = parts.extensions.get::<Source>().map(|source| source.0);
+            Err(match (gatekeeper.failed(source, wall_ms()), other) {
+                (Denied::TooOften, _) => problems::too_many_failures().into(),
+                (Denied::Unknown, Some((_, Err(fault)))) => fault,
+                (Denied::Unknown, _) => Fault::key_unknown(),
+            })
+        }
+    }
+}
+
+impl From<Stop> for Fault {
+    fn from(stop: Stop) -> Fault {
+        match stop {
+            Stop::Problem(problem) => (*problem).into(),
+            // Nobody asks this door to be redirected.
+            Stop::Redirect(_) => problems::internal().into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod s3_test;

@@ -1,0 +1,183 @@
+//! One object: put, copy, get, delete; and many removed at once.
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::body::Body;
+use hyper::header::{CONTENT_TYPE, ETAG};
+use hyper::http::request::Parts;
+use ikada_api::state::{ObjectName, ObjectVersion};
+use ikada_replica::call::{Query, View};
+
+use super::body::Reader;
+use super::buckets::{bucket, page};
+use super::fault::Fault;
+use super::sign::decode;
+use super::xml::{element, elements, unescape};
+use crate::admission::Lane;
+use crate::http::answer::{Reply, text};
+use crate::http::app::App;
+use crate::http::dispatch::mismatch;
+use crate::http::door::Door;
+use crate::http::objects::{
+    Announced, check_bucket, commit, condition, delete as remove, download, iso_date,
+};
+use crate::http::problems;
+use crate::http::request::Context;
+use crate::http::requests::read;
+use crate::objects::Content;
+
+/// What an object is when its writer does not say, as S3 has it.
+const TYPE_DEFAULT: &str = "binary/octet-stream";
+/// Most keys of one removal.
+const DELETES_MAX: usize = 1_000;
+
+/// The full name of a call's object.
+pub(super) fn object_key(context: &Context) -> Result<ikada_api::state::ObjectKey, Fault> {
+    let name = ObjectName::parse(&context.names[1]);
+    let name = name.map_err(|error| Fault::argument(format!("key: {error}")))?;
+    Ok((context.namespace.clone(), bucket(context)?, name))
+}
+
+/// What the headers say of the object.
+pub(super) fn announced(parts: &Parts) -> Result<Announced, Fault> {
+    let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or(TYPE_DEFAULT).to_owned();
+    Ok(Announced { content_type, condition: condition(&parts.headers)?, digest: None })
+}
+
+/// An answer without a body that names the object's new ETag.
+fn stored(reply: &Reply) -> Reply {
+    let mut response = text(StatusCode::OK, "application/xml", "");
+    if let Some(tag) = reply.headers().get(ETAG) {
+        response.headers_mut().insert(ETAG, tag.clone());
+    }
+    response
+}
+
+pub(super) async fn put<D, B>(
+    app: &App<D>,
+    context: &Context,
+    parts: &Parts,
+    reader: Reader<B>,
+) -> Result<Reply, Fault>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (key, announced) = (object_key(context)?, announced(parts)?);
+    check_bucket(&key.1)?;
+    let place = app.rooms.uploads.enter(context.timeout).await;
+    let _place = place.map_err(|_| app.full(Lane::Upload, "uploads"))?;
+    let content = reader.store(app).await?;
+    let reply = commit(app, context, key, announced, content).await?;
+    Ok(stored(&reply))
+}
+
+/// The newest version of an object.
+pub(super) async fn newest<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    key: ikada_api::state::ObjectKey,
+) -> Result<ObjectVersion, Fault> {
+    let seen = read(app, context, Query::Object(key)).await?;
+    let View::Object(object) = seen.view else { return Err(mismatch("get object").into()) };
+    let version = object.and_then(|object| object.newest().cloned());
+    let missing = ikada_api::state::RefusalCode::ObjectNotFound;
+    version.ok_or_else(|| problems::refusal(missing).into())
+}
+
+/// A copy has the same pieces; no byte travels.
+pub(super) async fn copy<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    parts: &Parts,
+) -> Result<Reply, Fault> {
+    let key = object_key(context)?;
+    let broken = || Fault::argument("x-amz-copy-source must be bucket/key");
+    let source = parts.headers.get("x-amz-copy-source").and_then(|value| value.to_str().ok());
+    let source = source.and_then(decode).and_then(|bytes| String::from_utf8(bytes).ok());
+    let source = source.ok_or_else(broken)?;
+    let (from, name) = source.trim_start_matches('/').split_once('/').ok_or_else(broken)?;
+    let names = vec![from.to_owned(), name.to_owned()];
+    let namespace = context.namespace.clone();
+    let there = Context::of_s3(context.principal.clone(), namespace, names, context.timeout);
+    let found = newest(app, &there, object_key(&there)?).await?;
+    let replaced =
+        parts.headers.get("x-amz-metadata-directive").is_some_and(|word| word == "REPLACE");
+    let mut announced = announced(parts)?;
+    if !replaced {
+        announced.content_type = found.content_type.clone();
+    }
+    app.door.shelf().pin(&found.chunks);
+    let confirmed = app.door.shelf().confirm(found.chunks.clone()).await;
+    confirmed.map_err(|error| problems::not_spread(&error))?;
+    let content = Content { size: found.size, digest: found.digest, chunks: found.chunks };
+    commit(app, context, key, announced, content).await?;
+    let tag = element("ETag", &format!("\"{}\"", found.digest));
+    let time = element("LastModified", &iso_date(crate::watch::wall_ms()));
+    Ok(page(&format!("<CopyObjectResult>{tag}{time}</CopyObjectResult>")))
+}
+
+pub(super) async fn get<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    parts: &Parts,
+) -> Result<Reply, Fault> {
+    object_key(context)?;
+    Ok(download(app, context, parts).await?)
+}
+
+/// What is not there counts as removed.
+pub(super) async fn delete<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    parts: &Parts,
+) -> Result<Reply, Fault> {
+    object_key(context)?;
+    match remove(app, context, parts).await.map_err(Fault::from) {
+        Err(fault) if fault.code != "NoSuchKey" => Err(fault),
+        _ => Ok(text(StatusCode::NO_CONTENT, "application/xml", "")),
+    }
+}
+
+pub(super) async fn delete_many<D, B>(
+    app: &App<D>,
+    context: &Context,
+    reader: Reader<B>,
+) -> Result<Reply, Fault>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    bucket(context)?;
+    let document = reader.document().await?;
+    let keys: Option<Vec<String>> = elements(&document, "Key").into_iter().map(unescape).collect();
+    let keys = keys.filter(|keys| (1..=DELETES_MAX).contains(&keys.len()));
+    let keys = keys.ok_or_else(Fault::malformed_xml)?;
+    let quiet = elements(&document, "Quiet").first() == Some(&"true");
+    let mut body = String::from("<DeleteResult>");
+    for key in keys {
+        let shown = element("Key", &key);
+        match delete_one(app, context, key).await {
+            Ok(()) if quiet => {}
+            Ok(()) => body.push_str(&format!("<Deleted>{shown}</Deleted>")),
+            Err(fault) => {
+                let words = [element("Code", fault.code), element("Message", &fault.detail)];
+                body.push_str(&format!("<Error>{shown}{}</Error>", words.concat()));
+            }
+        }
+    }
+    body.push_str("</DeleteResult>");
+    Ok(page(&body))
+}
+
+/// Removes an object of the call's bucket by its name.
+async fn delete_one<D: Door>(app: &App<D>, context: &Context, key: String) -> Result<(), Fault> {
+    let names = vec![context.names[0].clone(), key];
+    let namespace = context.namespace.clone();
+    let there = Context::of_s3(context.principal.clone(), namespace, names, context.timeout);
+    let (parts, ()) = hyper::Request::new(()).into_parts();
+    delete(app, &there, &parts).await.map(|_| ())
+}

@@ -1,0 +1,143 @@
+//! What a request of S3 asks for. Buckets stand in the path; names of hosts are not looked at.
+
+use hyper::Method;
+use hyper::http::request::Parts;
+use ikada_api::routes::{Operation, read_query};
+
+use super::fault::Fault;
+use super::sign::decode;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    ListBuckets,
+    CreateBucket,
+    HeadBucket,
+    DeleteBucket,
+    Location,
+    ListObjects,
+    DeleteMany,
+    Put,
+    Copy,
+    /// `HEAD` too.
+    Get,
+    Delete,
+    BeginUpload,
+    PutPart,
+    CompleteUpload,
+    AbortUpload,
+    ListParts,
+}
+
+impl Action {
+    /// The operation whose policy decides.
+    pub(super) fn operation(self) -> Operation {
+        match self {
+            Action::ListBuckets => Operation::ListBuckets,
+            Action::HeadBucket | Action::Location | Action::ListObjects | Action::ListParts => {
+                Operation::ListObjects
+            }
+            Action::Get => Operation::GetObject,
+            Action::Delete | Action::DeleteMany | Action::DeleteBucket | Action::AbortUpload => {
+                Operation::DeleteObject
+            }
+            Action::CreateBucket
+            | Action::Put
+            | Action::Copy
+            | Action::BeginUpload
+            | Action::PutPart
+            | Action::CompleteUpload => Operation::PutObject,
+        }
+    }
+}
+
+/// A request, understood.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) action: Action,
+    pub(super) bucket: String,
+    pub(super) key: String,
+    query: Vec<(String, String)>,
+}
+
+impl Call {
+    pub(super) fn read(parts: &Parts) -> Result<Call, Fault> {
+        let broken = || Fault::new(400, "InvalidURI", "the path or query has a broken escape");
+        let path = parts.uri.path().strip_prefix('/').ok_or_else(broken)?;
+        let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
+        let text = |part| decode(part).and_then(|bytes| String::from_utf8(bytes).ok());
+        let bucket = text(bucket).ok_or_else(broken)?;
+        let key = text(key).ok_or_else(broken)?;
+        let query = read_query(parts.uri.query().unwrap_or("")).ok_or_else(broken)?;
+        let mut call = Call { action: Action::ListBuckets, bucket, key, query };
+        call.action = call.find(parts)?;
+        Ok(call)
+    }
+
+    /// A query parameter.
+    pub(super) fn query(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// For the audit log.
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.bucket, self.key)
+    }
+
+    fn find(&self, parts: &Parts) -> Result<Action, Fault> {
+        let has = |name| self.query(name).is_some();
+        const UNKNOWN: [&str; 12] = [
+            "acl",
+            "cors",
+            "lifecycle",
+            "policy",
+            "tagging",
+            "torrent",
+            "website",
+            "versioning",
+            "encryption",
+            "object-lock",
+            "retention",
+            "versions",
+        ];
+        if let Some(name) = UNKNOWN.into_iter().find(|name| has(name)) {
+            return Err(Fault::unsupported(name));
+        }
+        let verb = match parts.method {
+            Method::HEAD => "GET",
+            _ => parts.method.as_str(),
+        };
+        let head = parts.method == Method::HEAD;
+        let on = (self.bucket.is_empty(), self.key.is_empty());
+        Ok(match (verb, on) {
+            ("GET", (true, _)) => Action::ListBuckets,
+            ("GET", (_, true)) if head => Action::HeadBucket,
+            ("GET", (_, true)) if has("location") => Action::Location,
+            ("GET", (_, true)) if has("uploads") => return Err(Fault::unsupported("uploads")),
+            ("GET", (_, true)) => Action::ListObjects,
+            ("PUT", (false, true)) => Action::CreateBucket,
+            ("DELETE", (false, true)) => Action::DeleteBucket,
+            ("POST", (false, true)) if has("delete") => Action::DeleteMany,
+            ("GET", (_, false)) if has("uploadId") => Action::ListParts,
+            ("GET", (_, false)) => Action::Get,
+            ("PUT", (false, false)) if has("partNumber") => match copies(parts) {
+                true => return Err(Fault::unsupported("copying into a part")),
+                false => Action::PutPart,
+            },
+            ("PUT", (false, false)) if copies(parts) => Action::Copy,
+            ("PUT", (false, false)) => Action::Put,
+            ("DELETE", (false, false)) if has("uploadId") => Action::AbortUpload,
+            ("DELETE", (false, false)) => Action::Delete,
+            ("POST", (false, false)) if has("uploads") => Action::BeginUpload,
+            ("POST", (false, false)) if has("uploadId") => Action::CompleteUpload,
+            _ => {
+                let detail = "this method is not possible here";
+                return Err(Fault::new(405, "MethodNotAllowed", detail));
+            }
+        })
+    }
+}
+
+fn copies(parts: &Parts) -> bool {
+    parts.headers.contains_key("x-amz-copy-source")
+}

@@ -1,0 +1,244 @@
+//! The S3 door against a fake node: published signatures, forged ones, and every verb through the whole door.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper::http::request::Parts;
+use ring::{digest, hmac};
+
+use super::answer;
+use super::chunked::{ChunkReader, Step};
+use super::sign::{Payload, Signed, hex};
+use crate::auth::Principal;
+use crate::http::fake_door;
+use crate::http::{HttpLimits, Security};
+use crate::watch::wall_ms;
+
+const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+/// 24 May 2013, midnight.
+const THEN_MS: u64 = 1_369_353_600_000;
+const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+fn parts(method: &str, uri: &str, headers: &[(&str, &str)]) -> Parts {
+    let mut request = Request::builder().method(method).uri(uri);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap().into_parts().0
+}
+
+fn credential(headers: &str, signature: &str) -> String {
+    format!(
+        "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,SignedHeaders={headers},Signature={signature}"
+    )
+}
+
+// The examples of the protocol's own description.
+#[test]
+fn published_signatures_hold_and_changed_requests_do_not() {
+    let signature = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41";
+    let authorization = credential("host;range;x-amz-content-sha256;x-amz-date", signature);
+    let headers = [
+        ("authorization", authorization.as_str()),
+        ("host", "examplebucket.s3.amazonaws.com"),
+        ("range", "bytes=0-9"),
+        ("x-amz-content-sha256", EMPTY),
+        ("x-amz-date", "20130524T000000Z"),
+    ];
+    let check = |request: &Parts, secret: &str, now_ms: u64| {
+        Signed::read(request).and_then(|signed| signed.check(request, secret, now_ms)).map(|_| ())
+    };
+    let good = parts("GET", "/test.txt", &headers);
+    assert_eq!(check(&good, SECRET, THEN_MS), Ok(()));
+    let code = |outcome: Result<(), super::Fault>| outcome.unwrap_err().code;
+    assert_eq!(code(check(&good, "another", THEN_MS)), "SignatureDoesNotMatch");
+    assert_eq!(code(check(&good, SECRET, THEN_MS + 16 * 60_000)), "RequestTimeTooSkewed");
+    assert_eq!(code(check(&good, SECRET, THEN_MS - 16 * 60_000)), "RequestTimeTooSkewed");
+    for (method, path) in [("PUT", "/test.txt"), ("GET", "/test2.txt"), ("GET", "/test.txt?acl")] {
+        let other = parts(method, path, &headers);
+        assert_eq!(
+            code(check(&other, SECRET, THEN_MS)),
+            "SignatureDoesNotMatch",
+            "{method} {path}"
+        );
+    }
+    let more = [&headers[..], &[("x-amz-copy-source", "a/b")]].concat();
+    assert_eq!(code(check(&parts("GET", "/test.txt", &more), SECRET, THEN_MS)), "AccessDenied");
+    assert_eq!(code(check(&parts("GET", "/test.txt", &[]), SECRET, THEN_MS)), "AccessDenied");
+}
+
+#[test]
+fn published_presigned_addresses_hold_until_they_expire() {
+    let uri = "/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
+    let request = parts("GET", uri, &[("host", "examplebucket.s3.amazonaws.com")]);
+    let signed = Signed::read(&request).unwrap();
+    assert_eq!(signed.payload, Payload::Unsigned);
+    assert!(signed.check(&request, SECRET, THEN_MS + 86_400_000).is_ok());
+    assert!(signed.check(&request, SECRET, THEN_MS + 86_400_001).is_err());
+}
+
+#[test]
+fn published_chunk_signatures_hold_and_changed_chunks_do_not() {
+    let names = "content-encoding;content-length;host;x-amz-content-sha256;x-amz-date;x-amz-decoded-content-length;x-amz-storage-class";
+    let seed = "4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9";
+    let authorization = credential(names, seed);
+    let headers = [
+        ("authorization", authorization.as_str()),
+        ("host", "s3.amazonaws.com"),
+        ("content-encoding", "aws-chunked"),
+        ("content-length", "66824"),
+        ("x-amz-content-sha256", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"),
+        ("x-amz-date", "20130524T000000Z"),
+        ("x-amz-decoded-content-length", "66560"),
+        ("x-amz-storage-class", "REDUCED_REDUNDANCY"),
+    ];
+    let request = parts("PUT", "/examplebucket/chunkObject.txt", &headers);
+    let key = Signed::read(&request).unwrap().check(&request, SECRET, THEN_MS).unwrap();
+    let body = |letter: &str| {
+        let chunks = [
+            (65_536, "ad80c730a21e5b8d04586a2213dd63b9a0e99e0e2307b0ade35a65485a288648"),
+            (1_024, "0055627c9e194cb4542bae2aa5492e3c1575bbb81b612b7d234b86a503ef5497"),
+            (0, "b6c6ea8a5354eaf15b3cb7646744f4275b71ea724fed81ceb9323e279d449df9"),
+        ];
+        let chunk = |(size, signature): &(usize, &str)| {
+            format!("{size:x};chunk-signature={signature}\r\n{}\r\n", letter.repeat(*size))
+        };
+        BytesMut::from(chunks.iter().map(chunk).collect::<String>().as_bytes())
+    };
+    let read = |mut body: BytesMut| {
+        let mut reader = ChunkReader::new(Some(key.clone()));
+        let mut bytes = 0;
+        while let Step::Data(data) = reader.step(&mut body)? {
+            bytes += data.len();
+        }
+        reader.end().map(|()| bytes)
+    };
+    assert_eq!(read(body("a")), Ok(66_560));
+    assert_eq!(read(body("b")).unwrap_err().code, "SignatureDoesNotMatch");
+}
+
+/// A caller of its own making, so that the door is not checked against itself.
+struct Caller {
+    key: String,
+    secret: String,
+}
+
+impl Caller {
+    fn sign(&self, method: &str, path: &str, query: &str, body: &[u8]) -> Request<Full<Bytes>> {
+        let hash = hex(digest::digest(&digest::SHA256, body).as_ref());
+        let now = crate::http::objects::iso_date(wall_ms()).replace(['-', ':'], "");
+        let time = format!("{}Z", &now[..15]);
+        let canonical = format!(
+            "{method}\n{path}\n{query}\nhost:node\nx-amz-content-sha256:{hash}\nx-amz-date:{time}\n\nhost;x-amz-content-sha256;x-amz-date\n{hash}"
+        );
+        let scope = format!("{}/here/s3/aws4_request", &time[..8]);
+        let digest = hex(digest::digest(&digest::SHA256, canonical.as_bytes()).as_ref());
+        let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{digest}");
+        let mac = |key: &[u8], text: &str| {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, key);
+            hmac::sign(&key, text.as_bytes()).as_ref().to_vec()
+        };
+        let mut key = format!("AWS4{}", self.secret).into_bytes();
+        for word in [&time[..8], "here", "s3", "aws4_request"] {
+            key = mac(&key, word);
+        }
+        let signature = hex(&mac(&key, &text));
+        let authorization = format!(
+            "AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature={signature}",
+            self.key
+        );
+        let uri = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+        Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("host", "node")
+            .header("x-amz-content-sha256", hash)
+            .header("x-amz-date", time)
+            .header("authorization", authorization)
+            .body(Full::new(Bytes::copy_from_slice(body)))
+            .unwrap()
+    }
+}
+
+type App<D> = crate::http::app::App<D>;
+
+fn app(security: Security) -> App<impl crate::http::Door> {
+    let (_, stopping) = tokio::sync::watch::channel(false);
+    let admission = crate::admission::Admission::open();
+    App::new(fake_door(), HttpLimits::default(), security, admission, stopping)
+}
+
+async fn hear<D: crate::http::Door>(app: &App<D>, request: Request<Full<Bytes>>) -> (u16, String) {
+    let response = answer(app, request).await;
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8_lossy(&body).into_owned())
+}
+
+#[tokio::test]
+async fn strangers_forgers_and_plain_tokens_stay_outside() {
+    let gatekeeper = crate::auth::Gatekeeper::default();
+    let token = |id: &str, name: &str| {
+        std::sync::Arc::new(ikada_api::state::Token {
+            id: ikada_api::state::TokenId::parse(id).unwrap(),
+            name: ikada_api::state::PrincipalName::parse(name).unwrap(),
+            digest: ikada_api::state::SecretDigest([7; 32]),
+            role: ikada_api::state::Role::Viewer,
+            namespaces: Vec::new(),
+            created_ms: 0,
+            expires_ms: 0,
+        })
+    };
+    gatekeeper.learn(vec![token("aaa", "s3-ci"), token("bbb", "ann")]);
+    let secret = "07".repeat(32);
+    let app = app(Security { gatekeeper: Some(gatekeeper.into()), ..Security::default() });
+    let caller = |key: &str, secret: &str| Caller { key: key.into(), secret: secret.into() };
+    let good = caller("aaa", &secret);
+    let (status, said) = hear(&app, good.sign("GET", "/b/k", "", b"")).await;
+    assert_eq!(status, 404, "{said}");
+    assert!(said.contains("<Code>NoSuchKey</Code>"), "{said}");
+    // A viewer may not write.
+    let (status, said) = hear(&app, good.sign("PUT", "/b/k", "", b"x")).await;
+    assert_eq!((status, said.contains("AccessDenied")), (403, true), "{said}");
+    for (key, secret, code) in [
+        ("aaa", "wrong", "SignatureDoesNotMatch"),
+        ("bbb", &secret, "InvalidAccessKeyId"),
+        ("ccc", &secret, "InvalidAccessKeyId"),
+    ] {
+        let (status, said) = hear(&app, caller(key, secret).sign("GET", "/b/k", "", b"")).await;
+        assert_eq!((status, said.contains(code)), (403, true), "{key}: {said}");
+    }
+    let bare = Request::get("/b/k").body(Full::default()).unwrap();
+    assert_eq!(hear(&app, bare).await.0, 403);
+}
+
+fn open(method: &str, uri: &str, body: &str) -> Request<Full<Bytes>> {
+    let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
+    Request::builder().method(method).uri(uri).body(body).unwrap()
+}
+
+#[tokio::test]
+async fn bad_requests_are_told_what_is_wrong() {
+    let app = app(Security::default());
+    assert_eq!(*app.anyone, Principal::anyone());
+    for (method, uri, status, code) in [
+        ("GET", "/b/%zz", 400, "InvalidURI"),
+        ("PUT", "/b/a%00b", 400, "InvalidArgument"),
+        ("PUT", "/b/../../etc", 400, "InvalidArgument"),
+        ("PUT", "/b/%2e%2e/x", 400, "InvalidArgument"),
+        ("PUT", "/b%20c/x", 400, "InvalidBucketName"),
+        ("PUT", "/s3-uploads/x", 403, "AccessDenied"),
+        ("PATCH", "/b/x", 405, "MethodNotAllowed"),
+        ("GET", "/b?acl", 501, "NotImplemented"),
+        ("PUT", "/b/x?partNumber=1&uploadId=../../x", 404, "NoSuchUpload"),
+        ("PUT", "/b/x?partNumber=0&uploadId=0123456789abcdef", 400, "InvalidArgument"),
+        ("POST", "/b?delete", 400, "MalformedXML"),
+        ("GET", "/b?list-type=2&continuation-token=%21", 400, "InvalidArgument"),
+    ] {
+        let (found, said) = hear(&app, open(method, uri, "<x/>")).await;
+        assert_eq!((found, said.contains(code)), (status, true), "{method} {uri}: {said}");
+    }
+    let mut foreign = open("PUT", "/b/x", "x");
+    foreign.headers_mut().insert("origin", "http://evil.example".parse().unwrap());
+    assert_eq!(hear(&app, foreign).await.0, 403, "no page of another site");
+}
