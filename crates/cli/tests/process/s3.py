@@ -15,7 +15,7 @@ endpoint, key, secret, authority = sys.argv[1:5]
 verify = None if authority == "-" else authority
 
 
-def client(key, secret):
+def client(key, secret, **more):
     return boto3.client(
         "s3",
         endpoint_url=endpoint,
@@ -23,7 +23,7 @@ def client(key, secret):
         aws_secret_access_key=secret,
         region_name="us-east-1",
         verify=verify,
-        config=Config(retries={"max_attempts": 3}, s3={"addressing_style": "path"}),
+        config=Config(retries={"max_attempts": 3}, s3={"addressing_style": "path"}, **more),
     )
 
 
@@ -97,7 +97,9 @@ assert [b["Name"] for b in s3.list_buckets()["Buckets"]] == ["b", "l"]
 # Copies, removal, presigned addresses.
 s3.copy_object(Bucket="b", Key="copy", CopySource={"Bucket": "b", "Key": "large"})
 assert s3.head_object(Bucket="b", Key="copy")["ContentLength"] == len(large)
-address = s3.generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "dir/small name+é"})
+# boto3 presigns with an older signature unless it is told otherwise.
+v4 = client(key, secret, signature_version="s3v4")
+address = v4.generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "dir/small name+é"})
 if verify is None:
     assert urllib.request.urlopen(address).read() == small
 refused("BucketNotEmpty", s3.delete_bucket, Bucket="l")
