@@ -156,20 +156,15 @@ pub async fn run(
     started: impl FnOnce(Started),
 ) -> Result<(), RunError> {
     config.warnings.iter().for_each(|warning| warn!("{warning}"));
-    let client_listener = bind(&config.listen.to_string(), "--listen").await?;
-    let s3_listener = match config.s3_listen {
-        Some(addr) => Some(bind(&addr.to_string(), "--s3-listen").await?),
-        None => None,
-    };
+    let listeners = bind_clients(&config).await?;
     let peer_listener = bind(&config.peer_listen.to_string(), "--peer-listen").await?;
-    let client_addr = advertised(config.advertise.as_ref(), &client_listener);
+    let client_addr = advertised(config.advertise.as_ref(), &listeners.client);
     let peer_addr = advertised(config.peer_advertise.as_ref(), &peer_listener);
     let (disk, _lock) = open_folder(&config)?;
     let mut papers = Papers::load_or_make(&disk, config.node_id, &mut fastrand::Rng::new())?;
     papers.check_log(config.log.is_some())?;
     let counters = SharedCounters::default();
-    let admission = Arc::new(Admission::new(config.shedding.clone(), fastrand::u64(..)));
-    admission::watch(&admission, Machine::default()).map_err(driver::StartError::Thread)?;
+    let admission = watch_load(&config)?;
     let door = FoundingDoor::default();
     let links = Arc::new(OnceLock::new());
     tokio::pin!(stop);
@@ -186,7 +181,7 @@ pub async fn run(
     let (identity, plan) = tokio::select! {
         found = belong(&config, &disk, &mut papers, me.clone(), &door, tls.clone()) => found?,
         () = &mut stop => return Ok(()),
-        () = http::answer_waiting(&client_listener), if tls.is_none() => return Ok(()),
+        () = http::answer_waiting(&listeners.client), if tls.is_none() => return Ok(()),
     };
     keep_certificate(tls.as_ref(), &plan, papers.node, hosts)?;
     let directory = Directory::new(boot::members(&plan));
@@ -203,22 +198,18 @@ pub async fn run(
         shelf: shelf.clone(),
     };
     let (handle, mut ended, threads) = start.go(boot, papers, disk)?;
-    let (rest, resting) = tokio::sync::watch::channel(false);
-    tokio::spawn(tend(shelf, handle.clone(), resting));
+    let (rest, mut resting) = tokio::sync::watch::channel(false);
+    tokio::spawn(tend(shelf, handle.clone(), resting.clone()));
     started(Started { handle: handle.clone() });
-    let (close, closed) = tokio::sync::oneshot::channel::<()>();
     let (security, auditing) = secure(&config, &handle, &plan, tls)?;
     let limits = HttpLimits::default();
-    let listeners = Listeners { client: client_listener, s3: s3_listener };
-    let server = http::serve(handle.clone(), listeners, limits, security, admission, async {
-        let _ = closed.await;
-    });
+    let closed = async move { drop(resting.wait_for(|resting| *resting).await) };
+    let server = http::serve(handle.clone(), listeners, limits, security, admission, closed);
     let server = tokio::spawn(server);
     let result = tokio::select! {
         () = &mut stop => stop_gracefully(&handle, &mut ended).await,
         error = halted(ended.clone()) => forgive(error),
     };
-    let _ = close.send(());
     let _ = rest.send(true);
     let _ = server.await;
     port.abort();
@@ -296,6 +287,23 @@ fn secure(
         threads.push(thread);
     }
     Ok((security, threads))
+}
+
+/// The ports for clients.
+async fn bind_clients(config: &Config) -> Result<Listeners, RunError> {
+    let client = bind(&config.listen.to_string(), "--listen").await?;
+    let s3 = match config.s3_listen {
+        Some(addr) => Some(bind(&addr.to_string(), "--s3-listen").await?),
+        None => None,
+    };
+    Ok(Listeners { client, s3 })
+}
+
+/// Decides who is let in, from figures that a thread of its own takes from now on.
+fn watch_load(config: &Config) -> Result<Arc<Admission>, RunError> {
+    let admission = Arc::new(Admission::new(config.shedding.clone(), fastrand::u64(..)));
+    admission::watch(&admission, Machine::default()).map_err(driver::StartError::Thread)?;
+    Ok(admission)
 }
 
 async fn bind(addr: &str, flag: &'static str) -> Result<TcpListener, RunError> {
