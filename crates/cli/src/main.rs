@@ -74,6 +74,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Bench(command) => bench::run(&cli.shared, &command, &mut screen).await,
             Command::Verify(args) => verify::run(&cli.shared, &args, &mut screen).await,
             Command::Cluster(command) => commands::cluster(&cli.shared, command, &mut screen).await,
+            Command::Job(command) => commands::job(&cli.shared, command, &mut screen).await,
             Command::Task(command) => commands::task(&cli.shared, command, &mut screen).await,
             Command::Queue(command) => commands::queue(&cli.shared, command, &mut screen).await,
             Command::Schedule(command) => {

@@ -4,10 +4,10 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    Acked, AcquireLease, AddToken, Cancel, ChangeMembers, Claim, Collect, Complete, DeleteObject,
-    DeleteSchedule, Deliver, DropTask, Enqueue, Expire, ExpireLease, Fail, Fire, Grow, Namespace,
-    PutObject, RaiseEpoch, Refound, ReleaseLease, RequestKey, Retry, RevokeToken, SetMembers,
-    SetQueue, SetSchedule, SettleChange, SteerMember, Sweep, Unclaim, Void,
+    Acked, AcquireLease, AddToken, Cancel, CancelJob, ChangeMembers, Claim, Collect, Complete,
+    DeleteObject, DeleteSchedule, Deliver, DropTask, Enqueue, Expire, ExpireLease, Fail, Fire,
+    Grow, Namespace, PutObject, RaiseEpoch, Refound, ReleaseLease, RequestKey, Retry, RevokeToken,
+    SetMembers, SetQueue, SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -109,6 +109,12 @@ pub enum Command {
     /// End a holding or a wait whose lifetime is over.
     #[n(102)]
     ExpireLease(#[n(0)] ExpireLease),
+    /// Accept a job.
+    #[n(110)]
+    SubmitJob(#[n(0)] SubmitJob),
+    /// End a job.
+    #[n(111)]
+    CancelJob(#[n(0)] CancelJob),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

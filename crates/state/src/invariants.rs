@@ -2,13 +2,15 @@
 //! predicates; each gives the rule it found broken. They recompute from the records and cost time
 //! in proportion to the state, so they are not run in production.
 
+use std::collections::BTreeMap;
+
 use crate::dedup::RingEntry;
 use crate::growth::Part;
 use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::outbox::Inbox;
 use crate::shard::{Core, Index, queue_digest};
 use crate::task::{AttemptOutcome, TaskState};
-use crate::{Fence, Shard};
+use crate::{Fence, JobKey, JobState, Shard, StageName};
 
 /// A broken rule, with what was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +34,7 @@ fn expect(
 pub type Rule = fn(&Shard) -> Result<(), Violation>;
 
 /// All rules by name.
-pub const ALL: [(&str, Rule); 9] = [
+pub const ALL: [(&str, Rule); 10] = [
     ("accounting", accounting),
     ("one_live_claim", one_live_claim),
     ("fence_bounds", fence_bounds),
@@ -40,6 +42,7 @@ pub const ALL: [(&str, Rule); 9] = [
     ("bounded", bounded),
     ("members_fit", members_fit),
     ("leases_fit", leases_fit),
+    ("jobs_add_up", jobs_add_up),
     ("indexes_match", indexes_match),
     ("hash_matches", hash_matches),
 ];
@@ -161,6 +164,35 @@ pub fn attempts_bounded(shard: &Shard) -> Result<(), Violation> {
     Ok(())
 }
 
+/// A job's counts are those of its tasks, and it ends as they say (B4-7).
+pub fn jobs_add_up(shard: &Shard) -> Result<(), Violation> {
+    let mut found: BTreeMap<(JobKey, StageName), [u64; TaskState::ALL.len()]> = BTreeMap::new();
+    for (_, task) in shard.core.tasks.iter() {
+        let work = task.extras.as_ref().and_then(|extras| extras.work.as_ref());
+        if let Some(part) = work.and_then(|work| work.job.as_ref()) {
+            let namespace = shard.core.queues[task.queue as usize].namespace.clone();
+            let key = ((namespace, part.job.clone()), part.stage.clone());
+            found.entry(key).or_default()[task.state as usize] += 1;
+        }
+    }
+    for (key, job) in &shard.core.jobs {
+        let counts = || format!("job {}: {:?}, tasks {found:?}", job.id(), job.stages());
+        expect(job.is_valid(&shard.core.limits), "jobs_add_up", counts)?;
+        for (spec, progress) in job.spec().stages.iter().zip(job.stages()) {
+            let tasks = found.get(&(key.clone(), spec.name.clone())).copied().unwrap_or_default();
+            let open = tasks[0] + tasks[1] + tasks[2];
+            expect(u64::from(progress.open()) == open, "jobs_add_up", counts)?;
+            expect(u64::from(progress.claimed) == tasks[2], "jobs_add_up", counts)?;
+        }
+        let all = job.stages().iter().all(|stage| stage.settled);
+        expect((job.state() == JobState::Done) == all, "jobs_add_up", counts)?;
+    }
+    let orphan = found.iter().find(|((key, _), counts)| {
+        !shard.core.jobs.contains_key(key) && counts[0] + counts[1] + counts[2] > 0
+    });
+    expect(orphan.is_none(), "jobs_add_up", || format!("tasks without a job: {orphan:?}"))
+}
+
 /// Q13: every size is within its bound.
 pub fn bounded(shard: &Shard) -> Result<(), Violation> {
     let (sizes, limits) = (shard.sizes(), &shard.core.limits);
@@ -185,6 +217,8 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("schedules", sizes.schedules, crate::limits::SCHEDULES_MAX as u64),
         ("versions of objects", sizes.object_versions, crate::limits::OBJECT_VERSIONS_TOTAL_MAX),
         ("pieces of objects", sizes.object_references, crate::limits::OBJECT_REFERENCES_MAX),
+        ("jobs", shard.core.jobs.len() as u64, crate::limits::JOBS_MAX as u64 * admitting),
+        ("bytes of jobs", shard.index.job_bytes, crate::limits::JOBS_BYTES_MAX * admitting),
         ("tokens", sizes.tokens, crate::limits::TOKENS_MAX as u64),
         ("leases", sizes.leases, crate::limits::LEASES_MAX as u64 * admitting),
         ("bindings", sizes.bindings, crate::limits::BINDINGS_MAX as u64 * admitting),
@@ -215,6 +249,9 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     same(kept.reference_count == derived.reference_count, "the sum of references to blobs")?;
     same(kept.object_versions == derived.object_versions, "the number of versions of objects")?;
     same(kept.object_bytes == derived.object_bytes, "the sum of objects' bytes")?;
+    same(kept.busy_jobs == derived.busy_jobs, "the set of busy jobs")?;
+    same(kept.job_ends == derived.job_ends, "the line of ended jobs")?;
+    same(kept.job_bytes == derived.job_bytes, "the sum of jobs' bytes")?;
     same(kept.claim_weight == derived.claim_weight, "the number of remembered grants")?;
     same(kept.task_names.len() == shard.core.tasks.len(), "the number of task names")?;
     same(kept.submits.len() == shard.core.submits.len(), "the number of request keys")?;
@@ -279,6 +316,9 @@ fn recompute(core: &Core) -> StateHash {
     }
     for token in core.tokens.values() {
         hash.add(digest_record(RecordKind::Token, &**token));
+    }
+    for job in core.jobs.values() {
+        hash.add(job.digest());
     }
     if let Some(map) = &core.slot_map {
         hash.add(digest_record(RecordKind::SlotMap, map));

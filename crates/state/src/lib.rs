@@ -20,6 +20,7 @@ pub mod growth;
 pub mod hash;
 pub mod ids;
 pub mod invariants;
+pub mod job;
 pub mod lease;
 pub mod limits;
 pub mod members;
@@ -46,6 +47,10 @@ pub use ids::{
     ObjectName, PrincipalName, ProgramName, QueueHandle, QueueName, RequestId, RequestKey,
     ScheduleName, SessionId, ShardId, SharedBytes, StageName, TaskId, TokenId, WorkerId,
     derive_fire_id, derive_follow_id, derive_task_id,
+};
+pub use job::{
+    CancelJob, Job, JobKey, JobPage, JobSpec, JobState, JobStatus, JobTask, Settle, StageProgress,
+    StageSource, StageSpec, SubmitJob,
 };
 pub use lease::{
     AcquireLease, BindLease, BoundLease, BoundTask, ExpireLease, Lease, LeaseHolding, LeaseKey,

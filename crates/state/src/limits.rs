@@ -114,6 +114,45 @@ pub const ENTRY_BYTES_MAX: usize = 256;
 /// Most outputs of one completion: all become objects in one step.
 pub const OUTPUTS_MAX: usize = 1_024;
 
+/// Most stages of a job.
+pub const JOB_STAGES_MAX: usize = 32;
+
+/// Most inputs that one stage of a job lists; more are named by ranges or by an earlier stage.
+pub const JOB_INPUTS_MAX: usize = 10_000;
+
+/// Most tasks of a job.
+pub const JOB_TASKS_MAX: u32 = 10_000_000;
+
+/// Most bytes of one job's inputs: they travel in one log entry.
+pub const JOB_SPEC_BYTES_MAX: usize = 2 << 20;
+
+/// Longest name of a job.
+pub const JOB_NAME_BYTES_MAX: usize = 128;
+
+/// Longest reason of a job's error.
+pub const JOB_REASON_BYTES_MAX: usize = 2 << 10;
+
+/// Most tasks whose outputs one task reads: all of them are named in its work.
+pub const SHUFFLE_TASKS_MAX: u32 = 2_048;
+
+/// Most unfinished tasks of one stage that exist at one time; the others follow as these end.
+pub const JOB_WINDOW: u32 = 10_000;
+
+/// Tasks of a stage that come into being, or are cancelled, at one time.
+pub const JOB_CHUNK: u32 = 1_000;
+
+/// Most tasks of jobs that one entry makes or cancels.
+pub const JOB_STEPS_PER_ENTRY_MAX: u32 = 2_000;
+
+/// Most jobs of a shard, finished ones that are still kept included.
+pub const JOBS_MAX: usize = 10_000;
+
+/// Most bytes of what all jobs of a shard are to do.
+pub const JOBS_BYTES_MAX: u64 = 256 << 20;
+
+/// How long a finished job is kept if it does not say.
+pub const JOB_RETENTION_MS_DEFAULT: u64 = 24 * 60 * 60 * 1000;
+
 /// Longest time for a whole attempt; a task that may run for ever names none.
 pub const TIMEOUT_MS_MAX: u32 = 40 * 24 * 60 * 60 * 1000;
 

@@ -122,6 +122,12 @@ refusal_codes! {
     TooManyLeases = 102, "too_many_leases";
     /// As many wait for the lease as may.
     TooManyWaiters = 103, "too_many_waiters";
+    /// The job does not exist, or retention removed it.
+    JobNotFound = 110, "job_not_found";
+    /// The job has ended; its tasks are not tried again by themselves.
+    JobFinished = 111, "job_finished";
+    /// The shard holds as many jobs as it may.
+    TooManyJobs = 112, "too_many_jobs";
 }
 
 impl RefusalCode {
@@ -139,6 +145,7 @@ impl RefusalCode {
                 | Self::TooManySchedules
                 | Self::TooManyObjects
                 | Self::TooManyTokens
+                | Self::TooManyJobs
                 | Self::SlotMoved
                 | Self::TooManyLeases
                 | Self::TooManyWaiters

@@ -241,6 +241,16 @@ pub enum Reply {
     /// The holding or the wait is over.
     #[n(103)]
     LeaseExpired,
+    /// The job exists.
+    #[n(110)]
+    JobSubmitted {
+        /// False if it existed with the same body.
+        #[n(0)]
+        created: bool,
+    },
+    /// The job is cancelled.
+    #[n(111)]
+    JobCancelled,
 }
 
 impl Reply {

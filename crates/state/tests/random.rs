@@ -112,12 +112,16 @@ fn outputs_of(b: u8, c: u16) -> Vec<Output> {
 
 /// Turns a step into an order; fences and workers are mostly right and sometimes wrong.
 fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
-    let id = task_id(&name_of(a));
+    let id = match c % 4 {
+        0 => task_id(&format!("j{}:map.{}", a % 3, b % 4)),
+        1 => task_id(&format!("j{}:sum.0", a % 3)),
+        _ => task_id(&name_of(a)),
+    };
     let view = shard.task(&Namespace::default(), &id);
     let current = view.map_or(0, |view| view.fence.0);
     let fence = Fence(if b.is_multiple_of(6) { u64::from(c % 40) } else { current });
     let name = if b.is_multiple_of(11) { "v" } else { "w" };
-    let command = match kind % 29 {
+    let command = match kind % 31 {
         0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
         5..=7 => {
             let labels = match a % 3 {
@@ -174,6 +178,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
         24 | 25 => token_command((kind, a, b, c)),
         26 => member_command(shard, a, b, c),
         27 | 28 => lease_command(shard, a, b, c),
+        29 | 30 => job_command(a, b, c),
         _ => {
             let change = QueueChange {
                 paused: c.is_multiple_of(3).then_some(b.is_multiple_of(2)),
@@ -193,10 +198,42 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     Order { namespace: Namespace::default(), request, command }
 }
 
+/// Three small jobs of two stages come and end; some orders are refused.
+fn job_command(a: u8, b: u8, c: u16) -> Command {
+    let id = JobId::parse(&format!("j{}", a % 3)).unwrap();
+    if b.is_multiple_of(7) {
+        return Command::CancelJob(CancelJob { id });
+    }
+    let stage = |name: &str, source: StageSource, settle: Settle| StageSpec {
+        name: StageName::parse(name).unwrap(),
+        program: work_of(0, 1).program,
+        settings: Vec::new(),
+        source,
+        after: Vec::new(),
+        settle,
+    };
+    let settle = [Settle::All, Settle::Any, Settle::Quorum(u32::from(b % 5))][usize::from(c % 3)];
+    let numbers = StageSource::Range { from: 0, to: u64::from(b % 5), step: 1 };
+    let sum = StageSource::Gather { of: vec![0], fan_in: 0 };
+    let spec = JobSpec {
+        name: "random".into(),
+        queue: queue(["q", "p"][usize::from(b % 2)]),
+        stages: vec![stage("map", numbers, settle), stage("sum", sum, Settle::All)],
+        priority: None,
+        max_attempts: b.is_multiple_of(3).then_some(1),
+        ttl_ms: None,
+        timeout_ms: None,
+        backoff: None,
+        labels: Labels::default(),
+        retention_ms: u64::from(c % 900),
+    };
+    Command::SubmitJob(SubmitJob { id, spec: Box::new(spec) })
+}
+
 /// A few tokens come and go; some orders are refused.
 fn token_command((kind, a, b, c): Step) -> Command {
     let id = TokenId::parse(&format!("t{}", a % 6)).unwrap();
-    if kind % 29 == 25 {
+    if kind % 31 == 25 {
         return Command::RevokeToken(RevokeToken { id });
     }
     Command::AddToken(AddToken {
@@ -272,7 +309,7 @@ fn member_command(shard: &Shard, a: u8, b: u8, c: u16) -> Command {
 fn schedule_command(shard: &Shard, (kind, a, b, c): Step) -> Command {
     let name = ScheduleName::parse(["s", "k"][usize::from(a % 2)]).unwrap();
     let known = shard.schedule(&(Namespace::default(), name.clone()));
-    match kind % 29 {
+    match kind % 31 {
         20 if b.is_multiple_of(8) => Command::DeleteSchedule(DeleteSchedule { name }),
         20 => {
             let template =

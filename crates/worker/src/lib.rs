@@ -8,6 +8,7 @@
 //! `sandbox`; both come with the feature `exec`.
 
 pub mod agent;
+pub mod builtin;
 #[cfg(feature = "exec")]
 pub mod exec;
 pub mod run;

@@ -13,6 +13,7 @@ mod batch;
 mod cluster;
 mod connect;
 mod error;
+mod jobs;
 mod lease;
 mod objects;
 mod pipe;

@@ -7,6 +7,7 @@ mod check;
 mod enqueue;
 mod explain;
 mod field;
+mod job;
 mod lease;
 mod order;
 mod program;
@@ -16,6 +17,7 @@ mod show;
 pub use enqueue::enqueue_order;
 pub use explain::show_explanation;
 pub use field::{FieldError, parse_name};
+pub use job::{cancel_job_order, show_job, show_job_task, submit_job_order};
 pub use lease::{acquire_lease, lease_holder, lease_name, show_lease};
 pub use order::{
     cancel_order, claim_names, complete_order, drop_order, fail_order, pause_order, retry_order,

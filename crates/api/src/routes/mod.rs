@@ -5,7 +5,9 @@
 //! methods it has, so that a task named `claim` can still be shown.
 
 mod find;
+mod parameters;
 pub mod policy;
+mod shape;
 mod table;
 
 use schemars::{Schema, SchemaGenerator};
@@ -83,6 +85,13 @@ pub enum Operation {
     ListPrograms,
     ShowProgram,
     DeleteProgram,
+    SubmitJob,
+    ListJobs,
+    ShowJob,
+    ShowJobResult,
+    ListJobTasks,
+    FollowJob,
+    CancelJob,
     ShowRequest,
     VoidRequest,
     Pipe,

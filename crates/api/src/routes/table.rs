@@ -1,97 +1,10 @@
 //! Every route, in the order in which they are tried.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-
-use super::policy::{
-    ADMINISTER, CLAIM, END_LEASE, FETCH, HEALTH, KEEP_LEASE, KNOWN, LEASE, LIST, OPERATE, PAGE,
-    PIPE, Policy, RENEW, SETTLE, STORE, SUBMIT, VIEW, WATCH_LEASE,
-};
-use super::{Operation, Parameter, Route, Verb};
+use super::parameters::*;
+use super::policy::*;
+use super::shape::{NONE, WRITE, act, look, of, one_or_many};
+use super::{Operation, Route, Verb};
 use crate::v1;
-
-const NAMESPACE: Parameter =
-    Parameter { name: "namespace", about: "The namespace; `default` when absent." };
-const CONSISTENCY: Parameter = Parameter {
-    name: "consistency",
-    about: "`linearizable` (default) or `stale`; a stale answer carries Ikada-Age-Ms.",
-};
-const MIN_LSN: Parameter = Parameter {
-    name: "min_lsn",
-    about: "Wait until the node is at least this far: `shard:term:index`, several separated by commas.",
-};
-const QUEUE: Parameter = Parameter { name: "queue", about: "Only tasks of this queue." };
-const STATE: Parameter = Parameter { name: "state", about: "Only tasks in this state." };
-const AFTER_ID: Parameter =
-    Parameter { name: "after", about: "Continue where the page before ended: its `next`." };
-const LIMIT: Parameter =
-    Parameter { name: "limit", about: "Most tasks on the page: 1 to 1000, 100 when absent." };
-const ITEM: Parameter =
-    Parameter { name: "item", about: "Which item of the request, from 0; 0 when absent." };
-const CLAIMED: Parameter = Parameter {
-    name: "claimed",
-    about: "`true`: cancel tasks that workers hold, too; `false` when absent.",
-};
-const FINISHED: Parameter = Parameter {
-    name: "finished",
-    about: "`true`: remove done and cancelled tasks, too; `false` when absent.",
-};
-const AFTER_EVENT: Parameter =
-    Parameter { name: "after", about: "Only events with a higher sequence." };
-
-const PREFIX: Parameter =
-    Parameter { name: "prefix", about: "Only objects whose names begin with this." };
-const VERSIONS: Parameter = Parameter {
-    name: "versions",
-    about: "`true`: every version, the newest first; `false` when absent.",
-};
-const VERSION: Parameter =
-    Parameter { name: "version", about: "This version instead of the newest (or of all)." };
-
-const WAIT_MS: Parameter = Parameter {
-    name: "wait_ms",
-    about: "Wait this long for another holder than the one `seen`; 0 when absent.",
-};
-const SEEN: Parameter = Parameter {
-    name: "seen",
-    about: "Fence of the holder that the caller knows; 0 (and absent): knows of none.",
-};
-
-const READ: &[Parameter] = &[NAMESPACE, CONSISTENCY, MIN_LSN];
-const WRITE: &[Parameter] = &[NAMESPACE];
-const NONE: &[Parameter] = &[];
-
-fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<T>()
-}
-
-/// One task as the object itself, or a list of them.
-fn one_or_many(generator: &mut SchemaGenerator) -> Schema {
-    let one = generator.subschema_for::<v1::NewTask>();
-    let many = generator.subschema_for::<v1::EnqueueBatch>();
-    schemars::json_schema!({ "oneOf": [one, many] })
-}
-
-/// A route that looks at something.
-const fn look(
-    path: &'static str,
-    operation: Operation,
-    policy: Policy,
-    summary: &'static str,
-) -> Route {
-    let (verb, query) = (Verb::Get, READ);
-    Route { verb, path, operation, policy, summary, query, body: None, answer: None, keyed: false }
-}
-
-/// A route that acts.
-const fn act(
-    path: &'static str,
-    operation: Operation,
-    policy: Policy,
-    summary: &'static str,
-) -> Route {
-    let (verb, query) = (Verb::Post, WRITE);
-    Route { verb, path, operation, policy, summary, query, body: None, answer: None, keyed: true }
-}
 
 /// All routes.
 pub const ROUTES: &[Route] = &[
@@ -411,6 +324,53 @@ pub const ROUTES: &[Route] = &[
             Operation::DeleteObject,
             STORE,
             "Remove an object with all its versions, or one version.",
+        )
+    },
+    Route {
+        body: Some(of::<v1::NewJob>),
+        answer: Some(of::<v1::JobInfo>),
+        ..act("/v1/jobs", Operation::SubmitJob, SUBMIT, "Submit a job: all its tasks, or none.")
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, LIMIT],
+        answer: Some(of::<v1::JobPage>),
+        ..look("/v1/jobs", Operation::ListJobs, LIST, "List jobs in order of their ids.")
+    },
+    Route {
+        answer: Some(of::<v1::JobInfo>),
+        ..look("/v1/jobs/{id}", Operation::ShowJob, VIEW, "Show where a job stands.")
+    },
+    Route {
+        answer: Some(of::<v1::JobResult>),
+        ..look(
+            "/v1/jobs/{id}/result",
+            Operation::ShowJobResult,
+            VIEW,
+            "Show what a job came to; before it is done, only its status.",
+        )
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, STAGE, AFTER_ID, LIMIT],
+        answer: Some(of::<v1::JobTaskPage>),
+        ..look("/v1/jobs/{id}/tasks", Operation::ListJobTasks, LIST, "List a job's tasks in order.")
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_REVISION, CHANGE_WAIT_MS],
+        answer: Some(of::<v1::JobInfo>),
+        ..look(
+            "/v1/jobs/{id}/events",
+            Operation::FollowJob,
+            VIEW,
+            "Wait until a job has changed or ended, and show it.",
+        )
+    },
+    Route {
+        answer: Some(of::<v1::JobInfo>),
+        ..act(
+            "/v1/jobs/{id}/cancel",
+            Operation::CancelJob,
+            SUBMIT,
+            "Cancel a job with all its tasks.",
         )
     },
     Route {

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod explain;
+mod job;
 mod lease;
 mod members;
 mod number;
@@ -21,6 +22,10 @@ pub use cluster::{
     NodeSelf, PeerView, ShardSelf, ShardView, TransferOutcome, TransferRequest, TransferResult,
 };
 pub use explain::{ReasonInfo, TaskExplanation};
+pub use job::{
+    GatherBody, JobInfo, JobPage, JobResult, JobTaskInfo, JobTaskPage, NewJob, NewReduce, NewStage,
+    RangeBody, SettleBody, ShuffleBody, StageInfo,
+};
 pub use lease::{
     AcquireLease, LeaseAnswer, LeaseInfo, LeasePage, LeaseReleased, LeaseState, LeaseTask,
     LeaseWaiterInfo, ReleaseLease, RenewLease,

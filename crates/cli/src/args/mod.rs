@@ -5,6 +5,7 @@ mod auth;
 mod bench;
 mod cluster;
 mod demo;
+mod job;
 mod join_token;
 mod lease;
 mod object;
@@ -33,6 +34,7 @@ pub(crate) use cluster::{
     BackupArgs, ClusterCommand, EventsArgs, GrowArgs, RecoverArgs, RestoreArgs, TransferArgs,
 };
 pub(crate) use demo::DemoArgs;
+pub(crate) use job::{JobCommand, JobRunArgs, JobSubmitArgs};
 pub(crate) use join_token::JoinTokenCommand;
 pub(crate) use lease::{LeaseCommand, LeaseRunArgs, LeaseTakeArgs};
 pub(crate) use object::{
@@ -71,6 +73,7 @@ const EXAMPLES: &str = "\
 Examples:
   ikada demo                                    three nodes, a killed leader, nothing lost
   ikada server --data ./data                    a cluster of one node on 127.0.0.1:7400
+  ikada job run --map wordcount --input 'texts/*.txt' --reduce merge
   ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'
   ikada cluster status --output json
 
@@ -174,6 +177,9 @@ pub(crate) enum Command {
     /// Look at the cluster, change its members, steer its leaders, back it up.
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// Run a program over many inputs: submit, follow, fetch the result, cancel.
+    #[command(subcommand)]
+    Job(JobCommand),
     /// Submit, show, list, cancel, retry and drop tasks.
     #[command(subcommand)]
     Task(TaskCommand),

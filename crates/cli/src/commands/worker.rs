@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikada_worker::Worker;
 use ikada_worker::exec::{ExecConfig, Programs, Sandbox};
 use ikada_worker::sandbox::Isolation;
+use ikada_worker::{Worker, builtin};
 
 use super::server::{start_logging, stop_signal};
 use crate::args::{SharedArgs, WorkerArgs};
@@ -21,7 +21,7 @@ pub(crate) async fn worker(shared: &SharedArgs, args: WorkerArgs) -> Result<(), 
         Sandbox::open(config(&args)?).map_err(|error| Failure::usage(error.to_string()))?;
     describe(&args, &sandbox);
     let programs = Programs::new(client.clone(), sandbox, args.allow_url.clone());
-    let mut worker = Worker::new(client)
+    let mut worker = builtin::equip(Worker::new(client.clone()), &client)
         .slots(args.slots)
         .drain_timeout(Duration::from_secs(args.drain_s))
         .programs(Arc::new(programs));

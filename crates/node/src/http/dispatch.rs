@@ -20,8 +20,8 @@ use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
 use super::trace::{Trace, note};
 use super::{
-    cluster, dashboard, leases, objects, operate, problems, programs, queues, requests, schedules,
-    tasks, tokens,
+    cluster, dashboard, jobs, leases, objects, operate, problems, programs, queues, requests,
+    schedules, tasks, tokens,
 };
 use crate::admission::Lane;
 
@@ -212,10 +212,6 @@ pub(super) async fn run<D: Door>(
         | Operation::GetObject
         | Operation::DeleteObject
         | Operation::Upload => Err(mismatch("object")),
-        Operation::PushProgram => programs::push(app, context, body).await,
-        Operation::ListPrograms => programs::list(app, context).await,
-        Operation::ShowProgram => programs::show(app, context).await,
-        Operation::DeleteProgram => programs::delete(app, context).await,
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
         Operation::Pipe => Err(problems::upgrade_required().into()),
@@ -237,6 +233,23 @@ pub(super) async fn run<D: Door>(
         Operation::Health => Ok(operate::health()),
         Operation::Ready => operate::ready(app).await,
         Operation::OpenApi => operate::openapi(app),
+        work => run_work(app, work, context, body).await,
+    }
+}
+
+/// Programs and jobs.
+async fn run_work<D: Door>(
+    app: &App<D>,
+    operation: Operation,
+    context: &Context,
+    body: &[u8],
+) -> Result<Reply, Stop> {
+    match operation {
+        Operation::PushProgram => programs::push(app, context, body).await,
+        Operation::ListPrograms => programs::list(app, context).await,
+        Operation::ShowProgram => programs::show(app, context).await,
+        Operation::DeleteProgram => programs::delete(app, context).await,
+        job => jobs::answer(app, job, context, body).await,
     }
 }
 

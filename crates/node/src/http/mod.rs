@@ -16,6 +16,7 @@ mod dashboard;
 mod dispatch;
 mod door;
 mod guard;
+mod jobs;
 mod leases;
 mod limits;
 mod objects;

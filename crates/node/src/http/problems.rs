@@ -73,6 +73,9 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::LeaseNotHeld => (409, "lease not held"),
         Code::TooManyLeases => (429, "too many leases"),
         Code::TooManyWaiters => (429, "too many wait"),
+        Code::JobNotFound => (404, "job not found"),
+        Code::JobFinished => (409, "job finished"),
+        Code::TooManyJobs => (429, "too many jobs"),
     }
 }
 
@@ -136,6 +139,9 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::GrowthRunning => {
             "shards are being added already; ask again when that is done (ikada cluster status)"
         }
+        Code::JobNotFound => "there is no such job, or it ended and its time is over",
+        Code::JobFinished => "the job has ended; submit it again",
+        Code::TooManyJobs => "as many jobs are kept as may be; keep them for a shorter time",
         Code::BadShardCount => "the cluster has as many shards, or can have no more",
         Code::LeaseHeld => "another holds the lease; wait for it with wait_ms",
         Code::LeaseNotHeld => "this holder neither holds the lease nor waits for it",

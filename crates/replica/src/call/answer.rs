@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ikada_consensus::NodeId;
 use ikada_state::{
-    BucketName, Digest, Explanation, Frozen, Grant, GrowthView, Lease, Lsn, Member, Object,
-    ObjectPage, QueueView, RecordedRequest, References, RefusalCode, Reply, Schedule, ShardId,
-    TaskView, Token,
+    BucketName, Digest, Explanation, Frozen, Grant, GrowthView, Job, JobPage, JobTask, Lease, Lsn,
+    Member, Object, ObjectPage, QueueView, RecordedRequest, References, RefusalCode, Reply,
+    Schedule, ShardId, TaskView, Token,
 };
 
 /// What a call came to.
@@ -134,6 +134,12 @@ pub enum View {
     Object(Option<Arc<Object>>),
     /// A page of objects.
     Objects(ObjectPage),
+    /// A job, if it exists.
+    Job(Option<Arc<Job>>),
+    /// A page of jobs.
+    Jobs(JobPage),
+    /// Tasks of a job.
+    JobTasks(Vec<JobTask>),
     /// Names of buckets.
     Buckets(Vec<BucketName>),
     /// Blobs that are no object's piece.

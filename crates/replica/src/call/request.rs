@@ -2,9 +2,9 @@
 
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
-    AcquireLease, BucketName, Digest, Fence, HolderName, Labels, LeaseKey, LeaseName, Lsn,
-    Namespace, ObjectKey, Order, QueueName, RequestId, RequestKey, ScheduleKey, SessionId, ShardId,
-    TaskFilter, TaskId, WorkerId,
+    AcquireLease, BucketName, Digest, Fence, HolderName, JobId, JobKey, Labels, LeaseKey,
+    LeaseName, Lsn, Namespace, ObjectKey, Order, QueueName, RequestId, RequestKey, ScheduleKey,
+    SessionId, ShardId, TaskFilter, TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -189,6 +189,28 @@ pub enum Query {
         after: Option<String>,
         /// At most this many.
         limit: usize,
+    },
+    /// One job.
+    Job(JobKey),
+    /// A page of jobs, in order of their ids.
+    Jobs {
+        /// Their owner.
+        namespace: Namespace,
+        /// Only ids after this one.
+        after: Option<JobId>,
+        /// At most this many.
+        limit: usize,
+    },
+    /// Tasks of one stage of a job, in order.
+    JobTasks {
+        /// The job.
+        job: JobKey,
+        /// The stage, by place.
+        stage: usize,
+        /// Number of the first.
+        from: u32,
+        /// At most this many.
+        limit: u32,
     },
     /// Names of buckets that have objects, in order.
     Buckets {

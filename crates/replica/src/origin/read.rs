@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ikada_state::{
-    Digest, Lease, LeaseName, Lsn, Namespace, QueueView, RequestId, RequestKey, ShardId,
-    TaskFilter, routing_key,
+    Digest, JobId, JobPage, Lease, LeaseName, Lsn, Namespace, QueueView, RequestId, RequestKey,
+    ShardId, TaskFilter, routing_key,
 };
 
 use crate::call::{Answer, CallId, Consistency, Query, RequestFate, View};
@@ -196,6 +196,9 @@ impl Replica {
             Query::Lease((namespace, name)) => {
                 vec![self.shard_of_key(namespace, name.as_str())]
             }
+            Query::Job(key) | Query::JobTasks { job: key, .. } => {
+                vec![self.shard_of_key(&key.0, key.1.as_str())]
+            }
             Query::References { shard, .. } => vec![self.known_shard(*shard)],
             Query::Members
             | Query::Shards
@@ -208,6 +211,7 @@ impl Replica {
             | Query::EveryQueue
             | Query::Backup
             | Query::Buckets { .. }
+            | Query::Jobs { .. }
             | Query::Unreferenced(_)
             | Query::Leases { .. }
             | Query::Request(..) => (0..self.seats[0].state.shards()).collect(),
@@ -252,6 +256,7 @@ impl Replica {
                 let after = after.as_deref();
                 View::Objects(seat.state.objects(namespace, bucket, prefix, after, *limit))
             }
+            Query::Job(_) | Query::JobTasks { .. } | Query::Jobs { .. } => self.look_at_jobs(query),
             Query::Buckets { namespace, after, limit } => {
                 let in_shard = |seat: &Seat| seat.state.buckets(namespace, after.as_ref(), *limit);
                 let mut buckets: Vec<_> = self.seats.iter().flat_map(in_shard).collect();
@@ -302,6 +307,38 @@ impl Replica {
         leases.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         leases.truncate(limit);
         leases
+    }
+
+    fn look_at_jobs(&self, query: &Query) -> View {
+        match query {
+            Query::Job(key) => {
+                let seat = &self.seats[usize::from(self.shard_of_key(&key.0, key.1.as_str()))];
+                View::Job(seat.state.job(&key.0, &key.1).cloned())
+            }
+            Query::JobTasks { job, stage, from, limit } => {
+                let seat = &self.seats[usize::from(self.shard_of_key(&job.0, job.1.as_str()))];
+                View::JobTasks(seat.state.job_tasks(job, *stage, *from, *limit))
+            }
+            Query::Jobs { namespace, after, limit } => {
+                View::Jobs(self.page_jobs(namespace, after.as_ref(), *limit))
+            }
+            _ => View::Job(None),
+        }
+    }
+
+    /// Jobs of all shards, in order of their ids.
+    fn page_jobs(&self, namespace: &Namespace, after: Option<&JobId>, limit: usize) -> JobPage {
+        let pages = self.seats.iter().map(|seat| seat.state.jobs(namespace, after, limit));
+        let (mut jobs, mut more) = (Vec::new(), false);
+        for page in pages {
+            more |= page.next.is_some();
+            jobs.extend(page.jobs);
+        }
+        jobs.sort_unstable_by(|left, right| left.id().cmp(right.id()));
+        more |= jobs.len() > limit;
+        jobs.truncate(limit);
+        let last = jobs.last().map(|job| job.id().clone());
+        JobPage { jobs, next: last.filter(|_| more) }
     }
 
     /// Queues summed over all shards, in order of namespace and name.
@@ -362,6 +399,7 @@ fn key_of(query: &Query) -> Option<(&Namespace, &str)> {
             Some((namespace, routing_key(bucket, prefix)))
         }
         Query::Lease((namespace, name)) => Some((namespace, name.as_str())),
+        Query::Job(key) | Query::JobTasks { job: key, .. } => Some((&key.0, key.1.as_str())),
         _ => None,
     }
 }

@@ -240,6 +240,8 @@ impl World {
             | Command::ChangeMembers(_)
             | Command::SettleChange(_)
             | Command::SteerMember(_)
+            | Command::SubmitJob(_)
+            | Command::CancelJob(_)
             | Command::Collect(_) => Ok(()),
             // Followed by their effects.
             Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => Ok(()),

@@ -93,6 +93,16 @@ pub enum Outcome {
     /// A lease was given back.
     #[n(100)]
     LeaseReleased,
+    /// A job was accepted, or existed with the same body.
+    #[n(110)]
+    JobSubmitted {
+        /// Whether it was new.
+        #[n(0)]
+        created: bool,
+    },
+    /// A job was cancelled.
+    #[n(111)]
+    JobCancelled,
 }
 
 impl Outcome {
@@ -117,6 +127,8 @@ impl Outcome {
             Reply::Growing { shards, slots } => {
                 Some(Outcome::Growing { shards: *shards, slots: *slots })
             }
+            Reply::JobSubmitted { created } => Some(Outcome::JobSubmitted { created: *created }),
+            Reply::JobCancelled => Some(Outcome::JobCancelled),
             Reply::Refused { code } if !code.is_transient() => {
                 Some(Outcome::Refused { code: *code })
             }
@@ -224,6 +236,8 @@ impl RingEntry for SubmitEntry {
             Outcome::ObjectDeleted { versions } => (61, u64::from(versions)),
             Outcome::Growing { shards, slots } => (90, u64::from(shards) << 16 | u64::from(slots)),
             Outcome::LeaseReleased => (100, 0),
+            Outcome::JobSubmitted { created } => (110, u64::from(created)),
+            Outcome::JobCancelled => (111, 0),
             Outcome::Swept { count, next } => {
                 let next = next.map_or(0, |slot| u64::from(slot) + 1);
                 (22, u64::from(count) << 40 | next)

@@ -69,6 +69,10 @@ impl Shard {
         {
             return Err(RefusalCode::BadValue);
         }
+        let mut jobs = parcels.iter().flat_map(|parcel| &parcel.jobs);
+        if !jobs.all(|job| job.is_valid(&self.core.limits)) {
+            return Err(RefusalCode::BadValue);
+        }
         let has_objects = parcels.iter().any(|parcel| !parcel.objects.is_empty());
         let has_leases = parcels.iter().any(|parcel| !parcel.leases.is_empty());
         if has_objects || has_leases {
@@ -153,6 +157,7 @@ impl Shard {
                 self.adopt_submit(entry);
             }
             parcel.objects.into_iter().for_each(|object| self.put_object(object));
+            parcel.jobs.into_iter().for_each(|job| self.put_job(job));
             for entry in parcel.voids {
                 if self.find_void(entry.key()).is_none() {
                     self.remember_void(entry);

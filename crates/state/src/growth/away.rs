@@ -150,6 +150,8 @@ impl Command {
             Command::AcquireLease(verb) => Some(verb.name.as_str()),
             Command::ReleaseLease(verb) => Some(verb.name.as_str()),
             Command::ExpireLease(verb) => Some(verb.name.as_str()),
+            Command::SubmitJob(verb) => Some(verb.id.as_str()),
+            Command::CancelJob(verb) => Some(verb.id.as_str()),
             _ => self.task().map(TaskId::routing_key),
         }
     }

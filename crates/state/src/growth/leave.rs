@@ -4,6 +4,7 @@
 use super::BySlot;
 use super::parcel::Packer;
 use crate::dedup::RingEntry;
+use crate::job::JobKey;
 use crate::object::{ObjectKey, routing_key};
 use crate::outbox::Message;
 use crate::shard::{Batch, Shard};
@@ -30,6 +31,11 @@ impl Shard {
         self.pack_tasks(batch, slot, &mut packer);
         self.pack_leases(batch, slot, &mut packer);
         self.pack_requests(slot, target, &mut packer);
+        let under = |key: &&JobKey| slot_of(&key.0, key.1.as_str()) == slot;
+        let jobs: Vec<JobKey> = self.core.jobs.keys().filter(under).cloned().collect();
+        for job in jobs.iter().filter_map(|key| self.remove_job(key)) {
+            packer.job(&job);
+        }
         for key in self.objects_under(slot) {
             if let Some(object) = self.core.objects.get(&key) {
                 packer.object(object);

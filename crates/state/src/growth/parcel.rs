@@ -4,6 +4,7 @@ use minicbor::{Decode, Encode};
 
 use crate::dedup::{SubmitEntry, VoidEntry};
 use crate::hash::encode_into;
+use crate::job::Job;
 use crate::lease::{Binding, Lease};
 use crate::limits::PART_BYTES_MAX;
 use crate::object::Object;
@@ -44,6 +45,9 @@ pub(crate) struct Parcel {
     #[n(6)]
     #[cbor(default)]
     pub(crate) bindings: Vec<Binding>,
+    #[n(7)]
+    #[cbor(default)]
+    pub(crate) jobs: Vec<Job>,
 }
 
 /// Bytes of a remembered request in a part, roughly.
@@ -110,6 +114,12 @@ impl Packer {
     pub(crate) fn binding(&mut self, binding: &Binding) {
         self.parcel.bindings.push(binding.clone());
         self.add(LEASE_BYTES * (1 + binding.leases.len()));
+    }
+
+    /// Packs a job.
+    pub(crate) fn job(&mut self, job: &Job) {
+        self.parcel.jobs.push(job.clone());
+        self.add(OBJECT_BYTES + job.spec.bytes as usize);
     }
 
     fn add(&mut self, bytes: usize) {

@@ -28,6 +28,7 @@ pub(crate) enum RecordKind {
     Growth = 92,
     Lease = 100,
     Binding = 101,
+    Job = 110,
 }
 
 /// Digest of a record from its canonical bytes.

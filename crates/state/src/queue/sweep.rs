@@ -132,7 +132,9 @@ impl Shard {
             if slots.len() >= SWEEP_TASKS_MAX || seen >= SWEEP_SLOTS_MAX {
                 return (slots, Some(slot));
             }
-            if task.queue == queue && takes(&task.state) {
+            // The tasks of a job are tried again with their job only.
+            let bound = order.action == SweepAction::RetryDead && task.is_part_of_job();
+            if task.queue == queue && takes(&task.state) && !bound {
                 slots.push(slot);
             }
         }

@@ -1,7 +1,8 @@
 //! Applies one log entry. Only routes: every verb's rule lives in its own file.
 //!
 //! Order within an entry: log time moves on (never back, TQ-14), tasks past their
-//! deadline die, due tasks become ready, aged records go, then the orders one by one, each seeing what the ones before it did.
+//! deadline die, due tasks become ready, aged records go, then the orders one by one, each seeing what the ones before it did,
+//! and last a bounded step for jobs.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -61,6 +62,7 @@ impl Shard {
                 replies.push(reply);
             }
         }
+        self.tend_jobs(&mut batch);
         let change = self.index.flush_queues(&self.core.queues);
         self.core.hash.add(change);
         Applied { orders: frame.len(), replies, effects: batch.effects }
@@ -145,9 +147,8 @@ impl Shard {
                 self.apply_object_order(batch, &namespace, known, verb)
             }
             Command::Grow(verb) => self.apply_growth_order(batch, known, verb),
-            verb @ (Command::AcquireLease(_)
-            | Command::ReleaseLease(_)
-            | Command::ExpireLease(_)) => self.apply_lease_order(batch, &namespace, known, verb),
+            // Leases, and behind them jobs.
+            verb => self.apply_lease_order(batch, &namespace, known, verb),
         }
     }
 
@@ -196,6 +197,28 @@ impl Shard {
                 })
             }
             Command::ExpireLease(verb) => self.apply_expire_lease(batch, namespace, &verb),
+            other => self.apply_job_order(batch, namespace, known, other),
+        }
+    }
+
+    fn apply_job_order(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        known: Known,
+        command: Command,
+    ) -> Reply {
+        match command {
+            Command::SubmitJob(verb) => {
+                self.once(batch, known, verb.body_hash(), None, |shard, _| {
+                    shard.apply_submit_job(namespace, verb)
+                })
+            }
+            Command::CancelJob(verb) => {
+                self.once(batch, known, verb.body_hash(), None, |shard, _| {
+                    shard.apply_cancel_job(namespace, &verb)
+                })
+            }
             _ => Reply::refused(RefusalCode::BadCommand),
         }
     }
@@ -269,6 +292,8 @@ fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
         (Outcome::ObjectPut { version, fresh }, _) => Reply::ObjectPut { version, fresh },
         (Outcome::ObjectDeleted { versions }, _) => Reply::ObjectDeleted { versions },
         (Outcome::LeaseReleased, _) => Reply::LeaseReleased,
+        (Outcome::JobSubmitted { created }, _) => Reply::JobSubmitted { created },
+        (Outcome::JobCancelled, _) => Reply::JobCancelled,
         (Outcome::Growing { shards, slots }, _) => Reply::Growing { shards, slots },
     }
 }

@@ -2,13 +2,14 @@
 //! tasks, sums. Never in a snapshot; rebuilt from the records in exactly the same order, since
 //! every record carries its place in line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::row::Row;
 use super::{Core, Line};
 use crate::growth::BySlot;
 use crate::hash::{BitSet, Lookup, RecordKind, digest_bytes, encode_into};
 use crate::ids::task_hash;
+use crate::job::JobKey;
 use crate::queue::QueueRecord;
 use crate::task::{Task, TaskState};
 use crate::{Digest, Namespace, QueueName};
@@ -41,6 +42,12 @@ pub(crate) struct Index {
     pub(crate) lines: Vec<Line>,
     /// Where the things of each slot are; only while slots leave.
     pub(crate) by_slot: Option<Box<BySlot>>,
+    /// Jobs with tasks to make or to cancel.
+    pub(crate) busy_jobs: BTreeSet<JobKey>,
+    /// Ended jobs by the time until which they are kept.
+    pub(crate) job_ends: BTreeSet<(u64, JobKey)>,
+    /// Bytes of what all jobs are to do.
+    pub(crate) job_bytes: u64,
     pub(crate) pending_bytes: u64,
     pub(crate) finished_bytes: u64,
     /// How often each blob is a piece of a version.
@@ -99,6 +106,10 @@ impl Index {
         }
         for (number, entry) in core.voids.iter() {
             index.voids.insert(entry.key[0], number as u32);
+        }
+        for (key, job) in &core.jobs {
+            index.job_bytes += job.spec.bytes;
+            index.link_job(key, job);
         }
         for (_, object) in core.objects.iter() {
             object.versions.iter().for_each(|version| index.add_version(version));

@@ -20,6 +20,7 @@ use minicbor::{Decode, Encode};
 use crate::dedup::{ClaimEntry, Ring, SubmitEntry, VoidEntry};
 use crate::growth::{Away, Growth};
 use crate::hash::{RecordKind, StateHash, digest_record};
+use crate::job::{Job, JobKey};
 use crate::lease::{Binding, Lease, LeaseKey};
 use crate::limits::Limits;
 use crate::object::{Object, ObjectKey, Pages};
@@ -80,6 +81,7 @@ pub(crate) struct Core {
     pub(crate) leases: BTreeMap<LeaseKey, Arc<Lease>>,
     /// Running attempts that leases are bound to.
     pub(crate) bindings: BTreeMap<(Namespace, TaskId), Arc<Binding>>,
+    pub(crate) jobs: BTreeMap<JobKey, Arc<Job>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -166,6 +168,7 @@ impl Core {
             growth: None,
             leases: BTreeMap::new(),
             bindings: BTreeMap::new(),
+            jobs: BTreeMap::new(),
             hash: StateHash::default(),
         }
     }

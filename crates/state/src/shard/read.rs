@@ -40,6 +40,8 @@ pub struct Sizes {
     pub object_bytes: u64,
     /// Pieces of all versions.
     pub object_references: u64,
+    /// Jobs.
+    pub jobs: u64,
     /// Tokens.
     pub tokens: u64,
     /// Leases that somebody holds.
@@ -136,6 +138,7 @@ impl Shard {
             object_versions: self.index.object_versions,
             object_bytes: self.index.object_bytes,
             object_references: self.index.reference_count,
+            jobs: self.core.jobs.len() as u64,
             tokens: self.core.tokens.len() as u64,
             leases: self.core.leases.len() as u64,
             bindings: self.core.bindings.len() as u64,

@@ -9,9 +9,10 @@ use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
 use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
 use crate::growth::{Away, Growth, Part};
 use crate::hash::{RecordKind, digest_record};
+use crate::job::Job;
 use crate::lease::{Binding, Lease};
 use crate::limits::{
-    BATCH_ORDERS_MAX, BINDINGS_MAX, LEASES_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX,
+    BATCH_ORDERS_MAX, BINDINGS_MAX, JOBS_MAX, LEASES_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX,
     TOKENS_MAX,
 };
 use crate::members::{Member, Roster};
@@ -128,6 +129,7 @@ impl Reader {
             kind if kind == RecordKind::Growth as u8 => self.take_growth(&mut core, bytes),
             kind if kind == RecordKind::Lease as u8 => self.take_lease(&mut core, bytes),
             kind if kind == RecordKind::Binding as u8 => self.take_binding(&mut core, bytes),
+            kind if kind == RecordKind::Job as u8 => self.take_job(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -406,6 +408,23 @@ impl Reader {
         core.objects.insert(key, Arc::new(object));
         match core.objects.len() as u64 > OBJECT_VERSIONS_TOTAL_MAX {
             true => Err(self.invalid("objects are bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_job(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let job: Job = self.decode(bytes)?;
+        if !job.is_valid(&core.limits) {
+            return Err(self.invalid("job obeys its bounds"));
+        }
+        core.hash.add(job.digest());
+        let key = job.key();
+        if core.jobs.last_key_value().is_some_and(|(before, _)| *before >= key) {
+            return Err(self.invalid("jobs are sorted, each once"));
+        }
+        core.jobs.insert(key, Arc::new(job));
+        match core.jobs.len() > JOBS_MAX * usize::from(core.shards) {
+            true => Err(self.invalid("jobs are bounded")),
             false => Ok(()),
         }
     }

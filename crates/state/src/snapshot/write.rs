@@ -1,5 +1,6 @@
 //! Writes a frozen state chunk by chunk, so that no second copy of the whole is ever in memory.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use minicbor::Encode;
@@ -8,6 +9,7 @@ use super::{CHUNK_BYTES_MAX, StoredTask, Trailer};
 use crate::Lsn;
 use crate::growth::Part;
 use crate::hash::{RecordKind, encode_into};
+use crate::job::{Job, JobKey};
 use crate::outbox::Inbox;
 use crate::planted::{self, Bug};
 use crate::shard::Core;
@@ -47,6 +49,7 @@ impl Frozen {
             stage: Stage::Head,
             buffer: Vec::with_capacity(CHUNK_BYTES_MAX * 2),
             records: 0,
+            last_job: None,
         }
     }
 }
@@ -61,6 +64,7 @@ enum Stage {
     Claims(u64),
     Tail,
     Objects(usize),
+    Jobs,
     End,
 }
 
@@ -72,6 +76,8 @@ pub struct Chunks {
     stage: Stage,
     buffer: Vec<u8>,
     records: u64,
+    /// The job that was written last.
+    last_job: Option<JobKey>,
 }
 
 impl Iterator for Chunks {
@@ -156,9 +162,10 @@ impl Chunks {
                 }
                 None => {
                     self.write_end();
-                    Stage::End
+                    Stage::Jobs
                 }
             },
+            Stage::Jobs => self.write_job(&core),
             Stage::End => Stage::End,
         }
     }
@@ -190,7 +197,7 @@ impl Chunks {
         }
     }
 
-    /// Writes the kinds with numbers above that of objects, and the trailer: readers want kinds in rising order.
+    /// Writes the small kinds with numbers above that of objects: readers want kinds in rising order.
     fn write_end(&mut self) {
         let core = self.core.clone();
         for token in core.tokens.values() {
@@ -217,7 +224,22 @@ impl Chunks {
         for binding in core.bindings.values() {
             self.put(RecordKind::Binding, &**binding);
         }
+    }
+
+    /// Writes the next job, or the end.
+    fn write_job(&mut self, core: &Core) -> Stage {
+        if let Some(job) = self.next_job(core) {
+            self.put(RecordKind::Job, &*job);
+            self.last_job = Some(job.key());
+            return Stage::Jobs;
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
+        Stage::End
+    }
+
+    fn next_job(&self, core: &Core) -> Option<Arc<Job>> {
+        let after = self.last_job.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        core.jobs.range((after, Bound::Unbounded)).next().map(|(_, job)| job.clone())
     }
 }

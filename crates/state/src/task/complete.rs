@@ -68,6 +68,7 @@ impl Shard {
         {
             return Err(code);
         }
+        self.check_job_open(slot)?;
         let objects = self.prepare_outputs(slot, order.outputs)?;
         let follow_ups = self.follow_ups(namespace, slot, order.then.as_ref())?;
         let extras = self.core.tasks.get(slot).and_then(|task| task.extras.as_ref());

@@ -11,7 +11,8 @@ use crate::limits::{Limits, PRIORITY_DEFAULT, PRIORITY_MAX};
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
 use crate::{
-    Backoff, Fence, Namespace, QueueName, QueueSettings, RefusalCode, Reply, SharedBytes, TaskId,
+    Backoff, Fence, JobId, Namespace, QueueName, QueueSettings, RefusalCode, Reply, SharedBytes,
+    TaskId,
 };
 
 /// Adds one task. Absent settings come from the queue at the time of application.
@@ -157,6 +158,7 @@ impl Shard {
             };
         }
         order.check(&self.core.limits)?;
+        self.check_key_free(namespace, &order.id)?;
         self.check_room(order.weight() as u64)?;
         self.check_deadline(&order)?;
         let queue = self.open_queue(namespace, &order.queue)?;
@@ -193,6 +195,18 @@ impl Shard {
         let birth = Birth { now_ms: self.core.time_ms, sequence, key_limit };
         let task = new_task(order, hashes, queue, settings, birth);
         self.insert_task(batch, task, name_hash);
+    }
+
+    /// Refuses a key that is a job's: only the job makes tasks under it.
+    fn check_key_free(&self, namespace: &Namespace, id: &TaskId) -> Result<(), RefusalCode> {
+        if self.core.jobs.is_empty() {
+            return Ok(());
+        }
+        let job = id.key().and_then(|key| JobId::parse(key).ok());
+        match job.is_some_and(|job| self.job(namespace, &job).is_some()) {
+            true => Err(RefusalCode::KeyConflict),
+            false => Ok(()),
+        }
     }
 
     /// Refuses a task that could never be claimed.

@@ -23,11 +23,11 @@ impl Shard {
         }
     }
 
-    /// Log time at which the next scheduled task is due or the next deadline is over: a leader
+    /// Log time at which the next scheduled task is due, the next deadline is over, or a job wants to go on: a leader
     /// proposes a batch then.
     pub fn next_scheduled_ms(&self) -> Option<u64> {
         let due = self.index.first_scheduled().map(|(due_ms, _)| due_ms);
         let deadline = self.index.first_deadline().map(|(deadline_ms, _)| deadline_ms);
-        due.into_iter().chain(deadline).min()
+        due.into_iter().chain(deadline).chain(self.next_job_ms()).min()
     }
 }

@@ -275,6 +275,12 @@ impl Task {
         Some(self.moment_ms.saturating_add(retention_ms))
     }
 
+    /// Whether a job made it.
+    pub(crate) fn is_part_of_job(&self) -> bool {
+        let work = self.extras.as_ref().and_then(|extras| extras.work.as_ref());
+        work.is_some_and(|work| work.job.is_some())
+    }
+
     /// Longest time for a whole attempt; 0 if there is none.
     pub(crate) fn timeout_ms(&self) -> u32 {
         self.extras.as_ref().map_or(0, |extras| extras.timeout_ms)

@@ -51,6 +51,9 @@ impl Shard {
             TaskState::Done => return Err(RefusalCode::TaskFinished),
             _ => return Err(RefusalCode::TaskNotFinished),
         }
+        if task.is_part_of_job() {
+            return Err(RefusalCode::JobFinished);
+        }
         let queue = task.queue;
         self.check_room(task.weight())?;
         let pending_max = self.core.queues[queue as usize].settings.pending_max;

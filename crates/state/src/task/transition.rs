@@ -2,6 +2,7 @@
 //! together here, so that no verb can forget one of them.
 
 use super::{Task, TaskState};
+use crate::job::JobMove;
 use crate::shard::{Batch, Shard};
 use crate::slots::slot_of;
 use crate::{Effect, QueueHandle};
@@ -22,10 +23,14 @@ impl Shard {
         self.index.pending_bytes += task.weight();
         self.index.link(slot, task);
         let freed = self.index.settle_key(task);
+        let tracked = JobMove::of(task, None);
         batch.moved(task, None, Some(to));
         self.announce(batch, slot, to, freed);
         self.core.queues[queue as usize].counters.submitted += 1;
         self.mark_queue(queue);
+        if let Some(change) = tracked {
+            self.track_job(&change);
+        }
         slot
     }
 
@@ -81,7 +86,11 @@ impl Shard {
         self.index.link(slot, task);
         let freed = self.index.settle_key(task);
         let (queue, to, weight) = (task.queue, task.state, task.weight());
+        let tracked = JobMove::of(task, Some(from));
         batch.moved(task, Some(from), Some(to));
+        if let Some(change) = tracked {
+            self.track_job(&change);
+        }
         match from.is_terminal() {
             true => self.index.finished_bytes -= weight_before,
             false => self.index.pending_bytes -= weight_before,

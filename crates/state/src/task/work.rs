@@ -107,7 +107,8 @@ pub struct Input {
 }
 
 impl Input {
-    fn weight(&self) -> usize {
+    /// Bytes that count against the bounds of work.
+    pub(crate) fn weight(&self) -> usize {
         let source = match &self.source {
             InputSource::Object { bucket, key, .. } => {
                 bucket.as_str().len() + key.as_str().len() + 64

@@ -69,7 +69,8 @@ async fn get_many(
     screen.show(&ikada_api::v1::ObjectPage { objects, next: None })
 }
 
-async fn to_stdout(mut reader: ObjectReader) -> Result<(), Failure> {
+/// Puts an object on standard output.
+pub(crate) async fn to_stdout(mut reader: ObjectReader) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     while let Some(bytes) = reader.next().await? {
         match out.write_all(&bytes) {
@@ -83,7 +84,7 @@ async fn to_stdout(mut reader: ObjectReader) -> Result<(), Failure> {
 }
 
 /// Downloads into a file, going on where an earlier try ended.
-async fn download(
+pub(crate) async fn download(
     client: &Client,
     bucket: &str,
     key: &str,
@@ -146,7 +147,7 @@ fn part_of(target: &Path, digest: &str) -> PathBuf {
 }
 
 /// BLAKE3 digest of a file in hex.
-pub(super) fn digest_of(path: &Path) -> Result<String, Failure> {
+pub(crate) fn digest_of(path: &Path) -> Result<String, Failure> {
     let mut hasher = blake3::Hasher::new();
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     hasher.update_reader(file).map_err(|error| unreadable(path, &error))?;

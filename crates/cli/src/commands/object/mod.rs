@@ -8,6 +8,9 @@ mod put;
 
 use ikada_api::v1::ObjectInfo;
 
+pub(crate) use get::{digest_of, download, to_stdout};
+pub(crate) use place::split;
+
 use crate::args::{ObjectCommand, SharedArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -27,7 +30,7 @@ pub(crate) async fn object(
 }
 
 /// All objects whose names begin with a text.
-async fn objects_under(
+pub(crate) async fn objects_under(
     client: &ikada_api::Client,
     bucket: &str,
     prefix: &str,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 
 /// Splits `BUCKET/KEY`; the key may be empty.
-pub(super) fn split(text: &str) -> Result<(&str, &str), Failure> {
+pub(crate) fn split(text: &str) -> Result<(&str, &str), Failure> {
     let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
     match bucket.is_empty() {
         true => Err(Failure::usage(format!("{text:?} names no bucket; write BUCKET/KEY"))),

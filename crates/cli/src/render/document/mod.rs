@@ -2,6 +2,7 @@
 
 mod auth;
 mod cluster;
+mod job;
 mod join_token;
 mod lease;
 mod object;

@@ -248,6 +248,13 @@ impl World {
             Query::Objects { namespace, bucket, prefix, after, limit } => View::Objects(
                 self.shard.objects(namespace, bucket, prefix, after.as_deref(), *limit),
             ),
+            Query::Job(key) => View::Job(self.shard.job(&key.0, &key.1).cloned()),
+            Query::Jobs { namespace, after, limit } => {
+                View::Jobs(self.shard.jobs(namespace, after.as_ref(), *limit))
+            }
+            Query::JobTasks { job, stage, from, limit } => {
+                View::JobTasks(self.shard.job_tasks(job, *stage, *from, *limit))
+            }
             Query::Buckets { namespace, after, limit } => {
                 View::Buckets(self.shard.buckets(namespace, after.as_ref(), *limit))
             }

@@ -8,6 +8,7 @@ mod cluster;
 mod dashboard;
 mod door;
 mod floods;
+mod jobs;
 mod leases;
 mod lifecycle;
 mod members;

@@ -62,7 +62,8 @@ pub(in crate::http) async fn list_buckets<D: Door>(
     show_view(context, &seen, &BucketPage { buckets, next })
 }
 
-fn limit<D: Door>(app: &App<D>, context: &Context) -> Result<usize, Stop> {
+/// How many items a page has.
+pub(in crate::http) fn limit<D: Door>(app: &App<D>, context: &Context) -> Result<usize, Stop> {
     let rule = format!("must be 1 to {}", app.limits.page_max);
     let limit: usize = context.query_as("limit", &rule)?.unwrap_or(app.limits.page_default);
     match (1..=app.limits.page_max).contains(&limit) {

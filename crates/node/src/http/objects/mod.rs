@@ -22,11 +22,11 @@ use crate::http::request::Context;
 
 pub(super) use delete::delete;
 pub(super) use download::download;
-pub(super) use list::{list, list_buckets};
+pub(super) use list::{limit as page_limit, list, list_buckets};
 pub(super) use name::check_bucket;
 pub(super) use precondition::condition;
 pub(super) use put::{Announced, commit, write_one};
-pub(super) use show::iso_date;
+pub(super) use show::{describe, iso_date};
 pub(super) use upload::confirm;
 
 /// Answers a request whose headers or streamed body matter; none for every other operation.

@@ -7,7 +7,7 @@ use ikada_api::state::{Object, ObjectVersion};
 use ikada_api::v1::{Number, OBJECT_VERSION_HEADER, ObjectInfo};
 
 /// One version as a document.
-pub(super) fn describe(object: &Object, version: &ObjectVersion) -> ObjectInfo {
+pub(in crate::http) fn describe(object: &Object, version: &ObjectVersion) -> ObjectInfo {
     ObjectInfo {
         bucket: object.bucket.to_string(),
         key: object.name.to_string(),

@@ -65,10 +65,12 @@ fn describe(name: &str, item: u32, fate: &RequestFate) -> RequestInfo {
         Outcome::QueueSet { .. }
         | Outcome::ScheduleSet { .. }
         | Outcome::ObjectPut { .. }
+        | Outcome::JobSubmitted { .. }
         | Outcome::Growing { .. } => OutcomeKind::Stored,
         Outcome::ScheduleDeleted | Outcome::ObjectDeleted { .. } | Outcome::LeaseReleased => {
             OutcomeKind::Dropped
         }
+        Outcome::JobCancelled => OutcomeKind::Cancelled,
         Outcome::Retried => OutcomeKind::Retried,
         Outcome::Dropped => OutcomeKind::Dropped,
         Outcome::Swept { count: changed, .. } => {

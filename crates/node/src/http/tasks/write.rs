@@ -159,6 +159,8 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
         StateReply::QueueSet { .. }
         | StateReply::ScheduleSet { .. }
+        | StateReply::JobSubmitted { .. }
+        | StateReply::JobCancelled
         | StateReply::Growing { .. }
         | StateReply::ObjectPut { .. }
         | StateReply::TokenAdded { .. } => (OutcomeKind::Stored, None, None),

@@ -1,0 +1,57 @@
+//! The query parameters of all routes, each with its meaning.
+
+use super::Parameter;
+
+pub(super) const NAMESPACE: Parameter =
+    Parameter { name: "namespace", about: "The namespace; `default` when absent." };
+pub(super) const CONSISTENCY: Parameter = Parameter {
+    name: "consistency",
+    about: "`linearizable` (default) or `stale`; a stale answer carries Ikada-Age-Ms.",
+};
+pub(super) const MIN_LSN: Parameter = Parameter {
+    name: "min_lsn",
+    about: "Wait until the node is at least this far: `shard:term:index`, several separated by commas.",
+};
+pub(super) const QUEUE: Parameter = Parameter { name: "queue", about: "Only tasks of this queue." };
+pub(super) const STATE: Parameter = Parameter { name: "state", about: "Only tasks in this state." };
+pub(super) const AFTER_ID: Parameter =
+    Parameter { name: "after", about: "Continue where the page before ended: its `next`." };
+pub(super) const LIMIT: Parameter =
+    Parameter { name: "limit", about: "Most tasks on the page: 1 to 1000, 100 when absent." };
+pub(super) const ITEM: Parameter =
+    Parameter { name: "item", about: "Which item of the request, from 0; 0 when absent." };
+pub(super) const CLAIMED: Parameter = Parameter {
+    name: "claimed",
+    about: "`true`: cancel tasks that workers hold, too; `false` when absent.",
+};
+pub(super) const FINISHED: Parameter = Parameter {
+    name: "finished",
+    about: "`true`: remove done and cancelled tasks, too; `false` when absent.",
+};
+pub(super) const AFTER_EVENT: Parameter =
+    Parameter { name: "after", about: "Only events with a higher sequence." };
+
+pub(super) const PREFIX: Parameter =
+    Parameter { name: "prefix", about: "Only objects whose names begin with this." };
+pub(super) const VERSIONS: Parameter = Parameter {
+    name: "versions",
+    about: "`true`: every version, the newest first; `false` when absent.",
+};
+pub(super) const VERSION: Parameter =
+    Parameter { name: "version", about: "This version instead of the newest (or of all)." };
+
+pub(super) const WAIT_MS: Parameter = Parameter {
+    name: "wait_ms",
+    about: "Wait this long for another holder than the one `seen`; 0 when absent.",
+};
+pub(super) const SEEN: Parameter = Parameter {
+    name: "seen",
+    about: "Fence of the holder that the caller knows; 0 (and absent): knows of none.",
+};
+pub(super) const STAGE: Parameter = Parameter { name: "stage", about: "Only tasks of this stage." };
+pub(super) const AFTER_REVISION: Parameter =
+    Parameter { name: "after", about: "The revision that the caller has seen; 0 when absent." };
+pub(super) const CHANGE_WAIT_MS: Parameter = Parameter {
+    name: "wait_ms",
+    about: "How long to wait for a change; 0 when absent, at most 60000.",
+};

@@ -1,0 +1,72 @@
+//! Follows a job with a bar per stage.
+
+use std::time::Duration;
+
+use ikada_api::Client;
+use ikada_api::client::Error;
+use ikada_api::v1::JobInfo;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::failure::Failure;
+
+/// Wait before asking again after an answer that did not come.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often a job is asked for in vain before giving up.
+const FAILURES_MAX: u32 = 60;
+
+/// Waits for the end of a job and shows how far it is.
+pub(crate) async fn follow(client: &Client, id: &str) -> Result<JobInfo, Failure> {
+    let (bars, mut shown, mut failures) = (MultiProgress::new(), Vec::new(), 0);
+    let mut revision = 0;
+    loop {
+        let job = match client.follow_job(id, revision).await {
+            Ok(job) => job,
+            // Nodes come and go; the job goes on.
+            Err(Error::Unavailable { .. } | Error::Unknown { .. }) if failures < FAILURES_MAX => {
+                failures += 1;
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        failures = 0;
+        revision = job.revision;
+        draw(&bars, &mut shown, &job);
+        if job.is_finished() {
+            shown.iter().for_each(ProgressBar::finish_and_clear);
+            return Ok(job);
+        }
+    }
+}
+
+fn draw(bars: &MultiProgress, shown: &mut Vec<ProgressBar>, job: &JobInfo) {
+    for (place, stage) in job.stages.iter().enumerate() {
+        if shown.len() <= place {
+            let bar = bars.add(ProgressBar::new(u64::from(stage.tasks)));
+            let template = "{prefix:<12} {wide_bar} {pos}/{len} {msg} {eta}";
+            let style = ProgressStyle::with_template(template);
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_prefix(stage.name.clone());
+            shown.push(bar);
+        }
+        shown[place].set_message(match (stage.claimed, stage.dead) {
+            (0, 0) => String::new(),
+            (claimed, 0) => format!("{claimed} running"),
+            (claimed, dead) => format!("{claimed} running, {dead} dead"),
+        });
+        shown[place].set_position(u64::from(stage.done));
+    }
+}
+
+/// What the end of a job means for the exit code.
+pub(crate) fn judge(job: &JobInfo) -> Result<(), Failure> {
+    match job.status.as_str() {
+        "done" => Ok(()),
+        "error" => {
+            let reason = job.reason.as_deref().unwrap_or("no reason given");
+            let next = format!("look at its tasks: ikada job tasks {}", job.id);
+            Err(Failure::failed_next(format!("job {} failed: {reason}", job.id), next))
+        }
+        status => Err(Failure::failed(format!("job {} is {status}", job.id))),
+    }
+}

@@ -1,0 +1,93 @@
+//! Inputs of a job: local files, uploaded first unless they are there, and objects that are stored.
+
+use std::path::Path;
+
+use ikada_api::Client;
+use ikada_api::client::{ObjectSource, PutOptions};
+use ikada_api::v1::{ObjectInfo, WorkInput};
+
+use super::cut::{Cut, parts};
+use super::pattern::files;
+use crate::commands::object::{digest_of, objects_under, split};
+use crate::failure::Failure;
+
+/// What stands before the name of a stored object.
+const OBJECT: &str = "object:";
+/// How much of a digest names the place of an uploaded file.
+const PLACE_DIGITS: usize = 32;
+
+/// The inputs that some patterns mean, one task each.
+pub(super) async fn gather(
+    client: &Client,
+    patterns: &[String],
+    bucket: &str,
+    cut: Cut,
+) -> Result<Vec<WorkInput>, Failure> {
+    let mut inputs = Vec::new();
+    let mut paths = Vec::new();
+    for pattern in patterns {
+        match pattern.strip_prefix(OBJECT) {
+            Some(place) => inputs.extend(stored(client, pattern, place).await?),
+            None => paths.extend(files(pattern)?),
+        }
+    }
+    let bar = indicatif::ProgressBar::new(paths.len() as u64);
+    let style =
+        indicatif::ProgressStyle::with_template("upload  {wide_bar} {pos}/{len} files {eta}");
+    bar.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
+    for path in &paths {
+        let object = upload(client, bucket, path).await?;
+        for (offset, length) in parts(path, cut)? {
+            let whole = offset == 0 && length == object.size;
+            let name = file_name(path);
+            inputs.push(WorkInput {
+                name: if whole { name } else { format!("{offset:012}-{name}") },
+                offset: (!whole).then_some(offset),
+                length: (!whole).then_some(length),
+                ..input_of(&object)
+            });
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(inputs)
+}
+
+/// Objects whose names begin so.
+async fn stored(client: &Client, pattern: &str, place: &str) -> Result<Vec<WorkInput>, Failure> {
+    let (bucket, beginning) = split(place)?;
+    let found = objects_under(client, bucket, beginning).await?;
+    if found.is_empty() {
+        return Err(Failure::usage(format!("--input {pattern}: no object is named so")));
+    }
+    Ok(found.iter().map(input_of).collect())
+}
+
+fn input_of(object: &ObjectInfo) -> WorkInput {
+    WorkInput {
+        name: object.key.rsplit('/').next().unwrap_or_default().to_owned(),
+        bucket: Some(object.bucket.clone()),
+        key: Some(object.key.clone()),
+        version: Some(object.version),
+        digest: Some(object.digest.clone()),
+        ..WorkInput::default()
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Uploads a file to a place named after its content; what is there is not sent again.
+async fn upload(client: &Client, bucket: &str, path: &Path) -> Result<ObjectInfo, Failure> {
+    let digest = digest_of(path)?;
+    let key = format!("{}/{}", &digest[..PLACE_DIGITS], file_name(path));
+    let there = client.objects(bucket, &key, None, false).await?.objects;
+    if let Some(known) = there.into_iter().find(|known| known.key == key && known.digest == digest)
+    {
+        return Ok(known);
+    }
+    let options = PutOptions { digest: Some(digest), ..PutOptions::default() };
+    let source = ObjectSource::File(path.to_path_buf());
+    Ok(client.put_object(bucket, &key, &source, &options).await?)
+}

@@ -1,0 +1,103 @@
+//! `ikada job run|submit|list|show|tasks|wait|result|cancel`. Progress goes to standard error, results to standard output.
+
+mod cut;
+mod follow;
+mod gather;
+mod pattern;
+mod result;
+mod run;
+mod submit;
+
+use ikada_api::Client;
+use ikada_api::v1::{JobInfo, JobPage, JobTaskPage};
+
+use crate::args::{JobCommand, SharedArgs};
+use crate::failure::Failure;
+use crate::render::Screen;
+
+/// The selector of the newest job.
+const LAST: &str = "last";
+
+pub(crate) async fn job(
+    shared: &SharedArgs,
+    command: JobCommand,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let client = shared.client()?;
+    match command {
+        JobCommand::Run(args) => run::run(&client, *args, screen).await,
+        JobCommand::Submit(args) => submit::submit(&client, args, screen).await,
+        JobCommand::List => {
+            let mut jobs = all(&client).await?;
+            jobs.sort_by_key(|job| std::cmp::Reverse(job.created_ms));
+            screen.show(&JobPage { jobs, next: None })
+        }
+        JobCommand::Show(job) => {
+            let id = select(&client, &job.id).await?;
+            screen.show(&client.job(&id).await?)
+        }
+        JobCommand::Tasks(args) => {
+            let id = select(&client, &args.job.id).await?;
+            tasks(&client, &id, args.stage.as_deref(), screen).await
+        }
+        JobCommand::Wait(job) => {
+            let id = select(&client, &job.id).await?;
+            let ended = follow::follow(&client, &id).await?;
+            screen.show(&ended)?;
+            follow::judge(&ended)
+        }
+        JobCommand::Result(args) => {
+            let id = select(&client, &args.job.id).await?;
+            result::print(&client, &id, args.to.as_deref(), screen).await
+        }
+        JobCommand::Cancel(job) => {
+            let id = select(&client, &job.id).await?;
+            screen.show(&client.cancel_job(&id).await?)
+        }
+    }
+}
+
+/// All jobs.
+async fn all(client: &Client) -> Result<Vec<JobInfo>, Failure> {
+    let (mut jobs, mut after) = (Vec::new(), None);
+    loop {
+        let page = client.jobs(after.as_deref()).await?;
+        jobs.extend(page.jobs);
+        after = page.next;
+        if after.is_none() {
+            return Ok(jobs);
+        }
+    }
+}
+
+/// The job that a selector means.
+async fn select(client: &Client, selector: &str) -> Result<String, Failure> {
+    if selector != LAST {
+        return Ok(selector.to_owned());
+    }
+    let newest = all(client).await?.into_iter().max_by_key(|job| job.created_ms);
+    let newest = newest.ok_or_else(|| Failure::failed("there are no jobs"))?;
+    Ok(newest.id)
+}
+
+async fn tasks(
+    client: &Client,
+    id: &str,
+    stage: Option<&str>,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let mut after: Option<String> = None;
+    loop {
+        let page = client.job_tasks(id, stage, after.as_deref()).await?;
+        let next = page.next.clone();
+        let page = JobTaskPage { next: None, ..page };
+        match after {
+            None => screen.show(&page)?,
+            Some(_) => screen.show_more(&page)?,
+        }
+        after = next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}

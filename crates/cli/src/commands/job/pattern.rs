@@ -1,0 +1,145 @@
+//! Files by pattern: `*` and `?` within one part of a path, `**` for any number of folders.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Files that a pattern means, in order of their paths. None is a mistake, and so is a file that is not there.
+pub(super) fn files(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
+    if !pattern.contains(['*', '?']) {
+        let path = PathBuf::from(pattern);
+        return match std::fs::metadata(&path) {
+            Ok(about) if about.is_file() => Ok(vec![path]),
+            Ok(_) => {
+                Err(Failure::usage(format!("--input {pattern}: is a folder; give {pattern}/*")))
+            }
+            Err(error) => Err(Failure::usage(format!("--input {pattern}: {error}"))),
+        };
+    }
+    let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+    let root = if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::from(".") };
+    let mut found = Vec::new();
+    walk(&root, &parts, &mut found);
+    let bare = |path: PathBuf| path.strip_prefix(".").map(Path::to_path_buf).unwrap_or(path);
+    let mut found: Vec<PathBuf> = found.into_iter().map(bare).collect();
+    found.sort();
+    found.dedup();
+    match found.is_empty() {
+        true => Err(Failure::usage(format!("--input {pattern}: no file is named so"))),
+        false => Ok(found),
+    }
+}
+
+fn walk(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
+    let Some((part, rest)) = parts.split_first() else {
+        return;
+    };
+    if *part == "**" {
+        walk(folder, rest, found);
+        for (path, is_folder) in entries(folder) {
+            if is_folder {
+                walk(&path, parts, found);
+            }
+        }
+        return;
+    }
+    if !part.contains(['*', '?']) {
+        let path = folder.join(part);
+        match rest.is_empty() {
+            true if path.is_file() => found.push(path),
+            true => {}
+            false => walk(&path, rest, found),
+        }
+        return;
+    }
+    for (path, is_folder) in entries(folder) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let Some(name) = name.filter(|name| matches(part, name)) else {
+            continue;
+        };
+        // A dot at the beginning hides a file unless the pattern has it, too.
+        if name.starts_with('.') && !part.starts_with('.') {
+            continue;
+        }
+        match (rest.is_empty(), is_folder) {
+            (true, false) => found.push(path),
+            (false, true) => walk(&path, rest, found),
+            _ => {}
+        }
+    }
+}
+
+/// What is in a folder; nothing if it cannot be read.
+fn entries(folder: &Path) -> Vec<(PathBuf, bool)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| (entry.path(), entry.path().is_dir())).collect()
+}
+
+/// Whether a name is as a part of a pattern says.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    // Where the last star stood, and how much of the name it took.
+    let (mut at, mut place, mut star) = (0, 0, None);
+    while place < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, place));
+                at += 1;
+            }
+            Some(letter) if *letter == '?' || *letter == name[place] => {
+                at += 1;
+                place += 1;
+            }
+            _ => match star {
+                Some((before, taken)) => {
+                    (at, place) = (before + 1, taken + 1);
+                    star = Some((before, taken + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|letter| *letter == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_marks_stand_for_letters() {
+        for (pattern, name) in [("*.txt", "a.txt"), ("a*b*c", "aXXbYc"), ("?", "x"), ("*", "")] {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("*.txt", "a.txt2"), ("a?c", "ac"), ("a*b", "acd")] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    // B4-2
+    #[test]
+    fn b4_2_a_pattern_that_means_nothing_is_a_mistake() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().display();
+        for name in ["b.txt", "a.txt", "c.md", ".d.txt"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("deep")).unwrap();
+        std::fs::write(folder.path().join("deep/e.txt"), "x").unwrap();
+        let names = |pattern: String| -> Vec<String> {
+            let found = files(&pattern).unwrap();
+            found
+                .iter()
+                .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+                .collect()
+        };
+        assert_eq!(names(format!("{place}/*.txt")), ["a.txt", "b.txt"]);
+        assert_eq!(names(format!("{place}/**/*.txt")), ["a.txt", "b.txt", "e.txt"]);
+        assert_eq!(names(format!("{place}/c.md")), ["c.md"]);
+        for bad in [format!("{place}/*.csv"), format!("{place}/none.txt"), format!("{place}/deep")]
+        {
+            assert!(matches!(files(&bad), Err(Failure::Usage { .. })), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Jobs through the door (B4-2 to B4-8, B4-13, B4-39).
+
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::Bench;
+
+async fn claim(bench: &Bench, count: u32) -> Vec<Value> {
+    let body = json!({"worker": "w", "queues": ["default"], "count_max": count}).to_string();
+    let claimed = bench.post("/v1/tasks/claim", &body).await.json();
+    claimed["tasks"].as_array().unwrap().clone()
+}
+
+async fn finish(bench: &Bench, task: &Value, output: &str) -> Value {
+    let upload = bench.send("POST", "/v1/uploads", &[], b"abc".to_vec()).await.json();
+    let body = json!({"worker": "w", "tasks": [{"id": task["id"], "fence": task["fence"], "result": 7,
+        "outputs": [{"name": output, "size": 3, "digest": upload["digest"]}]}]});
+    let done = bench.post("/v1/tasks/complete", &body.to_string()).await.json();
+    done["tasks"][0].clone()
+}
+
+// B4-3, B4-4, B4-5, B4-8, B4-10
+#[tokio::test]
+async fn b4_4_a_job_runs_from_submission_to_result() {
+    let bench = Bench::new();
+    for name in ["a.txt", "b.txt"] {
+        let path = format!("/v1/objects/texts/{name}");
+        bench.send("PUT", &path, &[], name.as_bytes().to_vec()).await;
+    }
+    let job = json!({"id": "j1", "name": "count", "settings": {"case": "fold"},
+        "map": {"program": "wordcount", "inputs": [
+            {"name": "a.txt", "bucket": "texts", "key": "a.txt"},
+            {"name": "b.txt", "bucket": "texts", "key": "b.txt"}]},
+        "reduce": {"program": "merge"}})
+    .to_string();
+    let made = bench.send("POST", "/v1/jobs", &[("idempotency-key", "r1")], job.clone()).await;
+    let said = String::from_utf8_lossy(&made.body).into_owned();
+    assert_eq!(made.status, StatusCode::CREATED, "{said}");
+    let shown = made.json();
+    assert_eq!(
+        (&shown["status"], &shown["assignment"]),
+        (&json!("not_started"), &json!("not_assigned"))
+    );
+    assert_eq!(shown["tasks_total"], 3);
+    let again = bench.send("POST", "/v1/jobs", &[("idempotency-key", "r1")], job).await;
+    assert_eq!(again.json()["id"], "j1");
+    let early = bench.get("/v1/jobs/j1/result").await.json();
+    assert_eq!((&early["status"], &early["outputs"]), (&json!("not_started"), &Value::Null));
+    let one = claim(&bench, 1).await.remove(0);
+    assert_eq!(one["work"]["settings"]["case"], "fold");
+    assert_eq!(one["work"]["job"], json!({"job": "j1", "stage": "map", "index": 0}));
+    assert!(one["work"]["inputs"][0]["version"].is_string(), "inputs are pinned");
+    let half = bench.get("/v1/jobs/j1").await.json();
+    assert_eq!(
+        (&half["status"], &half["assignment"]),
+        (&json!("in_progress"), &json!("partially_assigned"))
+    );
+    let two = claim(&bench, 5).await.remove(0);
+    for task in [&one, &two] {
+        assert_eq!(finish(&bench, task, "counts").await["outcome"], "completed");
+    }
+    assert_eq!(bench.get("/v1/jobs/j1").await.json()["status"], "halted");
+    let merge = claim(&bench, 5).await.remove(0);
+    assert_eq!(merge["work"]["inputs"].as_array().map(Vec::len), Some(2));
+    finish(&bench, &merge, "total").await;
+    let done = bench.get("/v1/jobs/j1/events?after=1&wait_ms=5000").await.json();
+    assert_eq!(done["status"], "done");
+    let result = bench.get("/v1/jobs/j1/result").await.json();
+    assert_eq!((&result["result"], &result["task"]), (&json!(7), &json!("j1:reduce.0")));
+    assert_eq!(result["outputs"][0]["key"], "j1/reduce/0/total");
+    let read = bench.get("/v1/objects/jobs/j1/reduce/0/total").await;
+    assert_eq!(&read.body[..], b"abc");
+    let page = bench.get("/v1/jobs/j1/tasks?limit=2").await.json();
+    assert_eq!((&page["tasks"][1]["id"], &page["next"]), (&json!("j1:map.1"), &json!("reduce.0")));
+    let rest = bench.get("/v1/jobs/j1/tasks?after=reduce.0").await.json();
+    assert_eq!((&rest["tasks"][0]["state"], &rest["next"]), (&json!("done"), &Value::Null));
+    assert_eq!(bench.get("/v1/jobs").await.json()["jobs"][0]["id"], "j1");
+    let late = bench.post("/v1/jobs/j1/cancel", "").await;
+    assert_eq!((late.status, late.code().as_str()), (StatusCode::CONFLICT, "job_finished"));
+}
+
+// B4-2, B4-3, B4-39
+#[tokio::test]
+async fn b4_2_what_cannot_run_is_refused_by_name() {
+    let bench = Bench::new();
+    let map = |more: Value| {
+        let mut map = json!({"program": "wordcount"});
+        map.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "map": map })
+    };
+    let stage = |name: &str, more: Value| {
+        let mut stage = json!({"name": name, "program": "grep"});
+        stage.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        stage
+    };
+    let range = json!({"range": {"to": 3}});
+    let circle = json!([
+        stage("a", json!({"gather": {"of": ["b"]}})),
+        stage("b", json!({"gather": {"of": ["a"]}}))
+    ]);
+    let cases = [
+        (json!({}), "map", "bad_value"),
+        (map(json!({"inputs": []})), "inputs", "bad_value"),
+        (map(json!({"range": {"to": 0}})), "map.range", "bad_value"),
+        (
+            json!({"map": {"program": "wrodcount", "range": {"to": 1}}}),
+            "map.program",
+            "unknown_program",
+        ),
+        (map(json!({"inputs": [{"name": "x"}]})), "map.inputs[0].name", "bad_value"),
+        (
+            map(json!({"inputs": [{"name": "x", "bucket": "b", "key": "no"}]})),
+            "map.inputs[0]",
+            "object_not_found",
+        ),
+        (map(json!({"range": {"to": 2}, "settle": {"quorum": 3}})), "settle", "bad_value"),
+        (json!({"stages": circle}), "stages", "bad_value"),
+        (
+            json!({"stages": [stage("a", range.clone()), stage("a", range.clone())]}),
+            "stages[1].name",
+            "bad_value",
+        ),
+        (
+            json!({"stages": [stage("a", json!({"gather": {"of": ["x"]}}))]}),
+            "stages[0]",
+            "bad_value",
+        ),
+        (json!({"stages": [stage("a b", range.clone())]}), "stages[0].name", "bad_name"),
+    ];
+    for (body, field, code) in cases {
+        let refused = bench.post("/v1/jobs", &body.to_string()).await;
+        assert!(refused.status.is_client_error(), "{body}");
+        assert_eq!(
+            (refused.code().as_str(), refused.json()["field"].as_str()),
+            (code, Some(field)),
+            "{body}"
+        );
+    }
+    let number = bench.post("/v1/jobs", r#"{"settings":{"a":1},"map":{"program":"grep"}}"#).await;
+    assert_eq!(number.status, StatusCode::BAD_REQUEST);
+    let strange = bench.post("/v1/jobs", r#"{"mapp":{}}"#).await.json();
+    assert!(strange["detail"].as_str().unwrap().contains("mapp"), "{strange}");
+    assert_eq!(bench.get("/v1/jobs/none").await.code(), "job_not_found");
+    assert_eq!(bench.get("/v1/jobs").await.json()["jobs"], json!([]));
+}
+
+// B4-30, B4-32
+#[tokio::test]
+async fn b4_30_a_cancelled_job_ends_and_its_tasks_with_it() {
+    let bench = Bench::new();
+    let job = json!({"id": "j1", "stages": [
+        {"name": "join", "program": "merge", "shuffle": {"of": ["split"], "partitions": 2}},
+        {"name": "split", "program": "wordcount", "range": {"to": 5, "step": 2}}]});
+    let made = bench.post("/v1/jobs", &job.to_string()).await.json();
+    assert_eq!(
+        (&made["stages"][0]["name"], &made["stages"][0]["tasks"]),
+        (&json!("split"), &json!(3))
+    );
+    let held = claim(&bench, 1).await.remove(0);
+    let cancelled = bench.post("/v1/jobs/j1/cancel", "").await.json();
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(cancelled["stages"][0]["cancelled"], 3);
+    let late = finish(&bench, &held, "late").await;
+    assert_eq!(late["problem"]["code"], "task_finished");
+    assert!(claim(&bench, 5).await.is_empty());
+}

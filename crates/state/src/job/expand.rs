@@ -1,0 +1,163 @@
+//! Brings a chunk of a stage's tasks into being. What earlier stages brought is looked up here, by the objects that
+//! they published, so that each task names its inputs exactly.
+
+use std::sync::Arc;
+
+use super::tend::task_id;
+use super::{Job, JobSpec, StageSource};
+use crate::ids::task_hash;
+use crate::limits::{JOB_CHUNK, WORK_INPUTS_MAX};
+use crate::object::BUCKET_JOBS;
+use crate::shard::{Batch, Shard};
+use crate::task::{BodyHashes, Enqueue, SharedWork, Task, TaskOptions};
+use crate::{BucketName, Input, InputSource, ObjectName, RefusalCode, SharedBytes};
+
+/// Name of the file that tells a task its part of a range.
+const RANGE_FILE: &str = "range";
+
+impl Shard {
+    /// Brings the next chunk of a stage into being; tells how many tasks.
+    pub(crate) fn expand(&mut self, batch: &mut Batch, job: &Arc<Job>, stage: usize) -> u32 {
+        let first = job.progress.stages[stage].expanded;
+        let end = first.saturating_add(JOB_CHUNK).min(job.spec.count(stage));
+        for index in first..end {
+            match self.bear_part(batch, job, stage, index) {
+                Ok(()) => {}
+                // No room: the rest follows when there is some.
+                Err(RefusalCode::QueueFull) => return index - first,
+                Err(code) => {
+                    let name = &job.spec.stages[stage].name;
+                    let why = format!("task {index} of stage {name}: {}", code.as_str());
+                    let now_ms = self.core.time_ms;
+                    self.change_job(&job.key(), |job| job.fail(why.as_bytes(), now_ms));
+                    return index - first + 1;
+                }
+            }
+        }
+        end - first
+    }
+
+    fn bear_part(
+        &mut self,
+        batch: &mut Batch,
+        job: &Job,
+        stage: usize,
+        index: u32,
+    ) -> Result<(), RefusalCode> {
+        let spec = &job.spec;
+        let id = task_id(&job.id, spec.stages[stage].name.as_str(), index);
+        let id = id.ok_or(RefusalCode::BadValue)?;
+        let name_hash = task_hash(job.namespace.as_str(), id.as_str());
+        if let Some(slot) = self.find_task_hashed(&job.namespace, &id, name_hash) {
+            // What is left of an earlier job of this id makes way; any other task does not.
+            let old = |task: &Task| task.state.is_terminal() && task.is_part_of_job();
+            if !self.core.tasks.get(slot).is_some_and(old) {
+                return Err(RefusalCode::Conflict);
+            }
+            self.remove_task(batch, slot);
+        }
+        let inputs = self.part_inputs(job, stage, index)?;
+        let work = spec.work(&job.id, stage, index, inputs);
+        work.check()?;
+        let queue = self.open_queue(&job.namespace, &spec.queue)?;
+        let options = TaskOptions {
+            // The key only routes: the tasks of a job run side by side.
+            key_limit: Some(0),
+            labels: spec.labels.clone(),
+            timeout_ms: spec.timeout_ms,
+            work: Some(SharedWork::from(work)),
+            ..TaskOptions::default()
+        };
+        let order = Enqueue {
+            priority: spec.priority,
+            max_attempts: spec.max_attempts,
+            ttl_ms: spec.ttl_ms,
+            backoff: spec.backoff,
+            options: Some(Box::new(options)),
+            ..Enqueue::new(id, spec.queue.clone(), SharedBytes::from(&b""[..]))
+        };
+        self.check_room(order.weight() as u64)?;
+        let hashes = BodyHashes::of(&order);
+        self.bear(batch, order, hashes, queue, name_hash, None);
+        Ok(())
+    }
+
+    /// What task number `index` of a stage reads.
+    fn part_inputs(&self, job: &Job, stage: usize, index: u32) -> Result<Vec<Input>, RefusalCode> {
+        match &job.spec.stages[stage].source {
+            StageSource::Inputs(inputs) => {
+                Ok(inputs.get(index as usize).cloned().into_iter().collect())
+            }
+            StageSource::Range { from, to, step } => {
+                let first = from.saturating_add(u64::from(index).saturating_mul(*step));
+                let end = first.saturating_add(*step).min(*to);
+                let source = InputSource::Text(format!("{first} {end}\n"));
+                Ok(vec![Input { name: file_name(RANGE_FILE)?, source }])
+            }
+            StageSource::Gather { of, fan_in } => {
+                let all = job.spec.read_count(of);
+                let each = if *fan_in == 0 { all } else { *fan_in };
+                let first = index.saturating_mul(each);
+                self.brought(job, of, first, first.saturating_add(each).min(all), None)
+            }
+            StageSource::Shuffle { of, .. } => {
+                let all = job.spec.read_count(of);
+                self.brought(job, of, 0, all, JobSpec::partition_name(index).as_ref())
+            }
+        }
+    }
+
+    /// What tasks of earlier stages brought, counted over all of them; of one name only, if one is given.
+    fn brought(
+        &self,
+        job: &Job,
+        of: &[u16],
+        first: u32,
+        end: u32,
+        only: Option<&ObjectName>,
+    ) -> Result<Vec<Input>, RefusalCode> {
+        let bucket = BucketName::parse(BUCKET_JOBS).map_err(|_| RefusalCode::BadValue)?;
+        let (mut inputs, mut before) = (Vec::new(), 0u32);
+        for stage in of {
+            let stage = usize::from(*stage);
+            let count = job.spec.count(stage);
+            let name = &job.spec.stages[stage].name;
+            for index in first.max(before)..end.min(before.saturating_add(count)) {
+                let index = index - before;
+                let place = format!("{}/{name}/{index}/", job.id);
+                let prefix = match only {
+                    Some(only) => format!("{place}{only}"),
+                    None => place.clone(),
+                };
+                let page = self.objects(&job.namespace, &bucket, &prefix, None, WORK_INPUTS_MAX);
+                for object in &page.objects {
+                    let own = object.name.as_str().strip_prefix(&place).unwrap_or_default();
+                    let wanted = only.is_none_or(|only| only.as_str() == own);
+                    let Some(version) = object.newest().filter(|_| wanted) else {
+                        continue;
+                    };
+                    if inputs.len() >= WORK_INPUTS_MAX {
+                        return Err(RefusalCode::TooLarge);
+                    }
+                    inputs.push(Input {
+                        name: file_name(&format!("{name}.{index}.{}", own.replace('/', ".")))?,
+                        source: InputSource::Object {
+                            bucket: bucket.clone(),
+                            key: object.name.clone(),
+                            version: Some(version.version),
+                            digest: Some(version.digest),
+                            offset: 0,
+                            length: None,
+                        },
+                    });
+                }
+            }
+            before = before.saturating_add(count);
+        }
+        Ok(inputs)
+    }
+}
+
+fn file_name(text: &str) -> Result<ObjectName, RefusalCode> {
+    ObjectName::parse(text).map_err(|_| RefusalCode::BadValue)
+}

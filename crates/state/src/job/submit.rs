@@ -1,0 +1,74 @@
+//! `SubmitJob`: accepts a job as a whole, or not at all (B4-34). Its first tasks come with the same entry.
+
+use minicbor::{Decode, Encode};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::record::{Progress, SharedSpec};
+use super::{Job, JobSpec, JobState, StageProgress};
+use crate::hash::encode_into;
+use crate::limits::{JOBS_BYTES_MAX, JOBS_MAX};
+use crate::shard::Shard;
+use crate::{JobId, Namespace, RefusalCode, Reply};
+
+/// Submits a job.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SubmitJob {
+    /// Its id.
+    #[n(0)]
+    pub id: JobId,
+    /// What it is to do.
+    #[n(1)]
+    pub spec: Box<JobSpec>,
+}
+
+impl SubmitJob {
+    /// Hash of the order as given.
+    pub(crate) fn body_hash(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(512);
+        encode_into(self, &mut bytes);
+        xxh3_64_with_seed(&bytes, 110)
+    }
+}
+
+impl Shard {
+    pub(crate) fn apply_submit_job(&mut self, namespace: &Namespace, order: SubmitJob) -> Reply {
+        match self.submit_job(namespace, order) {
+            Ok(created) => Reply::JobSubmitted { created },
+            Err(code) => Reply::refused(code),
+        }
+    }
+
+    fn submit_job(&mut self, namespace: &Namespace, order: SubmitJob) -> Result<bool, RefusalCode> {
+        let body_hash = order.body_hash();
+        if let Some(known) = self.job(namespace, &order.id) {
+            return match known.body_hash == body_hash {
+                true => Ok(false),
+                false => Err(RefusalCode::Conflict),
+            };
+        }
+        order.spec.check(&order.id, &self.core.limits)?;
+        let spec = SharedSpec::from(*order.spec);
+        let bytes = self.index.job_bytes + spec.bytes;
+        if self.core.jobs.len() >= JOBS_MAX || bytes > JOBS_BYTES_MAX {
+            return Err(RefusalCode::TooManyJobs);
+        }
+        let queue = self.open_queue(namespace, &spec.queue)?;
+        if !self.index.lines[queue as usize].has_room_for(&spec.labels) {
+            return Err(RefusalCode::TooManyLabelSets);
+        }
+        let progress = Progress {
+            state: JobState::Running,
+            stages: vec![StageProgress::default(); spec.stages.len()],
+            submitted_ms: self.core.time_ms,
+            started_ms: 0,
+            finished_ms: 0,
+            reason: None,
+            result: None,
+            result_of: None,
+            revision: 1,
+        };
+        let (namespace, id) = (namespace.clone(), order.id);
+        self.put_job(Job { namespace, id, spec, body_hash, progress });
+        Ok(true)
+    }
+}

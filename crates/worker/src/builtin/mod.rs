@@ -1,0 +1,152 @@
+//! Programs that every worker has: `wordcount`, `grep` and `merge`. They show how jobs work with nothing pushed first.
+//!
+//! Promises: inputs are read as they come, whole texts are never in memory; the same inputs give the same bytes. All
+//! take the setting `pause-ms`, which waits so long before the work, to try things out.
+//! Leaves out: whose result counts (the cluster's fence), and slots (the agent's).
+
+mod grep;
+mod merge;
+mod read;
+mod wordcount;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ikada_api::Client;
+use ikada_api::client::{ObjectSource, PutOptions};
+use ikada_api::convert::BUILTIN_PROGRAMS;
+use ikada_api::v1::{OutputItem, WorkInfo};
+
+pub use wordcount::Counts;
+
+use crate::run::{Claimed, TaskError, TaskResult, Worker};
+
+/// Longest `pause-ms`.
+const PAUSE_MS_MAX: u64 = 60_000;
+/// Most partitions of what is counted.
+const PARTITIONS_MAX: u64 = 1_024;
+
+/// What a program came to.
+#[derive(Debug, Clone, Default)]
+pub struct Brought {
+    /// Small result, as JSON.
+    pub result: Vec<u8>,
+    /// Files, uploaded already; a completion that counts publishes them.
+    pub outputs: Vec<OutputItem>,
+}
+
+/// Why a program gave up.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuiltinError {
+    /// Another try may help.
+    #[error("{0}")]
+    Failed(String),
+    /// No other try can help.
+    #[error("{0}")]
+    Hopeless(String),
+}
+
+/// Bytes of a file that a program makes, with its name.
+type Made = Vec<(String, Vec<u8>)>;
+
+/// Takes text as it comes, and makes files of it in the end.
+trait Program: Send {
+    /// An input begins.
+    fn begin(&mut self, name: &str);
+    /// Bytes of the input that began last.
+    fn feed(&mut self, bytes: &[u8]);
+    /// The input is over.
+    fn end(&mut self);
+    /// Files and small result.
+    fn finish(self: Box<Self>) -> (Made, serde_json::Value);
+}
+
+/// Gives a worker all programs that are built in.
+pub fn equip(worker: Worker, client: &Client) -> Worker {
+    BUILTIN_PROGRAMS.into_iter().fold(worker, |worker, name| {
+        let client = client.clone();
+        worker.function(name, move |task: Claimed| {
+            let client = client.clone();
+            async move { attempt(&client, task).await }
+        })
+    })
+}
+
+async fn attempt(client: &Client, task: Claimed) -> Result<TaskResult, TaskError> {
+    let work = task.work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
+    let missing = || TaskError::new(format!("program {} is not built in", work.program.name));
+    match run(client, &work).await.ok_or_else(missing)? {
+        Ok(brought) => Ok(TaskResult::from(brought.result).with_outputs(brought.outputs)),
+        Err(BuiltinError::Failed(why)) => Err(TaskError::new(why)),
+        Err(BuiltinError::Hopeless(why)) => Err(TaskError::give_up(why)),
+    }
+}
+
+/// Runs a program by name; none if it is not built in.
+pub async fn run(client: &Client, work: &WorkInfo) -> Option<Result<Brought, BuiltinError>> {
+    let program: Result<Box<dyn Program>, BuiltinError> = match work.program.name.as_str() {
+        "wordcount" => wordcount::WordCount::new(&work.settings).map(|it| Box::new(it) as _),
+        "grep" => grep::Grep::new(&work.settings).map(|it| Box::new(it) as _),
+        "merge" => merge::Merge::new(&work.settings).map(|it| Box::new(it) as _),
+        _ => return None,
+    };
+    Some(match program {
+        Ok(program) => carry_out(client, work, program).await,
+        Err(error) => Err(error),
+    })
+}
+
+async fn carry_out(
+    client: &Client,
+    work: &WorkInfo,
+    program: Box<dyn Program>,
+) -> Result<Brought, BuiltinError> {
+    let pause_ms = number(&work.settings, "pause-ms", PAUSE_MS_MAX)?.unwrap_or(0);
+    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+    let (files, result) = read::read_all(client, &work.inputs, program).await?;
+    let mut outputs = Vec::with_capacity(files.len());
+    for (name, bytes) in files {
+        let source = ObjectSource::Bytes(Bytes::from(bytes));
+        let stored = client.upload(&source, &PutOptions::default()).await;
+        let stored = stored.map_err(|error| {
+            BuiltinError::Failed(format!("output {name} could not be stored: {error}"))
+        })?;
+        outputs.push(stored.into_output(name));
+    }
+    Ok(Brought { result: result.to_string().into_bytes(), outputs })
+}
+
+/// A setting that is a number.
+fn number(
+    settings: &BTreeMap<String, String>,
+    name: &str,
+    value_max: u64,
+) -> Result<Option<u64>, BuiltinError> {
+    let Some(text) = settings.get(name) else {
+        return Ok(None);
+    };
+    match text.parse::<u64>() {
+        Ok(value) if value <= value_max => Ok(Some(value)),
+        _ => Err(BuiltinError::Hopeless(format!(
+            "setting {name} is {text:?}; it must be a number from 0 to {value_max}"
+        ))),
+    }
+}
+
+/// A setting that is one of some words; the first when absent.
+fn word<'a>(
+    settings: &BTreeMap<String, String>,
+    name: &str,
+    words: &[&'a str],
+) -> Result<&'a str, BuiltinError> {
+    let Some(text) = settings.get(name) else {
+        return Ok(words[0]);
+    };
+    words.iter().find(|word| *word == text).copied().ok_or_else(|| {
+        BuiltinError::Hopeless(format!(
+            "setting {name} is {text:?}; it must be {}",
+            words.join(" or ")
+        ))
+    })
+}
