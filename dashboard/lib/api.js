@@ -91,10 +91,12 @@ export function freshKey() {
 async function read(response) {
   const text = await textUpTo(response, BYTES_MAX);
   if (text === null) throw new Problem(0, "too_large", "the answer is larger than this page can show", { tooLarge: true });
-  return text ? JSON.parse(text, exact) : null;
+  return text ? parseExact(text) : null;
 }
 
-// Numbers that JavaScript would round keep their digits where the browser can.
+/** Reads JSON; numbers that JavaScript would round keep their digits where the browser can. */
+export const parseExact = (text) => JSON.parse(text, exact);
+
 function exact(_name, value, context) {
   if (typeof value !== "number" || !context?.source || !JSON.rawJSON) return value;
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? JSON.rawJSON(context.source) : value;

@@ -24,14 +24,20 @@ function timber(member, cluster, node) {
   const self = member.node === cluster.answered_by;
   return h("div", { class: `raft-row ${member.connected ? "" : "adrift"}`, "data-key": `node-${member.node}` },
     h("span", { class: "raft-name" }, h("b", {}, `node ${member.node}`), self && tag("this one", "plain"), member.cordoned && tag("cordoned", "warn"),
-      member.part && member.part !== "voter" && tag(member.part, "warn"), h("small", {}, about(member, self, node))),
+      member.part && member.part !== "voter" && tag(member.part, "warn"), h("small", {}, about(member, self, node, cluster))),
     h("span", { class: "timber" }, cluster.shards.map((shard) => knot(shard, member, self ? node : null))));
 }
 
-function about(member, self, node) {
+function about(member, self, node, cluster) {
   if (!member.connected) return member.heard_ms_ago === undefined ? "not connected" : `not connected, heard ${span(member.heard_ms_ago)} ago`;
-  const lag = self && node ? `, lag ${count(node.shards.reduce((sum, shard) => sum + behind(shard), 0))}` : "";
-  return `${member.client_addr}, leads ${member.leads}${lag}`;
+  const lag = self && node ? node.shards.reduce((sum, shard) => sum + behind(shard), 0) : followed(member, cluster);
+  return `${member.client_addr}, leads ${member.leads}${lag === null ? "" : `, lag ${count(lag)}`}`;
+}
+
+/** Entries that a follower is not known to have, in the shards that the answering node leads; null if it leads none. */
+function followed(member, cluster) {
+  const known = cluster.shards.flatMap((shard) => (shard.followers ?? []).filter((follower) => follower.node === member.node));
+  return known.length === 0 ? null : known.reduce((sum, follower) => sum + follower.behind, 0);
 }
 
 /** Committed entries that the state has not seen yet; `applied` is `shard:term:index`. */
@@ -41,7 +47,8 @@ function knot(shard, member, node) {
   const role = shard.leader === member.node ? "leader" : shard.voters.includes(member.node) ? "follower" : shard.learners.includes(member.node) ? "learner" : "none";
   const mine = node?.shards.find((one) => one.shard === shard.shard);
   const words = { leader: "leads", follower: "follows", learner: "learns", none: "has no part in" }[role];
-  const more = mine ? `, applied ${mine.applied}, ${mine.repairing ? "repairing" : "log whole"}` : "";
+  const follower = shard.followers?.find((one) => one.node === member.node);
+  const more = follower ? `, ${count(follower.behind)} entries behind` : mine ? `, applied ${mine.applied}, ${mine.repairing ? "repairing" : "log whole"}` : "";
   return h("span", { class: `knot knot-${role} ${shard.leader ? "" : "knot-open"}`, role: "img",
     "aria-label": `node ${member.node} ${words} shard ${shard.shard}`, title: `node ${member.node} ${words} shard ${shard.shard}, term ${shard.term}, commit ${count(shard.commit)}${more}` });
 }

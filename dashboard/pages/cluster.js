@@ -15,7 +15,7 @@ export const cluster = {
     const view = known.cluster;
     if (!view) return known.caller ? h("div", {}, head("Cluster"), empty("Not for this token", "The cluster as a whole is shown to tokens that are not bound to namespaces.")) : h("p", { class: "loading" }, "Looking …");
     return h("div", {}, head("Cluster", `Cluster ${view.cluster}: ${view.status}, as node ${view.answered_by} sees it.`, button("Move all leaders", () => transfer(view, null), "plain")),
-      members(view), h("h2", {}, "Shards"), shards(view), known.node && self(known.node));
+      members(view), h("h2", {}, "Shards"), shards(view), known.node && self(known.node, view.members.find((member) => member.load)?.load));
   },
 };
 
@@ -62,8 +62,9 @@ function transfer(view, shard) {
   });
 }
 
-function self(node) {
+function self(node, load) {
   return h("section", { class: "panel" }, h("h2", {}, `Node ${node.node}${node.name ? `, ${node.name}` : ""}`), facts([
     ["version", node.version], ["started", `${instant(node.started_ms)}, ${when(node.started_ms)}`], ["clock against the median", `${node.clock_offset_ms} ms`], ["calls waiting", count(node.calls_waiting)], ["claims parked", count(node.claims_parked)],
+    load && ["processor, memory", `${Math.round(load.cpu_percent)} %, ${Math.round(load.memory_percent)} %`], load && ["turned away in the last minute", `${count(load.shed_last_minute)} of ${count(load.admitted_last_minute + load.shed_last_minute)}`],
     ["shards repairing", count(node.shards.filter((shard) => shard.repairing).length)], node.stopping && ["state", tag("stopping", "warn")]]));
 }

@@ -10,18 +10,20 @@ import { queue } from "./queue.js";
 import { tasks } from "./tasks.js";
 import { task } from "./task.js";
 import { schedules } from "./schedules.js";
+import { leases } from "./leases.js";
 import { buckets } from "./buckets.js";
 import { objects } from "./objects.js";
 import { cluster } from "./cluster.js";
 
 /** The ways in the side bar: first part of the address, and its word. */
 export const WAYS = [
-  ["", "Overview"], ["queues", "Queues"], ["tasks", "Tasks"], ["schedules", "Schedules"], ["objects", "Objects"],
+  ["", "Overview"], ["queues", "Queues"], ["tasks", "Tasks"], ["schedules", "Schedules"], ["objects", "Objects"], ["leases", "Leases"],
   ["elections", "Elections"], ["cluster", "Cluster"],
 ];
 
-const PAGES = { "": overview, queues, tasks, schedules, objects: buckets, elections, cluster };
-const NAMED = { queues: queue, tasks: task, objects };
+// Maps: an address such as `__proto__` names nothing.
+const PAGES = new Map(Object.entries({ "": overview, queues, tasks, schedules, objects: buckets, leases, elections, cluster }));
+const NAMED = new Map(Object.entries({ queues: queue, tasks: task, objects }));
 
 const lost = {
   title: () => "Nothing here",
@@ -31,5 +33,5 @@ const lost = {
 /** The page for an address. */
 export function pageFor({ parts }) {
   const [first = "", name] = parts;
-  return (name === undefined ? PAGES[first] : NAMED[first]) ?? lost;
+  return (name === undefined ? PAGES : NAMED).get(first) ?? lost;
 }

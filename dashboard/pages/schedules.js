@@ -1,7 +1,7 @@
 // Schedules: what comes when, what came, what was missed.
 
 import { h } from "../lib/dom.js";
-import { act, get, path } from "../lib/api.js";
+import { act, get, parseExact, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { count, instant, span, when, words } from "../lib/format.js";
 import { button, empty, head, table, tag } from "../lib/parts.js";
@@ -61,7 +61,7 @@ function create() {
       { name: "payload", label: "Payload", kind: "long", hint: "Any JSON value; empty is none." },
     ],
     run: async ({ name, cron, zone, queue, payload }) => {
-      const task = payload ? { queue, payload: JSON.parse(payload) } : { queue };
+      const task = payload ? { queue, payload: parseExact(payload) } : { queue };
       await act("PUT", path("v1", "schedules", name), { body: { cron, zone, task, expected_version: 0 } });
       note(`${name} is scheduled.`);
       reload();

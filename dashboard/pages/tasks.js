@@ -1,7 +1,7 @@
 // Tasks: search, filter, page, submit.
 
 import { h } from "../lib/dom.js";
-import { act, get, namespace } from "../lib/api.js";
+import { act, get, namespace, parseExact } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { known } from "../lib/pulse.js";
 import { cut, instant, when } from "../lib/format.js";
@@ -101,7 +101,7 @@ function bodyOf({ queue, payload, id, delay_s }) {
   const body = { queue };
   if (payload) {
     try {
-      body.payload = JSON.parse(payload);
+      body.payload = parseExact(payload);
     } catch (error) {
       throw Object.assign(new Error(), { code: "bad_json", detail: `the payload is no JSON value: ${error.message}` });
     }

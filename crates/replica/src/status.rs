@@ -82,6 +82,8 @@ pub struct ShardStatus {
     pub claimed: u64,
     /// Finished and still listed.
     pub finished: u64,
+    /// Every other member with the highest index that it is known to have stored; empty unless this node leads.
+    pub followers: Vec<(NodeId, u64)>,
 }
 
 /// One peer as this node sees it.
@@ -157,6 +159,11 @@ impl Replica {
         }
     }
 
+    fn followers_of(&self, shard: ShardId) -> Vec<(NodeId, u64)> {
+        let progress = self.consensus.progress(shard).into_iter();
+        progress.map(|peer| (peer.node, peer.matched)).collect()
+    }
+
     fn shard_status(&self, seat: &Seat) -> ShardStatus {
         let shard = seat.shard;
         let conf = self.consensus.conf(shard);
@@ -182,6 +189,7 @@ impl Replica {
             ready: sizes.ready,
             claimed: sizes.claimed,
             finished: sizes.finished,
+            followers: self.followers_of(shard),
         }
     }
 }

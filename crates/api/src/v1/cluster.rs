@@ -131,6 +131,20 @@ pub struct ShardView {
     pub claimed: u64,
     /// Finished tasks still listed.
     pub finished: u64,
+    /// How far the other members are, as their leader knows; empty unless the answering node leads the shard.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub followers: Vec<FollowerView>,
+}
+
+/// A member that follows the answering node in one shard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FollowerView {
+    /// Which node.
+    pub node: Number,
+    /// Highest index that it is known to have stored.
+    pub matched: u64,
+    /// Entries of the leader's log that it is not known to have.
+    pub behind: u64,
 }
 
 /// What a node says about itself (B4-52).

@@ -18,8 +18,9 @@ mod token;
 mod work;
 
 pub use cluster::{
-    ClusterView, EventPage, EventView, GrowAnswer, GrowRequest, GrowthView, LoadView, MemberView,
-    NodeSelf, PeerView, ShardSelf, ShardView, TransferOutcome, TransferRequest, TransferResult,
+    ClusterView, EventPage, EventView, FollowerView, GrowAnswer, GrowRequest, GrowthView, LoadView,
+    MemberView, NodeSelf, PeerView, ShardSelf, ShardView, TransferOutcome, TransferRequest,
+    TransferResult,
 };
 pub use explain::{ReasonInfo, TaskExplanation};
 pub use job::{

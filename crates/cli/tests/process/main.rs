@@ -16,6 +16,7 @@ mod members;
 mod network;
 mod objects;
 mod operations;
+mod outside;
 mod partition;
 mod pause;
 mod postgres;

@@ -1,7 +1,9 @@
 //! `GET /v1/cluster`.
 
 use hyper::StatusCode;
-use ikada_api::v1::{ChangeView, ClusterView, GrowthView, LoadView, MemberView, Number, ShardView};
+use ikada_api::v1::{
+    ChangeView, ClusterView, FollowerView, GrowthView, LoadView, MemberView, Number, ShardView,
+};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use crate::admission::LoadFacts;
@@ -126,5 +128,14 @@ fn show_shard(shard: &ShardStatus) -> ShardView {
         ready: shard.ready,
         claimed: shard.claimed,
         finished: shard.finished,
+        followers: shard
+            .followers
+            .iter()
+            .map(|(node, matched)| FollowerView {
+                node: Number(*node),
+                matched: *matched,
+                behind: shard.last_index.saturating_sub(*matched),
+            })
+            .collect(),
     }
 }

@@ -56,6 +56,7 @@ pub(super) const FILES: &[File] = files![
     "pages/cluster.js",
     "pages/elections.js",
     "pages/index.js",
+    "pages/leases.js",
     "pages/objects.js",
     "pages/overview.js",
     "pages/queue.js",

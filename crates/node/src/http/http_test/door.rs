@@ -148,6 +148,7 @@ fn status(members: &[Member]) -> NodeStatus {
         ready: 3,
         claimed: 1,
         finished: 2,
+        followers: vec![(2, 12), (3, 9)],
     };
     let peer = |node| PeerStatus {
         node,

@@ -1,0 +1,102 @@
+// Fifty strings that try to become more than text, in every field that users write: payloads, results, errors, object names,
+// contents and types, addresses, searches, names of nodes. Each must be shown as it is, and nothing may happen.
+
+import assert from "node:assert/strict";
+import { call } from "./cluster.mjs";
+
+const RUN = "window.hit=1";
+const AWAY = "//outside.invalid/x";
+
+/** The strings. */
+export const STRINGS = [
+  `<script>${RUN}</script>`, `<ScRiPt>${RUN}</sCrIpT>`, `"><script>${RUN}</script>`, `</script><script>${RUN}</script>`, `<script src=${AWAY}.js></script>`,
+  `<img src=x onerror=${RUN}>`, `<img src="${AWAY}.png">`, `"><img src=x onerror="${RUN}">`, `<img/src='x'/onerror='${RUN}'>`, `<svg onload=${RUN}>`,
+  `<svg><script>${RUN}</script></svg>`, `<svg><animate onbegin=${RUN} attributeName=x dur=1s>`, `<svg><use href="data:image/svg+xml,<svg id=x>"/></svg>`, `<math><mtext><img src=x onerror=${RUN}></mtext></math>`, `<body onload=${RUN}>`,
+  `<iframe src="javascript:parent.hit=1"></iframe>`, `<iframe srcdoc="<script>parent.hit=1</script>">`, `<iframe src=${AWAY}></iframe>`, `<object data="${AWAY}">`, `<embed src="${AWAY}">`,
+  `<a href="javascript:${RUN}">go</a>`, `javascript:${RUN}`, `JaVaScRiPt:${RUN}`, `data:text/html,<script>${RUN}</script>`, `vbscript:${RUN}`,
+  `<link rel=stylesheet href=${AWAY}.css>`, `<style>@import '${AWAY}.css';</style>`, `<style>*{display:none}</style>`, `<div style="position:fixed;inset:0;background:url(${AWAY})">`, `<base href="${AWAY}">`,
+  `<meta http-equiv=refresh content="0;url=${AWAY}">`, `<form action=${AWAY}><button>Submit</button></form>`, `<input autofocus onfocus=${RUN}>`, `<details open ontoggle=${RUN}>`, `<video><source onerror=${RUN}></video>`,
+  `<template><img src=x onerror=${RUN}></template>`, `<noscript><p title="</noscript><img src=x onerror=${RUN}>">`, `<!--><img src=x onerror=${RUN}>-->`, `<![CDATA[<script>${RUN}</script>]]>`, `&lt;script&gt;${RUN}&lt;/script&gt;`,
+  `&#60;img src=x onerror=${RUN}&#62;`, `\\u003cscript\\u003e${RUN}\\u003c/script\\u003e`, `%3Cscript%3E${RUN}%3C/script%3E`, `{{constructor.constructor('${RUN}')()}}`, `\${${RUN}}`,
+  `'; ${RUN}; //`, `__proto__`, `\u202e<script>${RUN}</script>`, `<img src=x onerror=${RUN}>\u0000tail`, `${"<b>".repeat(200)}deep`,
+];
+
+/** Payloads, results and errors of tasks, in the list and on their pages. */
+export async function tasksStayText({ tab, base, cluster, node }) {
+  assert.equal(STRINGS.length, 50);
+  const tasks = STRINGS.map((text, place) => ({ id: `h-${place}`, queue: "hostile", max_attempts: 2, backoff: { base_ms: 1, cap_ms: 1 }, payload: { [text]: text } }));
+  await call(cluster, node, "POST", "/v1/tasks", { tasks });
+  for (const settle of ["fail", "complete"]) {
+    // All are held before the first is settled: a task that failed would be met again in the same round.
+    const held = [];
+    while (held.length < STRINGS.length) held.push(...(await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "w", queues: ["hostile"], count_max: 50, wait_ms: 5000 })).tasks);
+    const about = (task) => STRINGS[Number(task.id.slice(2))];
+    const reports = held.map((task) => ({ id: task.id, fence: task.fence, ...(settle === "fail" ? { error: about(task) } : { result: [about(task)] }) }));
+    await call(cluster, node, "POST", `/v1/tasks/${settle}`, { worker: "w", tasks: reports });
+  }
+  await tab.go(`${base}/#/tasks?queue=hostile`);
+  await tab.until("document.querySelectorAll('tbody tr').length === 50");
+  for (const [place, text] of STRINGS.entries()) {
+    await tab.go(`${base}/#/tasks/h-${place}`);
+    const printed = JSON.stringify(text).slice(1, -1);
+    await tab.until(`document.querySelector("h1")?.textContent === "h-${place}" && document.querySelectorAll("pre").length >= 3`, `task ${place} is shown`);
+    const shown = await tab.value("[...document.querySelectorAll('pre')].map((one) => one.textContent).join('\\n')");
+    assert.ok(shown.includes(`"${printed}": "${printed}"`), `payload ${place}`);
+    assert.ok(shown.includes(`"${printed}"\n]`), `result ${place}`);
+    assert.ok(shown.includes(text.replaceAll("\u0000", "").slice(0, 20)), `error ${place}`);
+    await quiet(tab);
+  }
+}
+
+/** Names, types and contents of objects. */
+export async function objectsStayText({ tab, base, cluster, node }) {
+  const names = [];
+  for (const [place, text] of STRINGS.entries()) {
+    const name = `${place} ${text}`;
+    const address = `/v1/objects/hostile/${encodeURIComponent(name)}`;
+    const type = place % 2 ? "text/html" : "image/svg+xml";
+    try {
+      await call(cluster, node, "PUT", address, `<svg xmlns="http://www.w3.org/2000/svg"><script>${RUN}</script></svg>${text}`, { "Content-Type": type });
+      names.push(name);
+    } catch (error) {
+      assert.equal(error.status, 400, error.message);
+    }
+  }
+  assert.ok(names.length >= 20, `${names.length} names are good names`);
+  await tab.go(`${base}/#/objects/hostile`);
+  await tab.until("document.querySelector('tbody tr')");
+  for (const name of names) {
+    const slash = name.indexOf("/");
+    const shown = slash < 0 ? name : name.slice(0, slash + 1);
+    await tab.until(`[...document.querySelectorAll("tbody td:first-child")].some((one) => one.textContent === ${JSON.stringify(shown)})`, `object ${shown} is listed`);
+  }
+  for (const name of names.filter((one) => !one.includes("/"))) {
+    await tab.click("tbody button.link", name);
+    await tab.until("document.querySelector('dialog .preview pre, dialog .preview img')", `${name} is previewed`);
+    await tab.press("Escape");
+    await tab.until("!document.querySelector('dialog')");
+    await quiet(tab);
+  }
+}
+
+/** The address itself, and what is typed into searches. */
+export async function addressesStayText({ tab, base }) {
+  for (const text of STRINGS) {
+    for (const page of ["tasks", "queues", "objects", "nothing"]) {
+      await tab.go(`${base}/#/${page}/${encodeURIComponent(text)}`);
+      await quiet(tab);
+    }
+    await tab.go(`${base}/#/queues?find=${encodeURIComponent(text)}`);
+    await tab.go(`${base}/#/objects/hostile?prefix=${encodeURIComponent(text)}`);
+    await tab.go(`${base}/#/${text.replaceAll("\u0000", "")}`);
+    await quiet(tab);
+  }
+}
+
+/** Nothing ran, nothing was asked of others, and the page is still ours. */
+async function quiet(tab) {
+  assert.equal(await tab.value("window.hit ?? null"), null, "a script ran");
+  assert.deepEqual(tab.trouble, []);
+  assert.deepEqual([...tab.hosts], [new URL(tab.origin).host]);
+  assert.equal(await tab.value("document.querySelectorAll('#shell script, #shell iframe, #shell base, #shell form[action], #shell object, #shell embed').length"), 0);
+}
