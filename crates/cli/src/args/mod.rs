@@ -5,6 +5,7 @@ mod auth;
 mod bench;
 mod cluster;
 mod demo;
+mod doctor;
 mod job;
 mod join_token;
 mod lease;
@@ -34,6 +35,7 @@ pub(crate) use cluster::{
     BackupArgs, ClusterCommand, EventsArgs, GrowArgs, RecoverArgs, RestoreArgs, TransferArgs,
 };
 pub(crate) use demo::DemoArgs;
+pub(crate) use doctor::{CompletionsArgs, DoctorArgs, ManArgs};
 pub(crate) use job::{JobCommand, JobRunArgs, JobSubmitArgs};
 pub(crate) use join_token::JoinTokenCommand;
 pub(crate) use lease::{LeaseCommand, LeaseRunArgs, LeaseTakeArgs};
@@ -213,6 +215,12 @@ pub(crate) enum Command {
     /// Ask what became of a request, or rule it out.
     #[command(subcommand)]
     Request(RequestCommand),
+    /// Check this machine and the cluster: disk, clocks, limits, ports, members.
+    Doctor(DoctorArgs),
+    /// Print completions for a shell.
+    Completions(CompletionsArgs),
+    /// Write a manual page for every command.
+    Man(ManArgs),
 }
 
 #[cfg(test)]

@@ -49,3 +49,20 @@ async fn only_files_of_the_page_are_served() {
     let rebound = [("host", "evil.example:7400"), ("sec-fetch-site", "same-origin")];
     assert_eq!(bench.send("GET", "/", &rebound, "").await.code(), "foreign_origin");
 }
+
+#[tokio::test]
+async fn the_files_for_grafana_and_prometheus_name_metrics_that_exist() {
+    let page = String::from_utf8(Bench::new().get("/metrics").await.body.to_vec()).unwrap();
+    let grafana = include_str!("../../../../../deploy/grafana/ikada.json");
+    let rules = include_str!("../../../../../docs/prometheus/ikada.rules.yml");
+    let mut names = 0;
+    for text in [grafana, rules] {
+        let is_name = |part: &&str| part.starts_with("ikada_") && part.len() > "ikada_".len();
+        let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':');
+        for name in parts.filter(is_name) {
+            assert!(page.contains(&format!("# TYPE {name} ")), "{name} is no metric");
+            names += 1;
+        }
+    }
+    assert!(names > 30, "{names} names were looked at");
+}
