@@ -10,6 +10,8 @@ import { queue } from "./queue.js";
 import { tasks } from "./tasks.js";
 import { task } from "./task.js";
 import { schedules } from "./schedules.js";
+import { job } from "./job.js";
+import { jobs } from "./jobs.js";
 import { leases } from "./leases.js";
 import { buckets } from "./buckets.js";
 import { objects } from "./objects.js";
@@ -17,13 +19,13 @@ import { cluster } from "./cluster.js";
 
 /** The ways in the side bar: first part of the address, and its word. */
 export const WAYS = [
-  ["", "Overview"], ["queues", "Queues"], ["tasks", "Tasks"], ["schedules", "Schedules"], ["objects", "Objects"], ["leases", "Leases"],
+  ["", "Overview"], ["jobs", "Jobs"], ["queues", "Queues"], ["tasks", "Tasks"], ["schedules", "Schedules"], ["objects", "Objects"], ["leases", "Leases"],
   ["elections", "Elections"], ["cluster", "Cluster"],
 ];
 
 // Maps: an address such as `__proto__` names nothing.
-const PAGES = new Map(Object.entries({ "": overview, queues, tasks, schedules, objects: buckets, leases, elections, cluster }));
-const NAMED = new Map(Object.entries({ queues: queue, tasks: task, objects }));
+const PAGES = new Map(Object.entries({ "": overview, jobs, queues, tasks, schedules, objects: buckets, leases, elections, cluster }));
+const NAMED = new Map(Object.entries({ jobs: job, queues: queue, tasks: task, objects }));
 
 const lost = {
   title: () => "Nothing here",

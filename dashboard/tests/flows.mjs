@@ -120,6 +120,24 @@ export async function storesAnObject({ tab, base, cluster, node }) {
   await tab.text("Nothing here");
 }
 
+/** A job of many tasks: its stages, the map of its tasks, a task of it, its end. */
+export async function watchesAJob({ tab, base, cluster, node }) {
+  await tab.go(`${base}/#/jobs`);
+  await tab.text("No jobs yet");
+  await call(cluster, node, "POST", "/v1/jobs", { id: "count", name: "count numbers", queue: "jobs", map: { program: "wordcount", range: { from: 0, to: 40 } }, reduce: { program: "merge" } });
+  await tab.click("a", "count");
+  await tab.until("document.querySelectorAll('.map li').length >= 40", "every task is on the map");
+  await tab.text("0 of 41 tasks done");
+  const { tasks: [claimed] } = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "w1", queues: ["jobs"], wait_ms: 5000 });
+  await tab.until("document.querySelectorAll('.map .cell-claimed').length === 1");
+  await tab.click(".cell-claimed");
+  await tab.until(`document.querySelector("h1")?.textContent === ${JSON.stringify(claimed.id)}`);
+  await tab.go(`${base}/#/jobs/count`);
+  await tab.click("button", "Cancel job");
+  await tab.click("dialog button[type=submit]", "Cancel job");
+  await tab.until("document.querySelector('.page-head .state-cancelled')");
+}
+
 /** Who holds a lease is shown, with who waits; an operator may take it away. */
 export async function seesALease({ tab, base, cluster, node }) {
   await tab.go(`${base}/#/leases`);

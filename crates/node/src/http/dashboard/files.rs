@@ -56,6 +56,8 @@ pub(super) const FILES: &[File] = files![
     "pages/cluster.js",
     "pages/elections.js",
     "pages/index.js",
+    "pages/job.js",
+    "pages/jobs.js",
     "pages/leases.js",
     "pages/objects.js",
     "pages/overview.js",

@@ -1,0 +1,67 @@
+// One job: its stages, a map of its tasks, its result.
+
+import { h } from "../lib/dom.js";
+import { act, get, path } from "../lib/api.js";
+import { dialog, note } from "../lib/dialog.js";
+import { count, instant, when, words } from "../lib/format.js";
+import { button, facts, head, longText, state, tag } from "../lib/parts.js";
+import { to } from "../lib/route.js";
+import { download } from "../lib/object_actions.js";
+import { bar, took } from "./jobs.js";
+
+/** Tasks on the map; more are told as a number. */
+const TASKS_MAX = 1000;
+const isFinished = (job) => ["done", "error", "cancelled"].includes(job.status);
+
+export const job = {
+  title: (where) => where.parts[1],
+  every_ms: 1000,
+  load: async (where) => {
+    const shown = await get(path("v1", "jobs", where.parts[1]), { consistency: "stale" });
+    const page = await get(path("v1", "jobs", where.parts[1], "tasks"), { limit: TASKS_MAX, consistency: "stale" }).catch(() => ({ tasks: [] }));
+    const result = isFinished(shown) ? await get(path("v1", "jobs", where.parts[1], "result"), {}).catch(() => null) : null;
+    return { shown, page, result };
+  },
+  view: ({ shown, page, result }) => h("div", {},
+    head(shown.id, h("span", {}, state(shown.status), !isFinished(shown) && tag(words(shown.assignment)), " ", shown.name, " in ", h("a", { href: to(["queues", shown.queue]) }, shown.queue)),
+      !isFinished(shown) && button("Cancel job", () => cancel(shown.id), "quiet-danger")),
+    shown.reason && h("p", { class: "trouble" }, shown.reason), stages(shown), map(shown, page), result && outcome(result), times(shown)),
+};
+
+function cancel(id) {
+  dialog({ title: `Cancel job ${id}?`, text: "Tasks that workers hold are told at their next renewal; their results will not count.", yes: "Cancel job", kind: "danger", run: async () => {
+    await act("POST", path("v1", "jobs", id, "cancel"));
+    note(`${id} is cancelled.`);
+    dispatchEvent(new Event("dashboard:reload"));
+  } });
+}
+
+/** The stages in order, each a timber that fills. */
+function stages(shown) {
+  return h("section", { class: "panel" }, h("h2", {}, `${count(shown.tasks_done)} of ${count(shown.tasks_total)} tasks done`),
+    h("ol", { class: "stages" }, shown.stages.map((stage) => h("li", { "data-key": stage.name },
+      h("div", { class: "stage-head" }, h("b", {}, stage.name), h("span", { class: "quiet" }, stage.program), stage.settled && tag("settled", "calm"),
+        stage.dead > 0 && tag(`${count(stage.dead)} dead`, "bad"), h("span", { class: "right" }, `${count(stage.done)} of ${count(stage.tasks)} done, ${count(stage.claimed)} held`)),
+      bar(stage.done, stage.tasks, stage.dead ? "error" : "in_progress")))));
+}
+
+/** Every task a square. */
+function map(shown, page) {
+  if (page.tasks.length === 0) return null;
+  const more = shown.tasks_total - page.tasks.length;
+  return h("section", { class: "panel" }, h("h2", {}, "Tasks"),
+    h("ul", { class: "map" }, page.tasks.map((task) => h("li", { "data-key": task.id }, h("a", { class: `cell cell-${task.state}`, href: to(["tasks", task.id]),
+      title: `${task.id}: ${words(task.state)}${task.worker ? ` on ${task.worker}` : ""}${task.error ? `, ${task.error}` : ""}`, "aria-label": `${task.id}, ${words(task.state)}` })))),
+    h("p", { class: "legend" }, ["to_come", "ready", "claimed", "done", "dead"].map((name) => h("span", {}, h("i", { class: `swatch cell-${name}` }), words(name)))),
+    more > 0 && h("p", { class: "more" }, `The first ${count(page.tasks.length)}; ${count(more)} more are not drawn.`));
+}
+
+function outcome(result) {
+  const text = result.result !== undefined ? JSON.stringify(result.result, null, 2) : result.result_base64;
+  return h("section", { class: "panel" }, h("h2", {}, "Result"), text === undefined ? null : longText(text),
+    result.outputs?.length > 0 && h("ul", { class: "outputs" }, result.outputs.map((one) => h("li", {}, h("button", { class: "link", type: "button", onclick: () => download(one) }, one.key)))),
+    text === undefined && !result.outputs?.length && h("p", { class: "quiet" }, "None."));
+}
+
+const times = (shown) => h("section", { class: "panel" }, facts([
+  ["submitted", `${instant(shown.created_ms)}, ${when(shown.created_ms)}`], ["started", shown.started_ms && instant(shown.started_ms)], ["finished", shown.finished_ms && instant(shown.finished_ms)], ["took", took(shown)]]));

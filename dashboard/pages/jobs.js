@@ -1,0 +1,38 @@
+// Jobs: how far each is.
+
+import { h } from "../lib/dom.js";
+import { get } from "../lib/api.js";
+import { count, instant, span, when, words } from "../lib/format.js";
+import { empty, head, state, table } from "../lib/parts.js";
+import { to } from "../lib/route.js";
+
+export const jobs = {
+  title: () => "Jobs",
+  load: (where) => get("/v1/jobs", { after: where.query.after, consistency: "stale" }),
+  view: (data, where) => {
+    const top = head("Jobs", "A job is a program with inputs: stages of tasks that end in one result.");
+    if (data.jobs.length === 0 && !where.query.after) {
+      return h("div", {}, top, empty("No jobs yet", "Count the words of some files; wordcount and merge are built into every worker:", "ikada worker --slots 4", "ikada job run --map wordcount --input 'texts/*.txt' --reduce merge"));
+    }
+    const columns = [["job"], ["status"], ["progress", "wide"], ["tasks", "number"], ["queue"], ["submitted"], ["took", "number"]];
+    return h("div", {}, top, table("Jobs", columns, data.jobs.map(row)),
+      data.next && h("nav", { class: "pages" }, h("a", { class: "button button-plain", href: to(["jobs"], { after: data.next }) }, "Next page")));
+  },
+};
+
+function row(job) {
+  return { key: job.id, cells: [
+    [h("a", { href: to(["jobs", job.id]) }, job.id), job.name && h("div", { class: "quiet" }, job.name)], state(job.status), bar(job.tasks_done, job.tasks_total, job.status),
+    `${count(job.tasks_done)} of ${count(job.tasks_total)}`, h("a", { href: to(["queues", job.queue]) }, job.queue),
+    h("time", { title: instant(job.created_ms) }, when(job.created_ms)), took(job)] };
+}
+
+/** Time from the first claim to the end, or until now. */
+export const took = (job) => (job.started_ms ? span((job.finished_ms ?? Date.now()) - job.started_ms) : "–");
+
+/** How much is done, as a bar. */
+export function bar(done, total, status) {
+  const told = `${done} of ${total} tasks done, ${words(status)}`;
+  return h("span", { class: "bar", role: "img", "aria-label": told, title: told },
+    h("i", { class: status === "error" ? "bar-bad" : "bar-done", style: { width: `${total ? (done / total) * 100 : 0}%` } }));
+}
