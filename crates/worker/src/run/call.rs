@@ -69,7 +69,7 @@ async fn complete(context: &Context, done: Vec<(Claim, Done)>) -> Vec<(Ticket, R
             result_base64,
             result_bytes,
             then: Vec::new(),
-            outputs: Vec::new(),
+            outputs: done.outputs,
         }
     });
     let request = CompleteRequest { worker: context.worker.to_string(), tasks: items.collect() };
