@@ -15,8 +15,8 @@ use crate::draw::{chance, weighted};
 use faults::{FaultPlan, Kind};
 use knobs::Knobs;
 
-/// How often a cluster grows during its run. Follows once the oracle has been tried on many seeds.
-const GROWTH_PERMILLE: u32 = 0;
+/// How often a cluster grows during its run.
+const GROWTH_PERMILLE: u32 = 250;
 
 /// Everything drawn before the first event.
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@ use ikada_state::{Command, Effect, Grow, Message, Reply, Shard, ShardId, TaskSta
 
 use super::World;
 use crate::check::{Verdict, violation};
+use crate::marks::Mark;
 use crate::oracle::batch::Batch;
 
 const NAME: &str = "Q1 accounting";
@@ -63,10 +64,11 @@ impl World {
             return violation(NAME, format!("task {id} came to shard {} from nowhere", at.0));
         };
         self.watch.rules[position].arrive(id, left);
-        if *state == TaskState::Claimed
-            && let Some(holder) = self.watch.model.holders.get_mut(&(id.clone(), *fence))
-        {
-            holder.granted = at;
+        if *state == TaskState::Claimed {
+            self.marks.hit(Mark::ClaimTravelled);
+            if let Some(holder) = self.watch.model.holders.get_mut(&(id.clone(), *fence)) {
+                holder.granted = at;
+            }
         }
         Ok(())
     }
@@ -97,6 +99,7 @@ impl World {
                 && let Some(known) = self.watch.leaving.remove(slot)
             {
                 self.watch.operations[position].adopt(&known);
+                self.marks.hit(Mark::GrewUnderLoad);
             }
         }
         let puts = applied.effects.iter().filter_map(|effect| match effect {
