@@ -110,9 +110,8 @@ marks! {
     ClockDrifted => "a clock ran at another rate",
     PausedLeader => "a leader was paused",
     GracefulStop => "a node handed leadership over and stopped",
-    GrewUnderLoad => "the cluster grew under load",
+    SlotMoved => "a slot moved to another shard under load",
     ClaimTravelled => "a live claim moved to another shard with its slot",
-    OrderMetMovedSlot => "an order for a live claim met a slot that had moved",
 }
 
 /// Counts per mark.

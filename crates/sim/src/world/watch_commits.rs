@@ -208,7 +208,6 @@ impl World {
             Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_)
                 if *reply == Reply::refused(RefusalCode::SlotMoved) =>
             {
-                self.marks.hit(Mark::OrderMetMovedSlot);
                 Ok(())
             }
             Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_) => {

@@ -99,7 +99,7 @@ impl World {
                 && let Some(known) = self.watch.leaving.remove(slot)
             {
                 self.watch.operations[position].adopt(&known);
-                self.marks.hit(Mark::GrewUnderLoad);
+                self.marks.hit(Mark::SlotMoved);
             }
         }
         let puts = applied.effects.iter().filter_map(|effect| match effect {
