@@ -89,6 +89,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Completions(args) => commands::completions(&args),
             Command::Man(args) => commands::man(&args),
             Command::Object(command) => commands::object(&cli.shared, command, &mut screen).await,
+            Command::WorkerPool(command) => {
+                commands::worker_pool(&cli.shared, command, &mut screen).await
+            }
             Command::Lease(command) => commands::lease(&cli.shared, command, &mut screen).await,
             Command::Request(command) => commands::request(&cli.shared, command, &mut screen).await,
         }

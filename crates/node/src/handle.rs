@@ -10,6 +10,7 @@ use ikada_replica::state::RequestId;
 use ikada_replica::status::{NodeStatus, RoleEvent};
 use tokio::sync::oneshot;
 
+use crate::autoscale::{History, Scaled};
 use crate::counters::SharedCounters;
 use crate::driver::{AnswerSender, DriverMessage, DriverSender};
 use crate::http::{Door, NodeInfo};
@@ -28,6 +29,7 @@ struct Shared {
     shelf: Shelf,
     calls: AtomicU64,
     requests: AtomicU64,
+    scaling: History,
 }
 
 /// A cloneable handle on a node.
@@ -61,8 +63,23 @@ impl Handle {
         // Request ids of two runs of one node never meet: the run's random start is part of them.
         let requests = AtomicU64::new(fastrand::u64(..1 << 48));
         let calls = AtomicU64::new(1);
-        let shared = Shared { info, directory, tls, driver, counters, shelf, calls, requests };
+        let shared = Shared {
+            info,
+            directory,
+            tls,
+            driver,
+            counters,
+            shelf,
+            calls,
+            requests,
+            scaling: History::default(),
+        };
         Handle(Arc::new(shared))
+    }
+
+    /// Where the autoscaler writes its decisions down.
+    pub(crate) fn scaling_history(&self) -> History {
+        self.0.scaling.clone()
     }
 
     /// Begins a graceful stop.
@@ -77,6 +94,10 @@ impl Handle {
 }
 
 impl Door for Handle {
+    fn scaling(&self) -> Vec<Scaled> {
+        self.0.scaling.all()
+    }
+
     async fn call(&self, request: Request, timeout: Duration, routing: Routing) -> Answer {
         let id = self.0.calls.fetch_add(1, Relaxed);
         self.0.counters.call();

@@ -9,6 +9,7 @@
 pub mod admission;
 pub mod audit;
 pub mod auth;
+pub mod autoscale;
 mod backup;
 mod boot;
 mod certify;

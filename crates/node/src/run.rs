@@ -20,6 +20,7 @@ use tracing::{info, warn};
 use crate::admission::{self, Admission, Machine};
 use crate::audit::{self, AuditLog};
 use crate::auth;
+use crate::autoscale;
 use crate::boot::{self, Boot, BootError, FoundError, Papers, PapersError};
 use crate::certify::{certify, hosts, keep_certificate};
 use crate::config::Config;
@@ -99,6 +100,9 @@ pub enum RunError {
         "an internal thread has panicked; stopping, a restart will read the disk and catch up from peers"
     )]
     DriverDied,
+    /// The autoscaler cannot begin.
+    #[error("autoscale: {0}")]
+    Autoscale(String),
     /// Certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -199,7 +203,7 @@ pub async fn run(
     };
     let (handle, mut ended, threads) = start.go(boot, papers, disk)?;
     let (rest, mut resting) = tokio::sync::watch::channel(false);
-    tokio::spawn(tend(shelf, handle.clone(), resting.clone()));
+    begin_chores(&config, shelf, &handle, resting.clone())?;
     started(Started { handle: handle.clone() });
     let (security, auditing) = secure(&config, &handle, &plan, tls)?;
     let limits = HttpLimits::default();
@@ -248,6 +252,17 @@ fn open_shelf(
     let hello = peers::link_hello(identity.cluster, identity.node, identity.incarnation);
     let reach = BlobDialling::new(hello, tls, directory);
     Ok(Shelf::open(disk.clone(), &ShelfOptions::default(), reach)?)
+}
+
+/// What goes on beside the calls: care for blobs, and for the number of workers.
+fn begin_chores(
+    config: &Config,
+    shelf: Shelf,
+    handle: &Handle,
+    resting: tokio::sync::watch::Receiver<bool>,
+) -> Result<(), RunError> {
+    tokio::spawn(tend(shelf, handle.clone(), resting.clone()));
+    autoscale::begin(config, handle, resting).map_err(RunError::Autoscale)
 }
 
 /// An end that an operator wanted is no failure.

@@ -12,6 +12,7 @@
 //! Leaves out: HTTP and JSON (`api`, `node`), bytes on disk (`store`), who may write (`consensus`), what is true
 //! (`state`). What the node needs of the last two is re-exported here.
 
+mod beats;
 pub mod boot;
 pub mod call;
 mod clock;
@@ -38,6 +39,7 @@ mod snapshot;
 pub mod status;
 mod turn;
 
+pub use beats::{WORKER_BEAT_MS, WORKER_DEAD_MS};
 pub use clock::CLOCK_ALARM_MS;
 pub use config::ReplicaConfig;
 pub use events::reason_text;

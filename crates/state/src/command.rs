@@ -5,9 +5,10 @@ use minicbor::{Decode, Encode};
 
 use crate::{
     Acked, AcquireLease, AddToken, Cancel, CancelJob, ChangeMembers, Claim, Collect, Complete,
-    DeleteObject, DeleteSchedule, Deliver, DropTask, Enqueue, Expire, ExpireLease, Fail, Fire,
-    Grow, Namespace, PutObject, RaiseEpoch, Refound, ReleaseLease, RequestKey, Retry, RevokeToken,
-    SetMembers, SetQueue, SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep, Unclaim, Void,
+    DeleteObject, DeleteSchedule, Deliver, DrainWorker, DropTask, Enqueue, Expire, ExpireLease,
+    Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch, Refound, RegisterWorker, ReleaseLease,
+    RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetSchedule, SettleChange,
+    SteerMember, SubmitJob, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -115,6 +116,15 @@ pub enum Command {
     /// End a job.
     #[n(111)]
     CancelJob(#[n(0)] CancelJob),
+    /// Record a worker (shard 0).
+    #[n(120)]
+    RegisterWorker(#[n(0)] RegisterWorker),
+    /// Let a worker leave (shard 0).
+    #[n(121)]
+    DrainWorker(#[n(0)] DrainWorker),
+    /// End a worker's session (shard 0).
+    #[n(122)]
+    RemoveWorker(#[n(0)] RemoveWorker),
 }
 
 /// One command with its owner and, for client requests, its idempotency key.

@@ -221,6 +221,7 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("bytes of jobs", shard.index.job_bytes, crate::limits::JOBS_BYTES_MAX * admitting),
         ("tokens", sizes.tokens, crate::limits::TOKENS_MAX as u64),
         ("leases", sizes.leases, crate::limits::LEASES_MAX as u64 * admitting),
+        ("workers", sizes.workers, crate::limits::WORKERS_MAX as u64),
         ("bindings", sizes.bindings, crate::limits::BINDINGS_MAX as u64 * admitting),
     ];
     for (what, size, size_max) in pairs {
@@ -337,6 +338,9 @@ fn recompute(core: &Core) -> StateHash {
     }
     for lease in core.leases.values() {
         hash.add(digest_record(RecordKind::Lease, &**lease));
+    }
+    for worker in core.workers.values() {
+        hash.add(digest_record(RecordKind::Worker, &**worker));
     }
     for binding in core.bindings.values() {
         hash.add(digest_record(RecordKind::Binding, &**binding));

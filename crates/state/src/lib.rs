@@ -36,6 +36,7 @@ pub mod slots;
 pub mod snapshot;
 pub mod task;
 pub mod token;
+pub mod worker;
 
 pub use batch::BatchBuilder;
 pub use command::{Command, Order};
@@ -87,3 +88,6 @@ pub use task::{
     WaitReason, Work, decode_then, encode_then,
 };
 pub use token::{AddToken, RevokeToken, Role, SecretDigest, Token};
+pub use worker::{
+    DrainWorker, RegisterWorker, RemoveWorker, WorkerKey, WorkerRecord, WorkerStanding,
+};

@@ -36,6 +36,18 @@ pub const THEN_DEPTH_MAX: usize = 4;
 /// Most schedules of a cluster: their leader looks at each of them on every tick.
 pub const SCHEDULES_MAX: usize = 1_000;
 
+/// Most workers that the cluster records.
+pub const WORKERS_MAX: usize = 10_000;
+
+/// Most slots of a worker: a renewal names every claim, and lists have bounds.
+pub const WORKER_SLOTS_MAX: u32 = 10_000;
+
+/// Most queues that a worker names.
+pub const WORKER_QUEUES_MAX: usize = 64;
+
+/// Longest version of a worker's program.
+pub const WORKER_VERSION_BYTES_MAX: usize = 64;
+
 /// Most leases of a shard that are held (about 100 MiB with long names).
 pub const LEASES_MAX: usize = 100_000;
 

@@ -128,6 +128,14 @@ refusal_codes! {
     JobFinished = 111, "job_finished";
     /// The shard holds as many jobs as it may.
     TooManyJobs = 112, "too_many_jobs";
+    /// Another session works under this name.
+    WorkerExists = 120, "worker_exists";
+    /// No worker has this name.
+    WorkerNotFound = 121, "worker_not_found";
+    /// The session was removed; a new one may register.
+    WorkerRemoved = 122, "worker_removed";
+    /// The cluster records as many workers as it may.
+    TooManyWorkers = 123, "too_many_workers";
 }
 
 impl RefusalCode {
@@ -149,6 +157,7 @@ impl RefusalCode {
                 | Self::SlotMoved
                 | Self::TooManyLeases
                 | Self::TooManyWaiters
+                | Self::TooManyWorkers
         )
     }
 }

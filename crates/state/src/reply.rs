@@ -251,6 +251,15 @@ pub enum Reply {
     /// The job is cancelled.
     #[n(111)]
     JobCancelled,
+    /// The worker is recorded.
+    #[n(120)]
+    WorkerRegistered,
+    /// The worker will leave.
+    #[n(121)]
+    WorkerDraining,
+    /// The worker's session is over.
+    #[n(122)]
+    WorkerGone,
 }
 
 impl Reply {

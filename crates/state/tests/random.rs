@@ -121,7 +121,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     let current = view.map_or(0, |view| view.fence.0);
     let fence = Fence(if b.is_multiple_of(6) { u64::from(c % 40) } else { current });
     let name = if b.is_multiple_of(11) { "v" } else { "w" };
-    let command = match kind % 31 {
+    let command = match kind % 32 {
         0..=4 => Command::Enqueue(enqueue_of(a, b, c)),
         5..=7 => {
             let labels = match a % 3 {
@@ -179,6 +179,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
         26 => member_command(shard, a, b, c),
         27 | 28 => lease_command(shard, a, b, c),
         29 | 30 => job_command(a, b, c),
+        31 => worker_command(a, b, c),
         _ => {
             let change = QueueChange {
                 paused: c.is_multiple_of(3).then_some(b.is_multiple_of(2)),
@@ -233,7 +234,7 @@ fn job_command(a: u8, b: u8, c: u16) -> Command {
 /// A few tokens come and go; some orders are refused.
 fn token_command((kind, a, b, c): Step) -> Command {
     let id = TokenId::parse(&format!("t{}", a % 6)).unwrap();
-    if kind % 31 == 25 {
+    if kind % 32 == 25 {
         return Command::RevokeToken(RevokeToken { id });
     }
     Command::AddToken(AddToken {
@@ -245,6 +246,28 @@ fn token_command((kind, a, b, c): Step) -> Command {
         ttl_ms: u64::from(c % 700),
         first: a.is_multiple_of(5),
     })
+}
+
+/// A few workers come and go.
+fn worker_command(a: u8, b: u8, c: u16) -> Command {
+    let id = worker(["w", "v", "u"][usize::from(a % 3)]);
+    let session = SessionId(u64::from(b % 3));
+    match c % 5 {
+        0 => Command::DrainWorker(DrainWorker { id }),
+        1 => {
+            let session = b.is_multiple_of(2).then_some(session);
+            Command::RemoveWorker(RemoveWorker { id, session, forget: a.is_multiple_of(4) })
+        }
+        _ => Command::RegisterWorker(RegisterWorker {
+            id,
+            session,
+            slots: u32::from(c % 9),
+            labels: Labels::default(),
+            queues: vec![queue("q")],
+            version: "1".repeat(usize::from(b % 70)),
+            replaces: b.is_multiple_of(5).then_some(SessionId(u64::from(a % 3))),
+        }),
+    }
 }
 
 /// Two leases with a few holders, some of them bound to attempts; marks and fences are mostly right.
@@ -309,7 +332,7 @@ fn member_command(shard: &Shard, a: u8, b: u8, c: u16) -> Command {
 fn schedule_command(shard: &Shard, (kind, a, b, c): Step) -> Command {
     let name = ScheduleName::parse(["s", "k"][usize::from(a % 2)]).unwrap();
     let known = shard.schedule(&(Namespace::default(), name.clone()));
-    match kind % 31 {
+    match kind % 32 {
         20 if b.is_multiple_of(8) => Command::DeleteSchedule(DeleteSchedule { name }),
         20 => {
             let template =

@@ -27,6 +27,7 @@ mod token;
 mod tokens;
 mod url;
 mod work;
+mod workers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -13,6 +13,7 @@ mod order;
 mod program;
 mod schedule;
 mod show;
+mod worker;
 
 pub use enqueue::enqueue_order;
 pub use explain::show_explanation;
@@ -31,3 +32,4 @@ pub use schedule::{
     delete_schedule_order, pause_schedule_order, schedule_name, set_schedule_order, show_schedule,
 };
 pub use show::{Form, show_grant, show_queue, show_task, task_state};
+pub use worker::{register_worker, worker_name};

@@ -5,6 +5,7 @@
 //! methods it has, so that a task named `claim` can still be shown.
 
 mod find;
+mod holders;
 mod parameters;
 pub mod policy;
 mod shape;
@@ -70,6 +71,11 @@ pub enum Operation {
     DeleteSchedule,
     PauseSchedule,
     ResumeSchedule,
+    ListWorkers,
+    ShowWorker,
+    Beat,
+    DrainWorker,
+    RemoveWorker,
     ListLeases,
     ShowLease,
     AcquireLease,
@@ -101,6 +107,7 @@ pub enum Operation {
     Whoami,
     ShowCluster,
     ListEvents,
+    ShowScaling,
     Transfer,
     Backup,
     AddNode,

@@ -147,6 +147,8 @@ pub const CLAIM: Policy = Policy::new(WORKERS, Class::Claim, BodyBound::Document
 pub const RENEW: Policy = Policy::new(WORKERS, Class::Renew, BodyBound::List);
 /// Reports on work.
 pub const SETTLE: Policy = Policy::new(WORKERS, Class::Settle, BodyBound::List);
+/// Says that a worker lives.
+pub const BEAT: Policy = Policy::new(WORKERS, Class::Renew, BodyBound::Document);
 /// Takes a lease, waiting for it if need be.
 pub const LEASE: Policy = Policy::new(LEASERS, Class::Claim, BodyBound::Document);
 /// Keeps a lease.

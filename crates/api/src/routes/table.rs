@@ -1,5 +1,6 @@
 //! Every route, in the order in which they are tried.
 
+use super::holders::HOLDERS;
 use super::parameters::*;
 use super::policy::*;
 use super::shape::{NONE, WRITE, act, look, of, one_or_many};
@@ -7,7 +8,24 @@ use super::{Operation, Route, Verb};
 use crate::v1;
 
 /// All routes.
-pub const ROUTES: &[Route] = &[
+pub const ROUTES: &[Route] = &join::<{ HOLDERS.len() + OTHERS.len() }>(&[HOLDERS, OTHERS]);
+
+/// Puts tables one behind the other.
+const fn join<const COUNT: usize>(tables: &[&[Route]]) -> [Route; COUNT] {
+    let mut all = [tables[0][0]; COUNT];
+    let (mut table, mut at) = (0, 0);
+    while table < tables.len() {
+        let mut row = 0;
+        while row < tables[table].len() {
+            all[at] = tables[table][row];
+            (row, at) = (row + 1, at + 1);
+        }
+        table += 1;
+    }
+    all
+}
+
+const OTHERS: &[Route] = &[
     Route {
         body: Some(one_or_many),
         answer: Some(of::<v1::EnqueueAnswer>),
@@ -217,58 +235,6 @@ pub const ROUTES: &[Route] = &[
             Operation::ResumeSchedule,
             OPERATE,
             "Let a schedule go on; instants that passed meanwhile do not count.",
-        )
-    },
-    Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, LIMIT],
-        answer: Some(of::<v1::LeasePage>),
-        ..look(
-            "/v1/leases",
-            Operation::ListLeases,
-            LIST,
-            "List the leases of the namespace that somebody holds, in order of their names.",
-        )
-    },
-    Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, WAIT_MS, SEEN],
-        answer: Some(of::<v1::LeaseInfo>),
-        ..look(
-            "/v1/leases/{name}",
-            Operation::ShowLease,
-            WATCH_LEASE,
-            "Show who holds a lease and who waits; with `wait_ms`, wait for another holder.",
-        )
-    },
-    Route {
-        keyed: false,
-        body: Some(of::<v1::AcquireLease>),
-        answer: Some(of::<v1::LeaseAnswer>),
-        ..act(
-            "/v1/leases/{name}/acquire",
-            Operation::AcquireLease,
-            LEASE,
-            "Take a lease, or a place in its line; asked again, the holder is told the same fence.",
-        )
-    },
-    Route {
-        keyed: false,
-        body: Some(of::<v1::RenewLease>),
-        answer: Some(of::<v1::LeaseAnswer>),
-        ..act(
-            "/v1/leases/{name}/renew",
-            Operation::RenewLease,
-            KEEP_LEASE,
-            "Keep a lease for another ttl.",
-        )
-    },
-    Route {
-        body: Some(of::<v1::ReleaseLease>),
-        answer: Some(of::<v1::LeaseReleased>),
-        ..act(
-            "/v1/leases/{name}/release",
-            Operation::ReleaseLease,
-            END_LEASE,
-            "Give a lease back, or a place in its line; the next in line has it at once.",
         )
     },
     Route {
@@ -493,6 +459,16 @@ pub const ROUTES: &[Route] = &[
             Operation::ListEvents,
             VIEW.of_cluster(),
             "Role changes of this node; a live stream with Accept: text/event-stream.",
+        )
+    },
+    Route {
+        query: NONE,
+        answer: Some(of::<v1::ScalingPage>),
+        ..look(
+            "/v1/cluster/autoscale",
+            Operation::ShowScaling,
+            VIEW.of_cluster(),
+            "What the autoscaler of this node did lately, and why; only the leader of shard 0 acts.",
         )
     },
     Route {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
-use crate::v1::{ChangeView, Number};
+use crate::v1::{ChangeView, Number, WorkerSummary};
 
 /// The cluster as the answering node sees it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct ClusterView {
     pub members: Vec<MemberView>,
     /// All shards.
     pub shards: Vec<ShardView>,
+    /// Workers, summed up over all namespaces; absent while nobody can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<WorkerSummary>,
     /// The growth that runs; absent when none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<GrowthView>,

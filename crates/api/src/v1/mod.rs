@@ -16,6 +16,7 @@ mod schedule;
 mod task;
 mod token;
 mod work;
+mod worker;
 
 pub use cluster::{
     ClusterView, EventPage, EventView, FollowerView, GrowAnswer, GrowRequest, GrowthView, LoadView,
@@ -57,6 +58,11 @@ pub use token::{NewToken, TokenInfo, TokenMade, TokenPage, TokenRevoked, Whoami}
 pub use work::{
     ClaimAnswer, ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest,
     OutcomeList, RenewItem, RenewRequest,
+};
+
+pub use worker::{
+    ScalingPage, ScalingView, SlotCount, WorkerBeat, WorkerChanged, WorkerInfo, WorkerOrders,
+    WorkerPage, WorkerStateName, WorkerSummary, WorkerWanted,
 };
 
 /// Header that names a request, so that a resend is recognised.

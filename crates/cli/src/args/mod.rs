@@ -18,6 +18,7 @@ mod server;
 mod task;
 mod verify;
 mod worker;
+mod worker_pool;
 
 use std::path::Path;
 use std::time::Duration;
@@ -50,6 +51,7 @@ pub(crate) use server::ServerArgs;
 pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand, TaskSettings};
 pub(crate) use verify::VerifyArgs;
 pub(crate) use worker::WorkerArgs;
+pub(crate) use worker_pool::WorkerPoolCommand;
 
 use crate::contexts::Contexts;
 use crate::failure::Failure;
@@ -209,6 +211,9 @@ pub(crate) enum Command {
     /// Upload, download, list and remove files that the cluster keeps.
     #[command(subcommand)]
     Object(ObjectCommand),
+    /// Look at workers, let them leave, remove them.
+    #[command(subcommand)]
+    WorkerPool(WorkerPoolCommand),
     /// Locks and elections: hold a lease, run a command while holding it, see who does.
     #[command(subcommand)]
     Lease(LeaseCommand),

@@ -88,6 +88,33 @@ pub(crate) struct ServerArgs {
     /// upload and list, as upload='>70:5,75:10,80:25,>90:100'; repeat it [default: see docs/operations.md].
     #[arg(long, value_name = "RULE")]
     shed: Vec<String>,
+    /// Start and drain workers by themselves: `process`, `exec` or `kubernetes`. Only the leader of shard 0 acts.
+    #[arg(long, value_name = "DRIVER")]
+    autoscale: Option<String>,
+    /// Fewest workers [default: 0].
+    #[arg(long, value_name = "N")]
+    autoscale_min: Option<u32>,
+    /// Most workers [default: 4].
+    #[arg(long, value_name = "N")]
+    autoscale_max: Option<u32>,
+    /// Slots of one worker [default: 2].
+    #[arg(long, value_name = "N")]
+    autoscale_slots: Option<u32>,
+    /// Work that waits should begin within this time [default: 30000].
+    #[arg(long, value_name = "MS")]
+    autoscale_target_ms: Option<u64>,
+    /// Time between two changes [default: 60000].
+    #[arg(long, value_name = "MS")]
+    autoscale_cooldown_ms: Option<u64>,
+    /// The program of `exec`; it is told the wanted and the present number.
+    #[arg(long, value_name = "FILE")]
+    autoscale_command: Option<PathBuf>,
+    /// The workload of `kubernetes`.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    autoscale_workload: Option<String>,
+    /// Further arguments of the workers of `process`, as one text.
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
+    autoscale_worker_args: Option<String>,
     /// Settings file; ikada.toml in the current folder when present.
     #[arg(long, env = "IKADA_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -120,6 +147,15 @@ impl ServerArgs {
             auth: self.auth.then_some(true),
             shed: (!self.shed.is_empty()).then(|| self.shed.clone()),
             priority: self.priority,
+            autoscale: self.autoscale.clone(),
+            autoscale_min: self.autoscale_min,
+            autoscale_max: self.autoscale_max,
+            autoscale_slots: self.autoscale_slots,
+            autoscale_target_ms: self.autoscale_target_ms,
+            autoscale_cooldown_ms: self.autoscale_cooldown_ms,
+            autoscale_command: self.autoscale_command.clone(),
+            autoscale_workload: self.autoscale_workload.clone(),
+            autoscale_worker_args: self.autoscale_worker_args.clone(),
         }
     }
 }

@@ -19,6 +19,7 @@ mod schedule;
 mod server;
 mod task;
 mod worker;
+mod worker_pool;
 
 pub(crate) use audit::audit;
 pub(crate) use auth::auth;
@@ -37,3 +38,4 @@ pub(crate) use schedule::schedule;
 pub(crate) use server::server;
 pub(crate) use task::task;
 pub(crate) use worker::worker;
+pub(crate) use worker_pool::worker_pool;

@@ -49,6 +49,24 @@ pub struct RawConfig {
     pub shed: Option<Vec<String>>,
     /// Election priority: higher is preferred when logs are equal.
     pub priority: Option<i64>,
+    /// How workers come and go by themselves: `process`, `exec` or `kubernetes`; absent: they do not.
+    pub autoscale: Option<String>,
+    /// Fewest workers.
+    pub autoscale_min: Option<u32>,
+    /// Most workers.
+    pub autoscale_max: Option<u32>,
+    /// Slots of one worker.
+    pub autoscale_slots: Option<u32>,
+    /// Work that waits should begin within this time.
+    pub autoscale_target_ms: Option<u64>,
+    /// Time between two changes.
+    pub autoscale_cooldown_ms: Option<u64>,
+    /// The program of `exec`.
+    pub autoscale_command: Option<PathBuf>,
+    /// The workload of `kubernetes`, `namespace/name`.
+    pub autoscale_workload: Option<String>,
+    /// Further arguments of the workers of `process`.
+    pub autoscale_worker_args: Option<String>,
 }
 
 impl RawConfig {
@@ -127,6 +145,15 @@ impl RawConfig {
                 self.shed = Some(value.split(';').map(|rule| rule.trim().to_owned()).collect())
             }
             "priority" => self.priority = number(value)?,
+            "autoscale" => self.autoscale = text(),
+            "autoscale-min" => self.autoscale_min = number(value)?,
+            "autoscale-max" => self.autoscale_max = number(value)?,
+            "autoscale-slots" => self.autoscale_slots = number(value)?,
+            "autoscale-target-ms" => self.autoscale_target_ms = number(value)?,
+            "autoscale-cooldown-ms" => self.autoscale_cooldown_ms = number(value)?,
+            "autoscale-command" => self.autoscale_command = Some(PathBuf::from(value)),
+            "autoscale-workload" => self.autoscale_workload = text(),
+            "autoscale-worker-args" => self.autoscale_worker_args = text(),
             _ => return Err("unknown setting; see `ikada server --help`".to_owned()),
         }
         Ok(())
@@ -158,6 +185,15 @@ impl RawConfig {
             auth: self.auth.or(lower.auth),
             shed: self.shed.or(lower.shed),
             priority: self.priority.or(lower.priority),
+            autoscale: self.autoscale.or(lower.autoscale),
+            autoscale_min: self.autoscale_min.or(lower.autoscale_min),
+            autoscale_max: self.autoscale_max.or(lower.autoscale_max),
+            autoscale_slots: self.autoscale_slots.or(lower.autoscale_slots),
+            autoscale_target_ms: self.autoscale_target_ms.or(lower.autoscale_target_ms),
+            autoscale_cooldown_ms: self.autoscale_cooldown_ms.or(lower.autoscale_cooldown_ms),
+            autoscale_command: self.autoscale_command.or(lower.autoscale_command),
+            autoscale_workload: self.autoscale_workload.or(lower.autoscale_workload),
+            autoscale_worker_args: self.autoscale_worker_args.or(lower.autoscale_worker_args),
         }
     }
 }

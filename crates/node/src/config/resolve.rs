@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use ikada_store::postgres::Target;
 
+use super::autoscale::{ScaleConfig, read_autoscale};
 use super::limits::{SHARDS_MAX, VOTERS_MAX};
 use super::raw::RawConfig;
 use crate::admission::Rules;
@@ -43,6 +44,8 @@ pub struct Config {
     pub insecure: bool,
     /// Whether the audit log holds every change, and not only what operators do.
     pub audit_all: bool,
+    /// How many workers there should be, and how they come and go; none if nobody asked for that.
+    pub autoscale: Option<ScaleConfig>,
     /// Whether both ports speak TLS.
     pub tls: bool,
     /// File with the join token by which this node gets its certificate.
@@ -91,6 +94,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         problems
             .push(format!("listen and peer-listen are both {listen}; give them different ports"));
     }
+    let autoscale = read_autoscale(&raw, &mut problems);
     let peers = raw.peer.unwrap_or_default();
     check_peers(&peers, &mut problems);
     let join = raw.join.unwrap_or_default();
@@ -128,6 +132,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         auth,
         shedding,
         priority: raw.priority.unwrap_or(0),
+        autoscale,
         warnings: warnings(expect, insecure),
     })
 }

@@ -21,7 +21,7 @@ use super::security::{Source, allow, enter, recognise};
 use super::trace::{Trace, note};
 use super::{
     cluster, dashboard, jobs, leases, objects, operate, problems, programs, queues, requests,
-    schedules, tasks, tokens,
+    schedules, tasks, tokens, workers,
 };
 use crate::admission::Lane;
 
@@ -201,11 +201,16 @@ pub(super) async fn run<D: Door>(
         Operation::DeleteSchedule => schedules::delete(app, context).await,
         Operation::PauseSchedule => schedules::pause(app, context, true).await,
         Operation::ResumeSchedule => schedules::pause(app, context, false).await,
-        Operation::ListLeases => leases::list(app, context).await,
-        Operation::ShowLease => leases::show(app, context).await,
-        Operation::AcquireLease => leases::acquire(app, context, body).await,
-        Operation::RenewLease => leases::renew(app, context, body).await,
-        Operation::ReleaseLease => leases::release(app, context, body).await,
+        Operation::ListWorkers
+        | Operation::ShowWorker
+        | Operation::Beat
+        | Operation::DrainWorker
+        | Operation::RemoveWorker => run_worker(app, operation, context, body).await,
+        Operation::ListLeases
+        | Operation::ShowLease
+        | Operation::AcquireLease
+        | Operation::RenewLease
+        | Operation::ReleaseLease => run_lease(app, operation, context, body).await,
         Operation::ListObjects => objects::list(app, context).await,
         Operation::ListBuckets => objects::list_buckets(app, context).await,
         Operation::PutObject
@@ -220,6 +225,7 @@ pub(super) async fn run<D: Door>(
         Operation::RevokeToken => tokens::revoke(app, context).await,
         Operation::Whoami => tokens::whoami(context),
         Operation::ShowCluster => cluster::show(app, context).await,
+        Operation::ShowScaling => cluster::autoscale(app, context),
         Operation::ListEvents => cluster::events(app, context).await,
         Operation::Transfer => cluster::transfer(app, context, body).await,
         Operation::Backup => cluster::backup(app, context).await,
@@ -250,6 +256,38 @@ async fn run_work<D: Door>(
         Operation::ShowProgram => programs::show(app, context).await,
         Operation::DeleteProgram => programs::delete(app, context).await,
         job => jobs::answer(app, job, context, body).await,
+    }
+}
+
+async fn run_worker<D: Door>(
+    app: &App<D>,
+    operation: Operation,
+    context: &Context,
+    body: &[u8],
+) -> Result<Reply, Stop> {
+    match operation {
+        Operation::ListWorkers => workers::list(app, context).await,
+        Operation::ShowWorker => workers::show(app, context).await,
+        Operation::Beat => workers::beat(app, context, body).await,
+        Operation::DrainWorker => workers::drain(app, context).await,
+        Operation::RemoveWorker => workers::remove(app, context).await,
+        _ => Err(mismatch("worker")),
+    }
+}
+
+async fn run_lease<D: Door>(
+    app: &App<D>,
+    operation: Operation,
+    context: &Context,
+    body: &[u8],
+) -> Result<Reply, Stop> {
+    match operation {
+        Operation::ListLeases => leases::list(app, context).await,
+        Operation::ShowLease => leases::show(app, context).await,
+        Operation::AcquireLease => leases::acquire(app, context, body).await,
+        Operation::RenewLease => leases::renew(app, context, body).await,
+        Operation::ReleaseLease => leases::release(app, context, body).await,
+        _ => Err(mismatch("lease")),
     }
 }
 

@@ -8,6 +8,7 @@ use ikada_replica::call::{Answer, Call, CallId, Request, Routing};
 use ikada_replica::founding::FoundingMessage;
 use ikada_replica::status::{NodeStatus, RoleEvent};
 
+use crate::autoscale::Scaled;
 use crate::driver::AnswerSender;
 use crate::metrics::Counters;
 use crate::objects::Shelf;
@@ -56,6 +57,11 @@ pub trait Door: Clone + Send + Sync + 'static {
 
     /// Role changes with a sequence above the given one, oldest first.
     fn events(&self, after_sequence: u64) -> impl Future<Output = Vec<RoleEvent>> + Send;
+
+    /// What the autoscaler of this node did lately.
+    fn scaling(&self) -> Vec<Scaled> {
+        Vec::new()
+    }
 
     /// The node's fixed facts.
     fn info(&self) -> &NodeInfo;

@@ -35,6 +35,7 @@ mod tasks;
 mod tokens;
 mod trace;
 mod waiting;
+mod workers;
 
 pub use connection::{Listeners, serve};
 pub use door::{Door, NodeInfo};

@@ -76,12 +76,40 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::JobNotFound => (404, "job not found"),
         Code::JobFinished => (409, "job finished"),
         Code::TooManyJobs => (429, "too many jobs"),
+        Code::WorkerExists => (409, "worker exists"),
+        Code::WorkerNotFound => (404, "no such worker"),
+        Code::WorkerRemoved => (409, "worker was removed"),
+        Code::TooManyWorkers => (429, "too many workers"),
+    }
+}
+
+/// About leases and workers.
+fn holder_detail(code: RefusalCode) -> &'static str {
+    use RefusalCode as Code;
+    match code {
+        Code::LeaseHeld => "another holds the lease; wait for it with wait_ms",
+        Code::LeaseNotHeld => "this holder neither holds the lease nor waits for it",
+        Code::TooManyLeases => "as many leases are held as may be; try again when some are free",
+        Code::WorkerExists => "another session is alive under this name; choose another name",
+        Code::WorkerNotFound => "no worker has this name; see GET /v1/workers",
+        Code::WorkerRemoved => "this session was ended; start the worker again",
+        Code::TooManyWorkers => "as many workers are recorded as may be; remove dead ones",
+        Code::TooManyWaiters => "as many wait for this lease as may; try again later",
+        _ => "refused",
     }
 }
 
 fn refusal_detail(code: RefusalCode) -> &'static str {
     use RefusalCode as Code;
     match code {
+        Code::LeaseHeld
+        | Code::LeaseNotHeld
+        | Code::TooManyLeases
+        | Code::TooManyWaiters
+        | Code::WorkerExists
+        | Code::WorkerNotFound
+        | Code::WorkerRemoved
+        | Code::TooManyWorkers => holder_detail(code),
         Code::BadCommand => "the cluster does not know this command; do all nodes run one version?",
         Code::BadValue => "a field is outside its bounds",
         Code::TooLarge => "the payload, result or list is too large; put big data into files",
@@ -143,10 +171,6 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::JobFinished => "the job has ended; submit it again",
         Code::TooManyJobs => "as many jobs are kept as may be; keep them for a shorter time",
         Code::BadShardCount => "the cluster has as many shards, or can have no more",
-        Code::LeaseHeld => "another holds the lease; wait for it with wait_ms",
-        Code::LeaseNotHeld => "this holder neither holds the lease nor waits for it",
-        Code::TooManyLeases => "as many leases are held as may be; try again when some are free",
-        Code::TooManyWaiters => "as many wait for this lease as may; try again later",
     }
 }
 

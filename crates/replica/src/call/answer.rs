@@ -6,8 +6,10 @@ use ikada_consensus::NodeId;
 use ikada_state::{
     BucketName, Digest, Explanation, Frozen, Grant, GrowthView, Job, JobPage, JobTask, Lease, Lsn,
     Member, Object, ObjectPage, QueueView, RecordedRequest, References, RefusalCode, Reply,
-    Schedule, ShardId, TaskView, Token,
+    Schedule, ShardId, TaskView, Token, WorkerStanding,
 };
+
+use crate::peer::WorkerTold;
 
 /// What a call came to.
 #[derive(Debug, Clone)]
@@ -30,6 +32,20 @@ pub enum Answer {
     },
     /// Why a task is not running; none if there is no such task.
     Explained(Option<Explanation>),
+    /// A worker's beat was heard.
+    Beat {
+        /// What is wanted of it.
+        standing: WorkerStanding,
+        /// Term of the leader who wants it.
+        term: u64,
+    },
+    /// All workers.
+    Workers {
+        /// Term of the leader who told.
+        term: u64,
+        /// In order of their names.
+        workers: Vec<WorkerTold>,
+    },
     /// An administrative order was accepted.
     Accepted,
     /// An administrative order was refused; in words, naming the thing and what to do.

@@ -3,8 +3,8 @@
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
     AcquireLease, BucketName, Digest, Fence, HolderName, JobId, JobKey, Labels, LeaseKey,
-    LeaseName, Lsn, Namespace, ObjectKey, Order, QueueName, RequestId, RequestKey, ScheduleKey,
-    SessionId, ShardId, TaskFilter, TaskId, WorkerId,
+    LeaseName, Lsn, Namespace, ObjectKey, Order, QueueName, RegisterWorker, RequestId, RequestKey,
+    ScheduleKey, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -56,6 +56,19 @@ pub enum Request {
     },
     /// Wait for another holder of a lease.
     WatchLease(LeaseWatch),
+    /// A worker lives, and says who it is.
+    Beat {
+        /// Where it works.
+        namespace: Namespace,
+        /// Who it is.
+        worker: RegisterWorker,
+        /// Slots that are busy.
+        busy: u32,
+        /// It has stopped.
+        leaving: bool,
+    },
+    /// All workers, as the leader of shard 0 sees them.
+    Workers,
     /// Why is a task not running? Told by its shard's leader, from memory.
     Explain(Namespace, TaskId),
     /// Raise the number of shards.

@@ -12,6 +12,7 @@ mod lease;
 mod renew;
 mod roll_call;
 mod transfer;
+mod worker;
 mod write;
 
 use ikada_consensus::NotLeader;
@@ -58,6 +59,11 @@ impl Replica {
                 }
                 self.decide_renew(shard, namespace, worker, claims, now)
             }
+            Ask::Beat { namespace, worker, busy, leaving } => {
+                let told = (*busy, *leaving);
+                return self.decide_beat(shard, asker, (namespace, worker), told, now);
+            }
+            Ask::Workers => self.decide_workers(shard, now),
             Ask::Lease(order) => self.decide_lease(shard, order, now),
             Ask::RenewLease { key, holder, fence } => {
                 self.decide_renew_lease(shard, key, holder, *fence, now)

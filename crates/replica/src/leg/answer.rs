@@ -1,6 +1,6 @@
 //! What a leader told a leg, and what follows from it.
 
-use ikada_state::{Command, Namespace, Order, Reply, Unclaim};
+use ikada_state::{Command, Namespace, Order, Reply, ShardId, Unclaim, WorkerStanding};
 
 use crate::call::{Answer, CallId, Unavailable};
 use crate::leg::{Leg, LegState, Owner};
@@ -15,6 +15,26 @@ const AFTER_NO_MS: u64 = 20;
 const AFTER_BUSY_MS: u64 = 50;
 /// How long a claim given back is tried.
 pub(crate) const GIVE_BACK_MS: u64 = 5_000;
+
+/// What a worker, or whoever asks for all of them, is told.
+fn worker_answer(shard: ShardId, told: Told) -> Answer {
+    match told {
+        Told::Beat { standing, term } => Answer::Beat { standing, term },
+        Told::Workers { term, workers } => Answer::Workers { term, workers },
+        Told::Refused { code, detail } => Answer::Refused { code, detail },
+        Told::Replies { term, mut replies, .. } => match replies.pop() {
+            Some(Reply::WorkerRegistered) => {
+                Answer::Beat { standing: WorkerStanding::Active, term }
+            }
+            Some(Reply::Refused { code }) => {
+                let detail = "the worker could not be recorded".to_owned();
+                Answer::Refused { code: code.as_str().to_owned(), detail }
+            }
+            _ => Answer::Unavailable(Unavailable::NoLeader { shard }),
+        },
+        _ => Answer::Unavailable(Unavailable::NoLeader { shard }),
+    }
+}
 
 impl Replica {
     /// An answer arrived: settle the leg, or have it asked again.
@@ -84,6 +104,10 @@ impl Replica {
                     Told::Explained(explanation) => Answer::Explained(explanation),
                     _ => Answer::Unavailable(Unavailable::NoLeader { shard: leg.shard }),
                 };
+                self.answer(call, answer);
+            }
+            Ask::Beat { .. } | Ask::Workers => {
+                let answer = worker_answer(leg.shard, told);
                 self.answer(call, answer);
             }
             Ask::Lease(_) => self.lease_told(call, leg, told, now),

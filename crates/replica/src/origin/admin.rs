@@ -64,7 +64,14 @@ impl Replica {
         self.open_leg(Leg::new(0, Owner::Call(call, vec![0]), ask, deadline_ms), now);
     }
 
-    fn open_admin(&mut self, call: CallId, deadline_ms: u64, shard: ShardId, ask: Ask, now: Now) {
+    pub(crate) fn open_admin(
+        &mut self,
+        call: CallId,
+        deadline_ms: u64,
+        shard: ShardId,
+        ask: Ask,
+        now: Now,
+    ) {
         if usize::from(shard) >= self.seats.len() {
             let detail = format!(
                 "shard {shard} does not exist: this cluster has shards 0 to {}",

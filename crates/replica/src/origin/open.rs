@@ -5,6 +5,7 @@ use ikada_consensus::NodeId;
 use crate::call::{Answer, Call, CallId, Outcome, RenewOutcome, Request, Routing, Unavailable};
 use crate::origin::{OpenCall, OpenKind};
 use crate::output::Now;
+use crate::peer::Ask;
 use crate::replica::Replica;
 
 impl Replica {
@@ -36,6 +37,11 @@ impl Replica {
                 self.open_renew_lease(id, deadline_ms, (key, holder, fence), now);
             }
             Request::WatchLease(watch) => self.open_watch(id, watch, now),
+            Request::Beat { namespace, worker, busy, leaving } => {
+                let ask = Ask::Beat { namespace, worker, busy, leaving };
+                self.open_admin(id, deadline_ms, 0, ask, now);
+            }
+            Request::Workers => self.open_admin(id, deadline_ms, 0, Ask::Workers, now),
             Request::Explain(namespace, task) => {
                 self.open_explain(id, deadline_ms, namespace, task, now);
             }
@@ -58,12 +64,13 @@ impl Replica {
             }
             Request::Transfer { shard, .. } | Request::Change { shard, .. } => vec![*shard],
             Request::Explain(namespace, task) => vec![self.shard_of_task(namespace, task)],
-            Request::Grow { .. } => vec![0],
+            Request::Grow { .. } | Request::Workers => vec![0],
             Request::Claim(_)
             | Request::Renew(_)
             | Request::Read(..)
             | Request::Lease(_)
             | Request::RenewLease { .. }
+            | Request::Beat { .. }
             | Request::WatchLease(_) => return None,
         };
         let first = self.consensus.leader(*shards.first()?)?;

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use ikada_consensus::{Message, NodeId, Start};
 use ikada_state::{
-    Explanation, Fence, HolderName, LeaseKey, Namespace, Order, QueueName, RefusalCode, Reply,
-    RequestKey, SessionId, ShardId, TaskId, WorkerId,
+    Explanation, Fence, HolderName, LeaseKey, Namespace, Order, QueueName, RefusalCode,
+    RegisterWorker, Reply, RequestKey, SessionId, ShardId, TaskId, WorkerId, WorkerRecord,
+    WorkerStanding,
 };
 use minicbor::{Decode, Encode};
 
@@ -125,6 +126,25 @@ pub enum Ask {
         #[n(2)]
         fence: Fence,
     },
+    /// A worker lives; record it if it is not recorded as it says.
+    #[n(120)]
+    Beat {
+        /// Where it works.
+        #[n(0)]
+        namespace: Namespace,
+        /// Who it is.
+        #[n(1)]
+        worker: RegisterWorker,
+        /// Slots that are busy.
+        #[n(2)]
+        busy: u32,
+        /// It has stopped, and will not beat again.
+        #[n(3)]
+        leaving: bool,
+    },
+    /// All workers, as the leader of shard 0 sees them.
+    #[n(121)]
+    Workers,
 }
 
 /// What the leader answers.
@@ -181,6 +201,46 @@ pub enum Told {
     /// The task's slot is in another shard, or on its way there; nothing was proposed.
     #[n(60)]
     Moved,
+    /// The worker is recorded.
+    #[n(120)]
+    Beat {
+        /// What is wanted of it.
+        #[n(0)]
+        standing: WorkerStanding,
+        /// Term of the leader who wants it.
+        #[n(1)]
+        term: u64,
+    },
+    /// All workers.
+    #[n(121)]
+    Workers {
+        /// Term of the leader.
+        #[n(0)]
+        term: u64,
+        /// In order of their names.
+        #[n(1)]
+        workers: Vec<WorkerTold>,
+    },
+}
+
+/// A worker as the leader of shard 0 sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct WorkerTold {
+    /// What is recorded.
+    #[n(0)]
+    pub record: WorkerRecord,
+    /// Whether it beats.
+    #[n(1)]
+    pub alive: bool,
+    /// How long ago it was heard; the highest number if never by this leader.
+    #[n(2)]
+    pub heard_ms_ago: u64,
+    /// Slots that were busy then.
+    #[n(3)]
+    pub busy: u32,
+    /// Another session that uses its name.
+    #[n(4)]
+    pub impostor: Option<SessionId>,
 }
 
 /// What became of one renewal.

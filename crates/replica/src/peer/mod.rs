@@ -9,4 +9,6 @@ mod frame;
 mod message;
 
 pub use frame::{FrameError, Framer, Header, Messages, decode, open};
-pub use message::{Ask, HashReport, Hint, PeerMessage, RenewTold, SnapshotMessage, Told};
+pub use message::{
+    Ask, HashReport, Hint, PeerMessage, RenewTold, SnapshotMessage, Told, WorkerTold,
+};

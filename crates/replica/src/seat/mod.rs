@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use ikada_consensus::{Entry, NodeId, Role, Start};
 use ikada_state::{Shard, ShardId};
 
+use crate::beats::Beats;
 use crate::clock::LogClock;
 use crate::holdings::Holdings;
 use crate::liveness::Liveness;
@@ -41,6 +42,8 @@ pub(crate) struct Seat {
     pub clock: LogClock,
     pub liveness: Liveness,
     pub holdings: Holdings,
+    /// Who beats; only for shard 0.
+    pub beats: Beats,
     pub interest: Interest,
     /// When workers last asked for each queue.
     pub asked: Asked,
@@ -88,6 +91,7 @@ impl Seat {
             clock: LogClock::default(),
             liveness: Liveness::default(),
             holdings: Holdings::default(),
+            beats: Beats::default(),
             interest: Interest::default(),
             asked: Asked::default(),
             led_since_ms: 0,
@@ -113,6 +117,9 @@ impl Seat {
             let (slot, fence, session) = (claim.slot, claim.fence, claim.session);
             self.liveness.grant(slot, fence, session, ttl_ms, timeout_ms, now_ms);
         }
+        for worker in self.state.workers() {
+            self.beats.heard(worker.key(), worker.session, 0, now_ms);
+        }
         for lease in self.state.leases() {
             for (mark, ttl_ms) in lease.marks() {
                 self.holdings.start(lease.key(), mark, u64::from(ttl_ms), now_ms);
@@ -125,6 +132,7 @@ impl Seat {
         self.clock.reset();
         self.liveness.clear();
         self.holdings.clear();
+        self.beats.clear();
         self.interest.clear();
         self.asked.clear();
         self.delivering.clear();

@@ -33,6 +33,7 @@ impl Replica {
         self.tend_claims(now);
         self.expire_claims(now);
         self.expire_leases(now);
+        self.sweep_workers(now);
         self.tend_leases(true, now);
         self.fire_schedules(now);
         self.wake_scheduled(now);

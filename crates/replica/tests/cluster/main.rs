@@ -12,3 +12,4 @@ mod operations;
 mod reads;
 mod schedules;
 mod snapshots;
+mod workers;

@@ -243,7 +243,9 @@ impl World {
             | Command::SubmitJob(_)
             | Command::CancelJob(_)
             | Command::Collect(_) => Ok(()),
-            // Followed by their effects.
+            Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => {
+                Ok(())
+            }
             Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => Ok(()),
             Command::Grow(grow) => {
                 self.follow_growth(grow, reply);

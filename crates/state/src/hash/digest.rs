@@ -29,6 +29,7 @@ pub(crate) enum RecordKind {
     Lease = 100,
     Binding = 101,
     Job = 110,
+    Worker = 120,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -87,6 +87,10 @@ impl Shard {
                 self.take_bind(batch, bind);
                 return Ok(());
             }
+            Message::WorkerGone { namespace, worker, session } => {
+                self.reopen_claims(batch, namespace, worker, *session);
+                return Ok(());
+            }
             Message::UnbindLease { namespace, lease } => {
                 self.take_unbind(batch, namespace, lease);
                 return Ok(());

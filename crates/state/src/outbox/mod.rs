@@ -17,7 +17,8 @@ use minicbor::{Decode, Encode};
 
 use crate::growth::QueueCopy;
 use crate::{
-    BindLease, BoundLease, Enqueue, Namespace, QueueName, QueueSettings, ShardId, SharedBytes,
+    BindLease, BoundLease, Enqueue, Namespace, QueueName, QueueSettings, SessionId, ShardId,
+    SharedBytes, WorkerId,
 };
 
 /// What one shard tells another. Numbers are stable.
@@ -131,6 +132,19 @@ pub enum Message {
         #[n(1)]
         lease: BoundLease,
     },
+    /// A worker's session is over: its claims are reopened.
+    #[n(120)]
+    WorkerGone {
+        /// Where it worked.
+        #[n(0)]
+        namespace: Namespace,
+        /// Its name.
+        #[n(1)]
+        worker: WorkerId,
+        /// The session.
+        #[n(2)]
+        session: SessionId,
+    },
 }
 
 impl Message {
@@ -146,6 +160,7 @@ impl Message {
             | Message::Settled { .. }
             | Message::BindLease(_)
             | Message::UnbindLease { .. }
+            | Message::WorkerGone { .. }
             | Message::Forget { .. } => 0,
         }
     }

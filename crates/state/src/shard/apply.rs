@@ -121,20 +121,8 @@ impl Shard {
             Command::SteerMember(verb) => self.apply_steer_member(batch, &verb),
             Command::Refound(verb) => self.apply_refound(batch, verb),
             Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
-            Command::Retry(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
-                    shard.apply_retry(batch, &namespace, &verb)
-                })
-            }
-            Command::Drop(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
-                    shard.apply_drop(batch, &namespace, &verb)
-                })
-            }
-            Command::Sweep(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
-                    shard.apply_sweep(batch, &namespace, &verb)
-                })
+            verb @ (Command::Retry(_) | Command::Drop(_) | Command::Sweep(_)) => {
+                self.apply_repair_order(batch, &namespace, known, verb)
             }
             Command::Void(verb) => self.apply_void(&namespace, &verb),
             verb @ (Command::SetSchedule(_) | Command::DeleteSchedule(_)) => {
@@ -147,8 +135,8 @@ impl Shard {
                 self.apply_object_order(batch, &namespace, known, verb)
             }
             Command::Grow(verb) => self.apply_growth_order(batch, known, verb),
-            // Leases, and behind them jobs.
-            verb => self.apply_lease_order(batch, &namespace, known, verb),
+            // Leases and workers, and behind them jobs.
+            verb => self.apply_holder_order(batch, &namespace, known, verb),
         }
     }
 
@@ -174,6 +162,34 @@ impl Shard {
         }
     }
 
+    /// What operators do to tasks that have ended, or to many at once.
+    fn apply_repair_order(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        known: Known,
+        command: Command,
+    ) -> Reply {
+        match command {
+            Command::Retry(verb) => {
+                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
+                    shard.apply_retry(batch, namespace, &verb)
+                })
+            }
+            Command::Drop(verb) => {
+                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
+                    shard.apply_drop(batch, namespace, &verb)
+                })
+            }
+            Command::Sweep(verb) => {
+                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
+                    shard.apply_sweep(batch, namespace, &verb)
+                })
+            }
+            _ => Reply::refused(RefusalCode::BadCommand),
+        }
+    }
+
     fn apply_token_order(&mut self, command: Command) -> Reply {
         match command {
             Command::AddToken(verb) => self.apply_add_token(verb),
@@ -182,7 +198,8 @@ impl Shard {
         }
     }
 
-    fn apply_lease_order(
+    /// Leases and workers: those who hold something as long as they prove their life.
+    fn apply_holder_order(
         &mut self,
         batch: &mut Batch,
         namespace: &Namespace,
@@ -196,6 +213,9 @@ impl Shard {
                     shard.apply_release_lease(batch, namespace, &verb)
                 })
             }
+            Command::RegisterWorker(verb) => self.apply_register_worker(namespace, verb),
+            Command::DrainWorker(verb) => self.apply_drain_worker(namespace, &verb),
+            Command::RemoveWorker(verb) => self.apply_remove_worker(batch, namespace, &verb),
             Command::ExpireLease(verb) => self.apply_expire_lease(batch, namespace, &verb),
             other => self.apply_job_order(batch, namespace, known, other),
         }

@@ -28,6 +28,7 @@ use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
 use crate::schedule::{Schedule, ScheduleKey};
 use crate::task::{Slab, Task, TaskState};
+use crate::worker::{WorkerKey, WorkerRecord};
 use crate::{
     Audience, Effect, Lsn, Member, Namespace, QueueHandle, Roster, ShardId, SharedBytes, SlotMap,
     TaskId, Token, TokenId,
@@ -82,6 +83,8 @@ pub(crate) struct Core {
     /// Running attempts that leases are bound to.
     pub(crate) bindings: BTreeMap<(Namespace, TaskId), Arc<Binding>>,
     pub(crate) jobs: BTreeMap<JobKey, Arc<Job>>,
+    /// Only in shard 0.
+    pub(crate) workers: BTreeMap<WorkerKey, Arc<WorkerRecord>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -169,6 +172,7 @@ impl Core {
             leases: BTreeMap::new(),
             bindings: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            workers: BTreeMap::new(),
             hash: StateHash::default(),
         }
     }

@@ -48,6 +48,8 @@ pub struct Sizes {
     pub leases: u64,
     /// Running attempts that leases are bound to.
     pub bindings: u64,
+    /// Workers that are recorded.
+    pub workers: u64,
     /// Entries refused as a whole.
     pub entries_refused: u64,
 }
@@ -142,6 +144,7 @@ impl Shard {
             tokens: self.core.tokens.len() as u64,
             leases: self.core.leases.len() as u64,
             bindings: self.core.bindings.len() as u64,
+            workers: self.core.workers.len() as u64,
             entries_refused: self.core.entries_refused,
         }
     }

@@ -13,7 +13,7 @@ use crate::job::Job;
 use crate::lease::{Binding, Lease};
 use crate::limits::{
     BATCH_ORDERS_MAX, BINDINGS_MAX, JOBS_MAX, LEASES_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX,
-    TOKENS_MAX,
+    TOKENS_MAX, WORKERS_MAX,
 };
 use crate::members::{Member, Roster};
 use crate::object::Object;
@@ -22,7 +22,7 @@ use crate::planted::{self, Bug};
 use crate::queue::QueueRecord;
 use crate::schedule::Schedule;
 use crate::shard::{Core, Header, Shard, queue_digest};
-use crate::{Fence, SLOTS, SlotMap, Token};
+use crate::{Fence, SLOTS, SlotMap, Token, WorkerRecord};
 
 impl Shard {
     /// Rebuilds a shard from the chunks of a snapshot, in order.
@@ -130,6 +130,7 @@ impl Reader {
             kind if kind == RecordKind::Lease as u8 => self.take_lease(&mut core, bytes),
             kind if kind == RecordKind::Binding as u8 => self.take_binding(&mut core, bytes),
             kind if kind == RecordKind::Job as u8 => self.take_job(&mut core, bytes),
+            kind if kind == RecordKind::Worker as u8 => self.take_worker(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -361,6 +362,20 @@ impl Reader {
             true => Err(self.invalid("leases are bounded")),
             false => Ok(()),
         }
+    }
+
+    fn take_worker(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let worker: WorkerRecord = self.decode(bytes)?;
+        if core.shard != 0 || !worker.is_valid() || core.workers.len() >= WORKERS_MAX {
+            return Err(self.invalid("worker obeys its bounds"));
+        }
+        core.hash.add(digest_record(RecordKind::Worker, &worker));
+        let key = worker.key();
+        if core.workers.last_key_value().is_some_and(|(before, _)| *before >= key) {
+            return Err(self.invalid("workers are sorted, each once"));
+        }
+        core.workers.insert(key, Arc::new(worker));
+        Ok(())
     }
 
     fn take_binding(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {

@@ -233,6 +233,9 @@ impl Chunks {
             self.last_job = Some(job.key());
             return Stage::Jobs;
         }
+        for worker in core.workers.values() {
+            self.put(RecordKind::Worker, &**worker);
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
         Stage::End

@@ -231,6 +231,8 @@ impl Worker {
             claims_key: unique_key().into(),
             agent: self.agent,
             counts: Arc::new(Counts::default()),
+            busy: Arc::default(),
+            kept_out: Arc::default(),
         })
     }
 }

@@ -16,6 +16,9 @@ pub(super) async fn claim(
     count_max: u32,
     wait_ms: u64,
 ) -> Result<Vec<ClaimedTask>, CallFailed> {
+    if context.kept_out.load(Ordering::Relaxed) {
+        return Err(CallFailed);
+    }
     let request = ClaimRequest {
         worker: context.worker.to_string(),
         session: Number(context.session),

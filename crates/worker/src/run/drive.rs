@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Duration, Instant};
 
-use super::{Claimed, Context, Stop, Stopper, TaskError, TaskResult, call};
+use super::{Claimed, Context, Stop, Stopper, TaskError, TaskResult, call, register};
 use crate::agent::{Agent, Done, Failure, Input, Output, Ticket};
 
 /// Answers of calls that wait for the agent: at most one claim, one report and one renewal are under way.
@@ -30,6 +30,8 @@ pub(super) async fn drive(context: Context, signal: impl Future<Output = ()>) {
     let mut agent = Agent::new(context.agent.clone());
     let (answers, mut answered) = mpsc::channel(ANSWERS_MAX);
     let mut attempts = Attempts::default();
+    let beats = tokio::spawn(register::keep(context.clone(), answers.clone()));
+    let _beats = AbortOnDrop(beats.abort_handle());
     let mut signal = std::pin::pin!(signal);
     let mut draining = false;
     let mut inputs = vec![Input::Tick];
@@ -39,7 +41,10 @@ pub(super) async fn drive(context: Context, signal: impl Future<Output = ()>) {
         for output in outputs.drain(..) {
             carry_out(&context, &answers, &mut attempts, output);
         }
+        context.busy.store(attempts.handles.len() as u32, Ordering::Relaxed);
         if agent.is_stopped() {
+            beats.abort();
+            register::leave(&context).await;
             return;
         }
         let latest = Instant::now() + IDLE_LOOK;
@@ -92,6 +97,15 @@ fn carry_out(
         }
         Output::Cancel(ticket) => attempts.cancel(ticket),
         Output::Stopped { .. } => {}
+    }
+}
+
+/// Ends a task with the worker, also one that is dropped in the middle.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -10,11 +10,12 @@ mod build;
 mod call;
 mod claimed;
 mod drive;
+mod register;
 mod stop;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use ikada_api::Client;
 use tokio::sync::oneshot;
@@ -105,4 +106,8 @@ struct Context {
     claims_key: Arc<str>,
     agent: AgentConfig,
     counts: Arc<Counts>,
+    /// Slots that are busy.
+    busy: Arc<AtomicU32>,
+    /// Another session lives under this name.
+    kept_out: Arc<AtomicBool>,
 }

@@ -59,6 +59,7 @@ impl Document for ClusterView {
                 rows: shards.collect(),
             },
         ];
+        grids.extend(self.workers.as_ref().map(super::worker::summary));
         grids.extend(change);
         if !growth.is_empty() {
             grids.push(Grid { headings: &["growing", "slots moved", "since"], rows: growth });

@@ -11,6 +11,7 @@ mod queue;
 mod request;
 mod schedule;
 mod task;
+mod worker;
 
 pub(crate) use auth::S3Key;
 pub(crate) use join_token::JoinTokenPage;

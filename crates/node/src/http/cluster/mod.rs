@@ -1,5 +1,6 @@
 //! The cluster as this node sees it: one file per verb.
 
+mod autoscale;
 mod backup;
 mod events;
 mod grow;
@@ -8,6 +9,7 @@ mod node;
 mod show;
 mod transfer;
 
+pub(super) use autoscale::autoscale;
 pub(super) use backup::backup;
 pub(super) use events::events;
 pub(super) use grow::{grow, shard_map};

@@ -1,9 +1,13 @@
 //! `GET /v1/cluster`.
 
+use std::time::Duration;
+
 use hyper::StatusCode;
 use ikada_api::v1::{
     ChangeView, ClusterView, FollowerView, GrowthView, LoadView, MemberView, Number, ShardView,
+    WorkerSummary,
 };
+use ikada_replica::call::{Answer, Request, Routing};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use crate::admission::LoadFacts;
@@ -11,6 +15,10 @@ use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::request::Context;
+use crate::http::workers::summarize;
+
+/// How long the view of the cluster waits for word of its workers.
+const WORKERS_PATIENCE: Duration = Duration::from_millis(500);
 
 pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let mut view = describe(&app.door.status().await);
@@ -18,6 +26,7 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
     if let Some(member) = view.members.iter_mut().find(|member| member.node == own) {
         member.load = Some(show_load(&app.admission.facts()));
     }
+    view.workers = workers(app).await;
     show_document(context, StatusCode::OK, &view)
 }
 
@@ -27,6 +36,14 @@ fn show_load(facts: &LoadFacts) -> LoadView {
         memory_percent: f32::from(facts.memory) / 100.0,
         admitted_last_minute: facts.admitted_last_minute,
         shed_last_minute: facts.shed_last_minute,
+    }
+}
+
+/// All workers, summed up, if the leader of shard 0 tells soon.
+async fn workers<D: Door>(app: &App<D>) -> Option<WorkerSummary> {
+    match app.door.call(Request::Workers, WORKERS_PATIENCE, Routing::Forward).await {
+        Answer::Workers { workers, .. } => Some(summarize(&workers)),
+        _ => None,
     }
 }
 
@@ -67,6 +84,7 @@ pub(super) fn describe(status: &NodeStatus) -> ClusterView {
         members,
         change: show_change(status),
         shards: status.shards.iter().map(show_shard).collect(),
+        workers: None,
         growth: status.growth.map(|growth| GrowthView {
             from: growth.from,
             to: growth.to,

@@ -15,6 +15,7 @@ use ikada_replica::call::{
 };
 use ikada_replica::consensus::Role;
 use ikada_replica::founding::FoundingMessage;
+use ikada_replica::peer::WorkerTold;
 use ikada_replica::status::{NodeStatus, PeerStatus, RoleEvent, ShardStatus};
 use ikada_store::RealDisk;
 
@@ -315,6 +316,23 @@ impl FakeDoor {
                 Answer::Renewed(vec![outcome])
             }
             Request::WatchLease(watch) => world.read(&Query::Lease(watch.key)),
+            Request::Beat { namespace, worker, .. } => {
+                let command = Command::RegisterWorker(worker);
+                let order = Order { namespace, request: None, command };
+                world.apply(&[order]);
+                let standing = ikada_api::state::WorkerStanding::Active;
+                Answer::Beat { standing, term: 7 }
+            }
+            Request::Workers => {
+                let told = |record: &Arc<ikada_api::state::WorkerRecord>| WorkerTold {
+                    record: (**record).clone(),
+                    alive: record.id.as_str() != "w-dead",
+                    heard_ms_ago: 5,
+                    busy: 1,
+                    impostor: None,
+                };
+                Answer::Workers { term: 7, workers: world.shard.workers().map(told).collect() }
+            }
             Request::Explain(namespace, id) => {
                 Answer::Explained(world.shard.explain(&namespace, &id))
             }

@@ -22,6 +22,7 @@ mod schedules;
 mod socket;
 mod tls;
 mod tokens;
+mod workers;
 
 use std::sync::Arc;
 

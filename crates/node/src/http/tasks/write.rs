@@ -166,6 +166,8 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::TokenAdded { .. } => (OutcomeKind::Stored, None, None),
         StateReply::ScheduleDeleted
         | StateReply::LeaseReleased
+        | StateReply::WorkerDraining
+        | StateReply::WorkerGone
         | StateReply::TokenRevoked
         | StateReply::ObjectDeleted { .. } => (OutcomeKind::Dropped, None, None),
         StateReply::Retried => (OutcomeKind::Retried, None, None),
@@ -184,6 +186,7 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::LeaseGranted { .. }
         | StateReply::LeaseWaiting { .. }
         | StateReply::LeaseExpired
+        | StateReply::WorkerRegistered
         | StateReply::ChangeBegun { .. }
         | StateReply::ChangeSettled
         | StateReply::MemberSteered

@@ -1,0 +1,30 @@
+//! `ikada worker-pool`.
+
+use clap::{Args, Subcommand};
+
+/// Commands about workers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkerPoolCommand {
+    /// List all workers: alive, draining or dead, slots, queues, labels.
+    #[command(after_help = "Examples:\n  ikada worker-pool list")]
+    List,
+    /// Show what the autoscaler of a node did lately, and why; name the leader of shard 0 with --url.
+    #[command(after_help = "Examples:\n  ikada worker-pool scaling --url http://127.0.0.1:7400")]
+    Scaling,
+    /// Show one worker.
+    #[command(after_help = "Examples:\n  ikada worker-pool show mailer-1")]
+    Show(WorkerName),
+    /// Let a worker finish what it has and leave.
+    #[command(after_help = "Examples:\n  ikada worker-pool drain mailer-1")]
+    Drain(WorkerName),
+    /// End a worker's session at once; its tasks are run by others.
+    #[command(after_help = "Examples:\n  ikada worker-pool remove mailer-1")]
+    Remove(WorkerName),
+}
+
+/// A worker.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerName {
+    /// The worker, as `list` shows it.
+    pub(crate) name: String,
+}

@@ -1,0 +1,73 @@
+//! The autoscaler: as many workers as the backlog asks for, between a least and a most.
+//!
+//! Every node that is told to may run it; only the leader of shard 0 acts. What to do is a pure function (`decide.rs`) of
+//! the backlog, the measured time per task (`measure.rs`) and the workers that are alive; how it is done is a driver's
+//! business (`process.rs`, `exec.rs`, `kubernetes.rs`). Fewer workers: those with the least to do are drained first, and the driver hears
+//! the lower number when they are gone. Every decision that changes something is logged and kept with its reason.
+//!
+//! Leaves out: starting machines. A driver asks a platform, and believes what workers say by registering.
+
+mod begin;
+mod decide;
+mod drive;
+mod exec;
+mod history;
+mod kubernetes;
+mod measure;
+mod process;
+
+pub(crate) use begin::begin;
+pub use decide::{Decision, Memory, ScaleRule, Seen, decide, wanted};
+pub use drive::autoscale;
+pub use exec::ExecDriver;
+pub use history::{History, Scaled};
+pub use kubernetes::{ApiServer, KubernetesDriver};
+pub use measure::{Look, Looks};
+pub use process::ProcessDriver;
+
+/// What is asked of a platform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// Workers wanted.
+    pub desired: u32,
+    /// Workers that are alive.
+    pub current: u32,
+    /// Why.
+    pub reason: String,
+}
+
+/// How workers come and go.
+#[derive(Debug)]
+pub enum Driver {
+    /// Processes on this machine.
+    Process(ProcessDriver),
+    /// A program of the operator's.
+    Exec(ExecDriver),
+    /// The scale of a Kubernetes workload.
+    Kubernetes(KubernetesDriver),
+}
+
+impl Driver {
+    /// Asks the platform for a number of workers.
+    pub async fn scale(&self, wish: &Wish) -> Result<(), String> {
+        match self {
+            Driver::Process(driver) => driver.scale(wish),
+            Driver::Exec(driver) => driver.scale(wish).await,
+            Driver::Kubernetes(driver) => driver.scale(wish).await,
+        }
+    }
+
+    /// Whether the platform tells each worker to leave and waits for it, so that nobody has to be drained beforehand.
+    pub fn drains(&self) -> bool {
+        matches!(self, Driver::Kubernetes(_))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Driver::Process(_) => "process",
+            Driver::Exec(_) => "exec",
+            Driver::Kubernetes(_) => "kubernetes",
+        }
+    }
+}
