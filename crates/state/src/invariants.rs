@@ -276,6 +276,15 @@ pub fn hash_matches(shard: &Shard) -> Result<(), Violation> {
     expect(kept == computed, "hash_matches", || format!("kept {kept:?}, computed {computed:?}"))
 }
 
+fn add_parts(core: &Core, hash: &mut StateHash) {
+    for (slot, parts) in &core.parts {
+        for (place, bytes) in parts.iter().enumerate() {
+            let part = Part { slot: *slot, place: place as u32, bytes: bytes.clone() };
+            hash.add(digest_record(RecordKind::Part, &part));
+        }
+    }
+}
+
 fn recompute(core: &Core) -> StateHash {
     let (mut hash, mut scratch) = (StateHash::default(), Vec::new());
     for (queue, record) in core.queues.iter().enumerate() {
@@ -327,12 +336,7 @@ fn recompute(core: &Core) -> StateHash {
     if let Some(away) = &core.away {
         hash.add(away.digest());
     }
-    for (slot, parts) in &core.parts {
-        for (place, bytes) in parts.iter().enumerate() {
-            let part = Part { slot: *slot, place: place as u32, bytes: bytes.clone() };
-            hash.add(digest_record(RecordKind::Part, &part));
-        }
-    }
+    add_parts(core, &mut hash);
     if let Some(growth) = &core.growth {
         hash.add(digest_record(RecordKind::Growth, &**growth));
     }

@@ -57,9 +57,9 @@ pub async fn autoscale<D: Door>(
 
 async fn look<D: Door>(door: &D) -> Option<(Vec<QueueView>, Vec<WorkerTold>)> {
     let read = Request::Read(Query::EveryQueue, Consistency::Stale);
-    let queues = match door.call(read, PATIENCE, Routing::Forward).await {
-        Answer::View { view: View::Queues(queues), .. } => queues,
-        _ => return None,
+    let queues = door.call(read, PATIENCE, Routing::Forward).await;
+    let Answer::View { view: View::Queues(queues), .. } = queues else {
+        return None;
     };
     match door.call(Request::Workers, PATIENCE, Routing::Forward).await {
         Answer::Workers { workers, .. } => Some((queues, workers)),

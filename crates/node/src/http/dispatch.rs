@@ -201,16 +201,6 @@ pub(super) async fn run<D: Door>(
         Operation::DeleteSchedule => schedules::delete(app, context).await,
         Operation::PauseSchedule => schedules::pause(app, context, true).await,
         Operation::ResumeSchedule => schedules::pause(app, context, false).await,
-        Operation::ListWorkers
-        | Operation::ShowWorker
-        | Operation::Beat
-        | Operation::DrainWorker
-        | Operation::RemoveWorker => run_worker(app, operation, context, body).await,
-        Operation::ListLeases
-        | Operation::ShowLease
-        | Operation::AcquireLease
-        | Operation::RenewLease
-        | Operation::ReleaseLease => run_lease(app, operation, context, body).await,
         Operation::ListObjects => objects::list(app, context).await,
         Operation::ListBuckets => objects::list_buckets(app, context).await,
         Operation::PutObject
@@ -243,7 +233,7 @@ pub(super) async fn run<D: Door>(
     }
 }
 
-/// Programs and jobs.
+/// Workers and leases, programs and jobs.
 async fn run_work<D: Door>(
     app: &App<D>,
     operation: Operation,
@@ -255,6 +245,16 @@ async fn run_work<D: Door>(
         Operation::ListPrograms => programs::list(app, context).await,
         Operation::ShowProgram => programs::show(app, context).await,
         Operation::DeleteProgram => programs::delete(app, context).await,
+        Operation::ListWorkers
+        | Operation::ShowWorker
+        | Operation::Beat
+        | Operation::DrainWorker
+        | Operation::RemoveWorker => run_worker(app, operation, context, body).await,
+        Operation::ListLeases
+        | Operation::ShowLease
+        | Operation::AcquireLease
+        | Operation::RenewLease
+        | Operation::ReleaseLease => run_lease(app, operation, context, body).await,
         job => jobs::answer(app, job, context, body).await,
     }
 }

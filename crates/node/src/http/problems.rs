@@ -83,7 +83,7 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
     }
 }
 
-/// About leases and workers.
+/// About leases, workers and jobs.
 fn holder_detail(code: RefusalCode) -> &'static str {
     use RefusalCode as Code;
     match code {
@@ -95,6 +95,9 @@ fn holder_detail(code: RefusalCode) -> &'static str {
         Code::WorkerRemoved => "this session was ended; start the worker again",
         Code::TooManyWorkers => "as many workers are recorded as may be; remove dead ones",
         Code::TooManyWaiters => "as many wait for this lease as may; try again later",
+        Code::JobNotFound => "there is no such job, or it ended and its time is over",
+        Code::JobFinished => "the job has ended; submit it again",
+        Code::TooManyJobs => "as many jobs are kept as may be; keep them for a shorter time",
         _ => "refused",
     }
 }
@@ -102,14 +105,6 @@ fn holder_detail(code: RefusalCode) -> &'static str {
 fn refusal_detail(code: RefusalCode) -> &'static str {
     use RefusalCode as Code;
     match code {
-        Code::LeaseHeld
-        | Code::LeaseNotHeld
-        | Code::TooManyLeases
-        | Code::TooManyWaiters
-        | Code::WorkerExists
-        | Code::WorkerNotFound
-        | Code::WorkerRemoved
-        | Code::TooManyWorkers => holder_detail(code),
         Code::BadCommand => "the cluster does not know this command; do all nodes run one version?",
         Code::BadValue => "a field is outside its bounds",
         Code::TooLarge => "the payload, result or list is too large; put big data into files",
@@ -167,10 +162,8 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::GrowthRunning => {
             "shards are being added already; ask again when that is done (ikada cluster status)"
         }
-        Code::JobNotFound => "there is no such job, or it ended and its time is over",
-        Code::JobFinished => "the job has ended; submit it again",
-        Code::TooManyJobs => "as many jobs are kept as may be; keep them for a shorter time",
         Code::BadShardCount => "the cluster has as many shards, or can have no more",
+        other => holder_detail(other),
     }
 }
 

@@ -214,20 +214,16 @@ impl World {
                 self.follow_fenced(shard, index, term, order, reply)
             }
             Command::Deliver(_) => {
-                match reply {
-                    Reply::Delivered { fresh: true } => self.marks.hit(Mark::OutboxDelivered),
-                    Reply::Delivered { fresh: false } => self.marks.hit(Mark::OutboxResent),
-                    _ => {}
-                }
+                self.follow_delivery(reply);
                 Ok(())
             }
+            Command::SetSchedule(_) | Command::Fire(_) => self.follow_schedule(order, reply),
             Command::Cancel(_)
             | Command::Retry(_)
             | Command::Drop(_)
             | Command::Sweep(_)
-            | Command::Void(_) => Ok(()),
-            Command::SetSchedule(_) | Command::Fire(_) => self.follow_schedule(order, reply),
-            Command::SetQueue(_)
+            | Command::Void(_)
+            | Command::SetQueue(_)
             | Command::DeleteSchedule(_)
             | Command::AddToken(_)
             | Command::RevokeToken(_)
@@ -251,6 +247,14 @@ impl World {
                 self.follow_growth(grow, reply);
                 Ok(())
             }
+        }
+    }
+
+    fn follow_delivery(&mut self, reply: &Reply) {
+        match reply {
+            Reply::Delivered { fresh: true } => self.marks.hit(Mark::OutboxDelivered),
+            Reply::Delivered { fresh: false } => self.marks.hit(Mark::OutboxResent),
+            _ => {}
         }
     }
 

@@ -31,8 +31,8 @@ pub(in crate::http) fn describe(worker: &WorkerTold) -> WorkerInfo {
 /// Sums workers up: dead ones have no slots, draining ones none that are open.
 pub(in crate::http) fn summarize(workers: &[WorkerTold]) -> WorkerSummary {
     let alive: Vec<&WorkerTold> = workers.iter().filter(|worker| worker.alive).collect();
-    let is_draining = |worker: &&WorkerTold| worker.record.standing == WorkerStanding::Draining;
-    let draining = alive.iter().copied().filter(|worker| is_draining(&worker)).count();
+    let is_draining = |worker: &&&WorkerTold| worker.record.standing == WorkerStanding::Draining;
+    let draining = alive.iter().filter(is_draining).count();
     let dead = workers.len() - alive.len();
     let mut slots = SlotCount::default();
     for worker in &alive {
