@@ -71,6 +71,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Server(server) => commands::server(server).await,
             Command::Worker(worker) => commands::worker(&cli.shared, *worker).await,
             Command::Demo(demo) => demo::run(&demo).await,
+            Command::Dev(args) => commands::dev(args).await,
             Command::Bench(command) => bench::run(&cli.shared, &command, &mut screen).await,
             Command::Verify(args) => verify::run(&cli.shared, &args, &mut screen).await,
             Command::Cluster(command) => commands::cluster(&cli.shared, command, &mut screen).await,

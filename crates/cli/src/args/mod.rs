@@ -5,6 +5,7 @@ mod auth;
 mod bench;
 mod cluster;
 mod demo;
+mod dev;
 mod doctor;
 mod job;
 mod join_token;
@@ -36,6 +37,7 @@ pub(crate) use cluster::{
     BackupArgs, ClusterCommand, EventsArgs, GrowArgs, RecoverArgs, RestoreArgs, TransferArgs,
 };
 pub(crate) use demo::DemoArgs;
+pub(crate) use dev::DevArgs;
 pub(crate) use doctor::{CompletionsArgs, DoctorArgs, ManArgs};
 pub(crate) use job::{JobCommand, JobRunArgs, JobSubmitArgs};
 pub(crate) use join_token::JoinTokenCommand;
@@ -75,7 +77,7 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  ikada demo                                    three nodes, a killed leader, nothing lost
+  ikada demo                                    a word count, a killed worker and leader, the right result
   ikada server --data ./data                    a cluster of one node on 127.0.0.1:7400
   ikada job run --map wordcount --input 'texts/*.txt' --reduce merge
   ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'
@@ -171,8 +173,10 @@ pub(crate) enum Command {
     Server(Box<ServerArgs>),
     /// Run a worker: takes tasks and runs their programs.
     Worker(Box<WorkerArgs>),
-    /// Show it work: three nodes, thousands of tasks, a killed leader, nothing lost.
+    /// Show it work: three nodes, two workers, a word count; a worker and the leader are killed, the result is right.
     Demo(DemoArgs),
+    /// Run a node and a worker in one process, for daily use on one machine.
+    Dev(DevArgs),
     /// Measure a cluster on this machine: cold starts, killed leaders.
     #[command(subcommand)]
     Bench(BenchCommand),

@@ -16,6 +16,11 @@ const WORK_DIR: &str = "ikada-work";
 
 pub(crate) async fn worker(shared: &SharedArgs, args: WorkerArgs) -> Result<(), Failure> {
     start_logging();
+    work(shared, args).await
+}
+
+/// Works until it is told to leave.
+pub(super) async fn work(shared: &SharedArgs, args: WorkerArgs) -> Result<(), Failure> {
     let client = shared.client()?;
     let sandbox =
         Sandbox::open(config(&args)?).map_err(|error| Failure::usage(error.to_string()))?;

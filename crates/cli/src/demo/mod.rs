@@ -1,34 +1,41 @@
-//! `ikada demo`: three node processes, thousands of tasks, a leader killed in the middle, and a strict count at the end.
+//! `ikada demo`: three node processes and two workers count the words of a generated corpus; a worker and the leader
+//! are killed in the middle, and the result is held against a plain count.
 //!
 //! It uses the public API only, so that it shows what any client can rely on.
 
-mod check;
+mod corpus;
+mod crew;
 mod report;
 mod strike;
-mod work;
 
 use std::time::{Duration, Instant};
 
 use ikada_api::Client;
-use ikada_api::client::ClientOptions;
-use ikada_api::v1::{BackoffBody, QueueSettingsBody};
+use ikada_api::client::{ClientOptions, GetOptions};
+use ikada_api::v1::{BackoffBody, JobInfo, NewJob, NewReduce, NewStage};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::local::{Nodes, Shape, compare_copies, until_interrupted};
+use corpus::Corpus;
+use crew::Crew;
 use report::Report;
-use work::Crew;
+use strike::Strike;
 
-/// The queue of the demo's tasks.
-const QUEUE: &str = "demo";
+/// The bucket of the demo's texts.
+const BUCKET: &str = "demo";
+/// The demo's job.
+const JOB: &str = "demo-wordcount";
 /// Three nodes must have leaders within this time.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Without any progress for this long, something is wrong.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
 /// How often progress is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Each task takes at least so long, so that there is something to see.
+const PAUSE_MS: u32 = 50;
 
 /// The demo's cluster.
 const SHAPE: Shape = Shape { name: "demo", nodes: 3, shards: 4 };
@@ -43,104 +50,142 @@ async fn perform(args: &DemoArgs) -> Result<(), Failure> {
     eprintln!("starting three nodes in {}", nodes.folder().display());
     let began = Instant::now();
     nodes.start_missing()?;
-    let client = Client::with(
-        nodes.urls(),
-        ClientOptions { timeout: Duration::from_secs(20), ..ClientOptions::default() },
-    )?;
+    let options = ClientOptions { timeout: Duration::from_secs(20), ..ClientOptions::default() };
+    let client = Client::with(nodes.urls(), options)?;
     nodes.settle(START_PATIENCE).await?;
     let started = began.elapsed();
     eprintln!("three nodes have agreed on leaders after {} ms", started.as_millis());
-    prepare(&client, args.tasks).await?;
+    let corpus = corpus::upload(&client, args.texts).await?;
+    eprintln!("{} texts uploaded, {} words in {} bytes", args.texts, corpus.words, corpus.bytes);
+    let mut crew = Crew::start(nodes.folder(), &nodes.urls(), 2)?;
     let began = Instant::now();
-    let crew = Crew::start(&nodes.urls())?;
-    let submit = tokio::spawn(work::submit(client.clone(), args.tasks));
-    let strike = progress(args.tasks, &mut nodes, &crew, &submit).await?;
-    submit.await.map_err(|error| Failure::failed(format!("submitting tasks: {error}")))??;
+    client.submit_job(&job(&corpus)).await?;
+    let (ended, strike, worker) = progress(&client, &mut nodes, &mut crew).await?;
     let worked = began.elapsed();
-    let tally = crew.stop().await;
+    let (repeated, lost) = look_at_tasks(&client).await?;
+    let result = fetch(&client, &ended).await?;
     nodes.check_alive()?;
-    let counted = check::count(&client, args.tasks).await?;
     let copies = compare_copies(&nodes.urls()).await?;
-    let report = Report { tasks: args.tasks, started, worked, strike, tally, counted, copies };
+    let right = result == corpus.counted;
+    let (tasks, words) = (ended.tasks_total, corpus.words);
+    let report =
+        Report { tasks, words, started, worked, strike, worker, repeated, lost, right, copies };
     eprintln!();
     crate::render::write(&report.text())?;
     if args.keep {
-        let urls = nodes.urls();
         eprintln!(
             "\nthe cluster stays up until Ctrl-C; in another terminal try:\n  export IKADA_URL={}\n  \
-             ikada cluster status\n  ikada task list --queue {QUEUE}",
-            urls.join(",")
+             ikada job show last\n  ikada job result last | head\n  ikada cluster status",
+            nodes.urls().join(",")
         );
         std::future::pending::<()>().await;
     }
+    drop(crew);
     nodes.stop().await;
     report
         .verdict()
         .map_err(|problems| Failure::failed_next(problems.join("; "), nodes.keep_logs()))
 }
 
-/// Settings that suit the demo: every finished task stays listed, and a stranded claim returns soon.
-async fn prepare(client: &Client, tasks: u32) -> Result<(), Failure> {
-    let settings = QueueSettingsBody {
-        retention_count: Some(tasks),
+/// Word count with a merge; a stranded claim returns soon.
+fn job(corpus: &Corpus) -> NewJob {
+    let (map, reduce) = ("wordcount".to_owned(), "merge".to_owned());
+    NewJob {
+        id: Some(JOB.to_owned()),
+        name: Some("words of the demo".to_owned()),
+        settings: [("pause-ms".to_owned(), PAUSE_MS.to_string())].into(),
+        map: Some(NewStage { program: map, inputs: corpus.inputs.clone(), ..NewStage::default() }),
+        reduce: Some(NewReduce { program: reduce, fan_in: Some(16), ..NewReduce::default() }),
         ttl_ms: Some(3_000),
         max_attempts: Some(50),
         backoff: Some(BackoffBody { base_ms: 50, cap_ms: 1_000 }),
-        ..QueueSettingsBody::default()
-    };
-    client.set_queue(QUEUE, &settings).await?;
-    Ok(())
+        ..NewJob::default()
+    }
 }
 
-/// Shows progress, strikes when a third is done, and returns when all is done.
+/// Shows progress; kills a worker when a quarter is done and the leader at a half; returns at the end of the job.
 async fn progress(
-    tasks: u32,
+    client: &Client,
     nodes: &mut Nodes,
-    crew: &Crew,
-    submit: &JoinHandle<Result<(), Failure>>,
-) -> Result<strike::Strike, Failure> {
-    let bar = ProgressBar::new(u64::from(tasks));
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} tasks {msg}");
+    crew: &mut Crew,
+) -> Result<(JobInfo, Strike, u32), Failure> {
+    let bar = ProgressBar::new(1);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} tasks {eta}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let mut struck: Option<JoinHandle<Result<strike::Strike, Failure>>> = None;
+    let (mut worker, mut struck): (_, Option<JoinHandle<_>>) = (None, None);
     let (mut seen, mut moved) = (0, Instant::now());
     let (mut gap, mut killed) = (Duration::ZERO, None);
-    loop {
-        let done = crew.completed();
-        bar.set_position(done.min(u64::from(tasks)));
-        if done > seen {
+    let ended = loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if killed.is_some_and(|at: Instant| at.elapsed() > Duration::from_secs(1)) {
+            nodes.start_missing()?;
+        }
+        if moved.elapsed() > STALL_PATIENCE {
+            let detail = format!("{seen} tasks are done, and nothing moves");
+            return Err(Failure::failed_next(detail, nodes.keep_logs()));
+        }
+        let Ok(job) = client.job(JOB).await else { continue };
+        bar.set_length(job.tasks_total);
+        bar.set_position(job.tasks_done);
+        if job.tasks_done > seen {
             // The longest silence that a killed leader caused.
             if killed.is_some() {
                 gap = gap.max(moved.elapsed());
             }
-            (seen, moved) = (done, Instant::now());
+            (seen, moved) = (job.tasks_done, Instant::now());
         }
-        if moved.elapsed() > STALL_PATIENCE {
-            let detail = format!("{done} of {tasks} tasks are done, and nothing moves");
-            return Err(Failure::failed_next(detail, nodes.keep_logs()));
+        if job.is_finished() {
+            break job;
         }
-        if struck.is_none() && done >= u64::from(tasks) / 3 {
+        if worker.is_none() && seen >= job.tasks_total / 4 {
+            let id = crew.kill_one()?;
+            bar.suspend(|| eprintln!("{seen} tasks done: kill -9 of worker process {id}"));
+            worker = Some(id);
+        }
+        if struck.is_none() && seen >= job.tasks_total / 2 {
             let target = strike::choose(nodes).await?;
             nodes.kill(target.node)?;
             (killed, moved) = (Some(Instant::now()), Instant::now());
-            bar.suspend(|| eprintln!("{done} of {tasks} tasks done: kill -9 of {target}"));
+            bar.suspend(|| eprintln!("{seen} tasks done: kill -9 of {target}"));
             struck = Some(tokio::spawn(strike::watch(nodes.urls_running(), target)));
+            crew.add()?;
         }
-        if killed.is_some_and(|at: Instant| at.elapsed() > Duration::from_secs(1)) {
-            nodes.start_missing()?;
-        }
-        if done >= u64::from(tasks) && submit.is_finished() {
-            break;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
+    };
     bar.finish_and_clear();
     nodes.start_missing()?;
-    let Some(struck) = struck else {
-        return Err(Failure::failed("no leader was killed: the tasks were done too soon"));
+    let (Some(struck), Some(worker)) = (struck, worker) else {
+        return Err(Failure::failed(
+            "nobody was killed: the job was done too soon; give more --texts",
+        ));
     };
     let strike = struck
         .await
         .map_err(|error| Failure::failed(format!("watching the election: {error}")))??;
-    Ok(strike::Strike { gap, ..strike })
+    Ok((ended, Strike { gap, ..strike }, worker))
+}
+
+/// How many attempts were repeated, and how many tasks are not done.
+async fn look_at_tasks(client: &Client) -> Result<(u64, u64), Failure> {
+    let (mut repeated, mut lost, mut after) = (0, 0, None);
+    loop {
+        let page = client.job_tasks(JOB, None, after.as_deref()).await?;
+        for task in &page.tasks {
+            repeated += u64::from(task.attempts_begun.saturating_sub(1));
+            lost += u64::from(task.state != "done");
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok((repeated, lost));
+        }
+    }
+}
+
+/// The bytes of the job's one output; none if it failed.
+async fn fetch(client: &Client, job: &JobInfo) -> Result<Vec<u8>, Failure> {
+    let result = client.job_result(&job.id).await?;
+    let [output] = result.outputs.as_slice() else {
+        return Ok(Vec::new());
+    };
+    let reader = client.get_object(&output.bucket, &output.key, &GetOptions::default()).await?;
+    Ok(reader.collect().await?)
 }

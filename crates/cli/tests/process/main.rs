@@ -11,6 +11,7 @@ mod cluster;
 mod damage;
 mod fresh;
 mod growth;
+mod jobs;
 mod kill;
 mod members;
 mod network;

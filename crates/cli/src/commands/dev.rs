@@ -1,0 +1,60 @@
+//! `ikada dev`: a node and a worker in one process, for daily use on one machine.
+
+use clap::Parser;
+
+use super::server::server;
+use super::worker::work;
+use crate::args::{Cli, Command, DevArgs};
+use crate::failure::Failure;
+
+pub(crate) async fn dev(args: DevArgs) -> Result<(), Failure> {
+    let url = format!("http://127.0.0.1:{}", args.port);
+    let folder = args.data.display();
+    let listen = format!("127.0.0.1:{}", args.port);
+    let peer_listen = format!("127.0.0.1:{}", args.port + 1);
+    let data = format!("{folder}/node");
+    let served =
+        read(&["server", "--data", &data, "--listen", &listen, "--peer-listen", &peer_listen])?;
+    let (slots, queues, work_dir) =
+        (args.slots.to_string(), args.queue.join(","), format!("{folder}/work"));
+    let worked = read(&[
+        "worker",
+        "--url",
+        &url,
+        "--slots",
+        &slots,
+        "--queue",
+        &queues,
+        "--work-dir",
+        &work_dir,
+        "--isolation",
+        "best",
+        "--allow-command",
+        "*",
+        "--drain-s",
+        "2",
+        "--name",
+        "dev",
+    ])?;
+    let (Command::Server(server_args), Command::Worker(worker_args)) =
+        (served.command, worked.command)
+    else {
+        return Err(Failure::failed("the parts of dev are not what they should be"));
+    };
+    let serving = server(server_args);
+    tokio::pin!(serving);
+    eprintln!("ikada dev at {url}, data in {folder}; Ctrl-C ends it");
+    tokio::select! {
+        ended = &mut serving => ended,
+        ended = work(&worked.shared, *worker_args) => {
+            ended?;
+            serving.await
+        }
+    }
+}
+
+/// A command line of our own.
+fn read(words: &[&str]) -> Result<Cli, Failure> {
+    let line = std::iter::once("ikada").chain(words.iter().copied());
+    Cli::try_parse_from(line).map_err(|error| Failure::usage(error.to_string()))
+}

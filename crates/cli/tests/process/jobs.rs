@@ -1,0 +1,161 @@
+//! Jobs over real processes: workers and leaders are killed in the middle, and the result is right all the same.
+
+use std::collections::BTreeMap;
+use std::process::{Child, Stdio};
+
+use ikada_api::Client;
+use ikada_api::client::{GetOptions, ObjectSource, PutOptions};
+use ikada_api::v1::{JobInfo, NewJob};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::cluster::Cluster;
+use crate::fresh::ikada;
+use crate::wait::until;
+
+/// How often the whole run is repeated; `IKADA_JOB_KILLS` asks for more.
+const RUNS_DEFAULT: u32 = 1;
+/// Texts, and so tasks of the map.
+const TEXTS: u32 = 200;
+
+/// A worker process; ended when dropped.
+struct WorkerProcess(Child);
+
+impl WorkerProcess {
+    fn start(cluster: &Cluster, folder: &TempDir, name: &str) -> WorkerProcess {
+        let mut command = ikada();
+        command.args(["worker", "--name", name, "--url", &cluster.urls().join(",")]);
+        command.args(["--slots", "2", "--isolation", "best", "--until-stdin-closes"]);
+        command.arg("--work-dir").arg(folder.path().join(name));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        WorkerProcess(command.spawn().expect("the worker starts"))
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().expect("it lives");
+        self.0.wait().expect("it ended");
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        // One that has ended is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A text of words that are easily counted by other means.
+fn text(number: u32) -> String {
+    let words = ["war", "and", "peace", "the", "prince", "of"];
+    (0..300).map(|place| words[(number as usize + place * place) % 6]).collect::<Vec<_>>().join(" ")
+}
+
+async fn upload(client: &Client) -> (Vec<serde_json::Value>, BTreeMap<String, u64>) {
+    let (mut inputs, mut counts) = (Vec::new(), BTreeMap::new());
+    for number in 0..TEXTS {
+        let (key, text) = (format!("{number}.txt"), text(number));
+        for word in text.split(' ') {
+            *counts.entry(word.to_owned()).or_insert(0) += 1;
+        }
+        let source = ObjectSource::Bytes(text.into());
+        let stored = client.put_object("texts", &key, &source, &PutOptions::default()).await;
+        let version = stored.expect("stored").version;
+        inputs.push(json!({"name": key, "bucket": "texts", "key": key, "version": version}));
+    }
+    (inputs, counts)
+}
+
+async fn done_at_least(client: &Client, id: &str, count: u64) -> JobInfo {
+    until("the job gets on", || async {
+        let job = client.job(id).await.ok()?;
+        assert_ne!(job.status, "error", "{job:?}");
+        (job.tasks_done >= count || job.is_finished()).then_some(job)
+    })
+    .await
+}
+
+async fn result_of(client: &Client, id: &str) -> BTreeMap<String, u64> {
+    let result = client.job_result(id).await.expect("a result");
+    assert_eq!((result.status.as_str(), result.outputs.len()), ("done", 1), "{result:?}");
+    let key = &result.outputs[0].key;
+    let reader = client.get_object("jobs", key, &GetOptions::default()).await.expect("an output");
+    let bytes = reader.collect().await.expect("all bytes");
+    let line = |line: &str| {
+        let (word, count) = line.split_once('\t').expect("a word and its count");
+        (word.to_owned(), count.parse().expect("a number"))
+    };
+    String::from_utf8(bytes).expect("text").lines().map(line).collect()
+}
+
+// B4-9, B4-12, B4-26, B4-28, B4-57
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_26_workers_and_leaders_killed_through_a_job_leave_its_result_right() {
+    let runs = std::env::var("IKADA_JOB_KILLS").ok().and_then(|text| text.parse().ok());
+    let mut cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    let (inputs, expected) = upload(&client).await;
+    for run in 0..runs.unwrap_or(RUNS_DEFAULT) {
+        let id = format!("count-{run}");
+        let mut workers = ["a", "b"].map(|name| WorkerProcess::start(&cluster, &folder, name));
+        let job: NewJob = serde_json::from_value(json!({
+            "id": id, "ttl_ms": 2_000, "max_attempts": 20, "settings": {"pause-ms": "20"},
+            "backoff": {"base_ms": 10, "cap_ms": 100},
+            "map": {"program": "wordcount", "inputs": inputs},
+            "reduce": {"program": "merge", "fan_in": 16}}))
+        .expect("a job");
+        let made = client.submit_job(&job).await.expect("taken");
+        assert_eq!(made.tasks_total, u64::from(TEXTS) + 13 + 1);
+        done_at_least(&client, &id, 30).await;
+        workers[0].kill();
+        done_at_least(&client, &id, 60).await;
+        let leaders = cluster.settle().await;
+        let busiest = *leaders.values().max().expect("a leader");
+        cluster.kill(busiest);
+        workers[0] = WorkerProcess::start(&cluster, &folder, "c");
+        done_at_least(&client, &id, 100).await;
+        workers[1].kill();
+        cluster.launch(busiest);
+        workers[1] = WorkerProcess::start(&cluster, &folder, "d");
+        let ended = done_at_least(&client, &id, u64::MAX).await;
+        assert_eq!(ended.status, "done", "{ended:?}");
+        // B4-9: no worker is needed to read it.
+        drop(workers);
+        assert_eq!(result_of(&client, &id).await, expected, "run {run}");
+        cluster.settle().await;
+    }
+    cluster.copies_become_equal().await;
+}
+
+// B4-27, B4-30, B4-33
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_27_a_job_without_workers_halts_and_goes_on_with_the_next() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    let job: NewJob = serde_json::from_value(json!({
+        "id": "slow", "ttl_ms": 1_000, "settings": {"pause-ms": "200"},
+        "backoff": {"base_ms": 10, "cap_ms": 100}, "max_attempts": 20,
+        "map": {"program": "wordcount", "range": {"to": 40}}}))
+    .expect("a job");
+    client.submit_job(&job).await.expect("taken");
+    assert_eq!(client.job("slow").await.expect("a job").status, "not_started");
+    let mut first = WorkerProcess::start(&cluster, &folder, "a");
+    done_at_least(&client, "slow", 4).await;
+    first.kill();
+    let halted = until("the job halts", || async {
+        client.job("slow").await.ok().filter(|job| job.status == "halted")
+    })
+    .await;
+    assert!(halted.tasks_done < 40 && halted.tasks_total == 40, "{halted:?}");
+    let second = WorkerProcess::start(&cluster, &folder, "b");
+    done_at_least(&client, "slow", halted.tasks_done + 2).await;
+    let cancelled = client.cancel_job("slow").await.expect("cancelled");
+    assert_eq!((cancelled.status.as_str(), cancelled.stages[0].claimed), ("cancelled", 0));
+    // The slots are free for others at once.
+    let next: NewJob = serde_json::from_value(json!({
+        "id": "next", "map": {"program": "wordcount", "range": {"to": 3}, "settle": "any"}}))
+    .expect("a job");
+    client.submit_job(&next).await.expect("taken");
+    assert_eq!(done_at_least(&client, "next", u64::MAX).await.status, "done");
+    drop(second);
+}
