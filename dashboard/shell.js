@@ -76,6 +76,7 @@ export function banner() {
       others.length > 0 && h("span", {}, "Other nodes: ", others.map((member) => h("a", { href: `${scheme}//${member.client_addr}/${location.hash}` }, `node ${member.node}`))));
   }
   if (trouble && !seen_ms) return box("bad", `${trouble.detail}. Trying again every second.`);
+  if (known.busy) return box("warn", `This node turns some calls away, so parts of this page may be old: ${known.busy.detail}.`);
   const leaderless = (cluster?.shards ?? []).filter((shard) => shard.leader === undefined || shard.leader === null);
   if (leaderless.length > 0) {
     return box("warn", `Shard ${leaderless.map((shard) => shard.shard).join(", ")} is electing a leader. Writes wait for it; nothing that was acknowledged is lost.`);

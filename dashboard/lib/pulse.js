@@ -14,14 +14,17 @@ const EVENTS_MAX = 2000;
 const PROBE = "/v1/requests/dashboard-probe";
 const PROBE_TIMEOUT_MS = 1500;
 
-/** What is known. `trouble` is the Problem of the newest look, or null; `seen_ms` is when a look last succeeded. */
+/**
+ * What is known. `trouble` is the Problem of the newest look, or null; `busy` is one by which the node turned a call away under
+ * load; `seen_ms` is when a look last succeeded.
+ */
 export const known = {
-  cluster: null, queues: null, node: null, caller: null, trouble: null, seen_ms: 0, since_ms: Date.now(),
+  busy: null, cluster: null, queues: null, node: null, caller: null, trouble: null, seen_ms: 0, since_ms: Date.now(),
   samples: [], events: [], stream: "starting", looks: 0,
 };
 
 const watchers = new Set();
-let [before, metrics_denied, epoch] = [null, false, 0];
+let [before, metrics_denied, epoch, turned_away] = [null, false, 0, null];
 
 /** Calls `watcher` after each look; gives the way to stop that. */
 export function watch(watcher) {
@@ -50,18 +53,19 @@ const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
 async function look() {
   const begun = epoch;
+  turned_away = null;
   try {
     const quick = { timeout_ms: 3000 };
     const [cluster, page] = await Promise.all([
-      allowed(get("/v1/cluster", {}, quick)),
-      allowed(get("/v1/queues", { consistency: "stale" }, quick)),
+      allowed(get("/v1/cluster", {}, quick), known.cluster),
+      allowed(get("/v1/queues", { consistency: "stale" }, quick), known.queues && { queues: known.queues }),
     ]);
     if (begun !== epoch) return;
     Object.assign(known, { cluster, queues: page?.queues ?? null, trouble: null, seen_ms: Date.now() });
-    known.caller ??= await get("/v1/whoami", {}, quick);
-    const [probe_ms, numbers, node] = await Promise.all([probe(), measure(), allowed(get("/v1/nodes/self", {}, quick))]);
+    known.caller ??= await allowed(get("/v1/whoami", {}, quick), null);
+    const [probe_ms, numbers, node] = await Promise.all([probe(), measure(), allowed(get("/v1/nodes/self", {}, quick), known.node)]);
     if (begun !== epoch) return;
-    known.node = node;
+    Object.assign(known, { node, busy: turned_away });
     sample(page?.queues ?? [], probe_ms, numbers);
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
@@ -75,13 +79,15 @@ async function look() {
   for (const watcher of watchers) watcher();
 }
 
-/** What a role may not see is null. */
-async function allowed(promise) {
+/** What a role may not see is null; when the node is too busy to answer, it is what was seen before. */
+async function allowed(promise, former) {
   try {
     return await promise;
   } catch (problem) {
     if (problem.status === 403) return null;
-    throw problem;
+    if (problem.status !== 429 && problem.status !== 503) throw problem;
+    turned_away = problem;
+    return former;
   }
 }
 

@@ -34,7 +34,7 @@ export async function startCluster(program, count, flags = []) {
     const peers = nodes.filter((other) => other !== node).flatMap((other) => ["--peer", `127.0.0.1:${other.peer}`]);
     const log = openSync(join(folder, `${node.id}.log`), "a");
     const settings = ["server", "--node-id", node.id, "--data", join(folder, `node-${node.id}`), "--expect", count, "--shards", 4, "--listen", `127.0.0.1:${node.client}`,
-      "--peer-listen", `127.0.0.1:${node.peer}`, "--until-stdin-closes", ...peers, ...flags].map(String);
+      "--peer-listen", `127.0.0.1:${node.peer}`, "--until-stdin-closes", "--shed", "off", ...peers, ...flags].map(String);
     const bare = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("IKADA_")));
     node.child = spawn(program, settings, { stdio: ["pipe", "ignore", log], env: bare });
     node.url = `http://127.0.0.1:${node.client}`;

@@ -21,12 +21,14 @@ from .errors import (
     UnknownOutcome,
 )
 from .handle import Handle
+from .jobs import Job, JobResult
+from .lease import Lease
 from .models import Attempt, ClaimedTask, NewTask, ObjectInfo, Outcome, Task
 from .worker import Worker
 
 __all__ = [
     "App", "AsyncClient", "Attempt", "BoundTask", "ClaimLost", "ClaimedTask", "Client", "Conflict", "Fatal", "Handle",
-    "IkadaError", "NewTask", "NotFound", "ObjectInfo", "Outcome", "Refused", "Retry", "Task", "TaskContext", "TaskFailed",
+    "IkadaError", "Job", "JobResult", "Lease", "NewTask", "NotFound", "ObjectInfo", "Outcome", "Refused", "Retry", "Task", "TaskContext", "TaskFailed",
     "TimedOut", "Unavailable", "UnknownOutcome", "Worker", "current",
 ]
 

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 from .errors import from_problem
 from .handle import Handle
+from .jobs import Jobs
+from .lease import Lease
 from .models import ClaimedTask, NewTask, ObjectInfo, Outcome, Task, put_value, to_ms
 from .transport import Transport
 
@@ -29,6 +31,7 @@ class Client:
                  timeout_s: float = 30.0, ca_file: Optional[str] = None):
         urls = urls or os.environ.get("IKADA_URL") or "http://127.0.0.1:7400"
         self._transport = Transport(urls, token=token or _token(), namespace=namespace, timeout_s=timeout_s, ca_file=ca_file)
+        self.jobs = Jobs(self._transport)
 
     def close(self) -> None:
         """Closes idle connections; the client can be used again."""
@@ -155,6 +158,12 @@ class Client:
     def resume_queue(self, name: str) -> None:
         """Hands a queue's tasks out again."""
         self._transport.call("POST", f"/v1/queues/{_name(name)}/resume", keyed=True)
+
+    # Leases
+
+    def lease(self, name: str, *, holder: Optional[str] = None, ttl_s: float = 15.0, wait_s: Optional[float] = None) -> Lease:
+        """A lock for a `with` block: `with client.lease("nightly") as lease: ..`. Waits for its turn, or up to `wait_s`."""
+        return Lease(self._transport, name, holder=holder, ttl_s=ttl_s, wait_s=wait_s)
 
     # Objects
 

@@ -133,7 +133,12 @@ class Transport:
     def _exchange(self, url: str, connection: http.client.HTTPConnection, method: str, target: str, payload: Any,
                   headers: Mapping[str, str]) -> Answer:
         try:
-            connection.request(method, target, body=payload, headers=dict(headers))
+            try:
+                connection.request(method, target, body=payload, headers=dict(headers))
+            except (BrokenPipeError, ConnectionResetError):
+                # A node may answer before it has read a large body, say to refuse it. The answer is worth more than the broken pipe.
+                if connection.sock is None:
+                    raise
             response = connection.getresponse()
             body = response.read()
         except BaseException:

@@ -52,7 +52,7 @@ class Cluster:
         for place in range(count):
             peers = [part for other in range(count) if other != place for part in ("--peer", f"127.0.0.1:{ports[count + other]}")]
             command = [program(), "server", "--node-id", str(place + 1), "--data", str(self.data(place)), "--expect", str(count), "--shards", "2",
-                       "--listen", f"127.0.0.1:{ports[place]}", "--peer-listen", f"127.0.0.1:{ports[count + place]}", "--until-stdin-closes", *peers, *flags]
+                       "--listen", f"127.0.0.1:{ports[place]}", "--peer-listen", f"127.0.0.1:{ports[count + place]}", "--until-stdin-closes", "--shed", "off", *peers, *flags]
             log = open(Path(self.folder.name) / f"{place + 1}.log", "w")
             self.nodes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log, env=settings))
             log.close()

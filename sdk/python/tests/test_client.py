@@ -95,6 +95,28 @@ class ClientTest(unittest.TestCase):
         self.client.resume_queue("held")
         self.assertFalse(self.client.queue("held")["settings"]["paused"])
 
+    def test_a_job_is_submitted_followed_and_cancelled(self) -> None:
+        job = {"id": "py-count", "queue": "py-jobs", "map": {"program": "wordcount", "range": {"from": 0, "to": 8}}, "reduce": {"program": "merge"}}
+        begun = self.client.jobs.submit(job, request="py-job-1")
+        self.assertEqual((begun.id, begun.tasks_total), ("py-count", 9))
+        self.assertEqual(self.client.jobs.submit(job, request="py-job-1").id, "py-count")
+        self.assertIn("py-count", [one.id for one in self.client.jobs.list()])
+        with self.assertRaises(TimedOut):
+            self.client.jobs.wait("py-count", timeout_s=0.3)
+        self.client.jobs.cancel("py-count")
+        with self.assertRaises(TaskFailed) as caught:
+            self.client.jobs.result("py-count", timeout_s=60)
+        self.assertEqual(caught.exception.code, "cancelled")
+
+    def test_a_lease_has_one_holder_and_rising_fences(self) -> None:
+        with self.client.lease("py-lock", ttl_s=2) as first:
+            with self.assertRaises(TimedOut):
+                self.client.lease("py-lock", wait_s=0.3).__enter__()
+            first.check()
+        with self.client.lease("py-lock", ttl_s=2, wait_s=30) as second:
+            self.assertGreater(second.fence, first.fence)
+            self.assertFalse(second.lost.wait(3), "renewals keep it")
+
     def test_objects_go_up_and_come_down(self) -> None:
         body = bytes(range(256)) * 8192
         stored = self.client.put_object("py", "a/ü b.bin", io.BytesIO(body), content_type="application/x-test")
