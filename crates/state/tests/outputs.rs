@@ -122,3 +122,34 @@ fn bad_outputs_refuse_the_whole_completion() {
     }
     assert_eq!(world.run(bring(&grant, vec![output("a", 1)])), Reply::Completed);
 }
+
+fn log(name: &str, mark: u8) -> Command {
+    Command::PutObject(PutObject {
+        bucket: BucketName::parse("logs").unwrap(),
+        name: ObjectName::parse(name).unwrap(),
+        size: 3,
+        content_type: "text/plain".into(),
+        digest: Digest([mark; 32]),
+        chunks: vec![Digest([mark; 32])].into(),
+        condition: PutCondition::Any,
+    })
+}
+
+#[test]
+fn logs_belong_to_tasks_with_programs_and_go_with_them() {
+    let mut world = World::new();
+    world.put(enqueue_with("t1", "q", |options| options.work = Some(work())));
+    world.add("plain");
+    assert!(matches!(world.run(log("t1/1", 1)), Reply::ObjectPut { .. }));
+    assert!(matches!(world.run(log("t1/1", 2)), Reply::ObjectPut { .. }));
+    assert_eq!(world.run(log("none/1", 1)), refused(RefusalCode::TaskNotFound));
+    for bad in ["t1", "t1/0", "t1/x", "t1/1/2", "plain/1"] {
+        assert_eq!(world.run(log(bad, 1)), refused(RefusalCode::BadValue), "{bad}");
+    }
+    let mut world = world.reload();
+    assert_eq!(published(&world, "logs", "t1/1"), Some(Digest([2; 32])));
+    world.run(Command::Cancel(Cancel { id: TaskId::parse("t1").unwrap() }));
+    assert_eq!(published(&world, "logs", "t1/1"), Some(Digest([2; 32])), "kept after the end");
+    world.run(Command::Drop(DropTask { id: TaskId::parse("t1").unwrap() }));
+    assert_eq!(published(&world, "logs", "t1/1"), None);
+}

@@ -53,6 +53,7 @@ pub enum Operation {
     RetryTask,
     DropTask,
     ExplainTask,
+    TaskLogs,
     Claim,
     Complete,
     Fail,

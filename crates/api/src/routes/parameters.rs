@@ -28,6 +28,10 @@ pub(super) const FINISHED: Parameter = Parameter {
     name: "finished",
     about: "`true`: remove done and cancelled tasks, too; `false` when absent.",
 };
+pub(super) const ATTEMPT: Parameter = Parameter {
+    name: "attempt",
+    about: "Which attempt, from 1; the newest that has said anything when absent.",
+};
 pub(super) const AFTER_EVENT: Parameter =
     Parameter { name: "after", about: "Only events with a higher sequence." };
 

@@ -110,6 +110,15 @@ const OTHERS: &[Route] = &[
         )
     },
     Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, ATTEMPT],
+        ..look(
+            "/v1/tasks/{id}/logs",
+            Operation::TaskLogs,
+            FETCH,
+            "What an attempt of a task's program has said so far, as text; ranges work as for objects.",
+        )
+    },
+    Route {
         verb: Verb::Delete,
         answer: Some(of::<v1::ItemOutcome>),
         ..act("/v1/tasks/{id}", Operation::DropTask, OPERATE, "Remove a finished task.")

@@ -50,7 +50,9 @@ pub(crate) use queue::{PurgeArgs, QueueCommand};
 pub(crate) use request::RequestCommand;
 pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
 pub(crate) use server::ServerArgs;
-pub(crate) use task::{DropArgs, EnqueueArgs, ListArgs, ManyArgs, TaskCommand, TaskSettings};
+pub(crate) use task::{
+    DropArgs, EnqueueArgs, ListArgs, LogsArgs, ManyArgs, TaskCommand, TaskSettings,
+};
 pub(crate) use verify::VerifyArgs;
 pub(crate) use worker::WorkerArgs;
 pub(crate) use worker_pool::WorkerPoolCommand;

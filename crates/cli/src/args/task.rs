@@ -26,6 +26,8 @@ pub(crate) enum TaskCommand {
         /// The task.
         id: String,
     },
+    /// Print what a task's program has said.
+    Logs(LogsArgs),
     /// Give dead or cancelled tasks fresh attempts; they keep their history.
     #[command(
         after_help = "Examples:\n  ikada task retry report-7 report-8\n  ikada task retry --queue mail --all        every dead task of the queue"
@@ -188,6 +190,22 @@ pub(crate) struct ShowArgs {
     /// Take what the asked node has, without asking the leader.
     #[arg(long)]
     pub(crate) stale: bool,
+}
+
+/// Flags of `logs`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada task logs report-7\n  ikada task logs report-7 -f              goes on until the task is finished\n  ikada task logs report-7 --attempt 1\n\nLogs are kept as long as their task. They reach the cluster a second or more after they were written."
+)]
+pub(crate) struct LogsArgs {
+    /// The task: its id, or key:id if it has a key.
+    pub(crate) id: String,
+    /// Which attempt; the newest when absent.
+    #[arg(long)]
+    pub(crate) attempt: Option<u16>,
+    /// Go on until the task is finished.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
 }
 
 /// Flags of `list`.

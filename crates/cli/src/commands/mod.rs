@@ -19,6 +19,7 @@ mod request;
 mod schedule;
 mod server;
 mod task;
+mod task_logs;
 mod worker;
 mod worker_pool;
 

@@ -88,6 +88,7 @@ async fn b4_40_a_pushed_command_runs_on_a_worker_and_its_outputs_are_published()
         wc -w < "$IKADA_IN/deep/a.txt" > "$IKADA_OUT/count.txt"
         echo "$IKADA_SETTING_TOP $payload $IKADA_ATTEMPT" > "$IKADA_OUT/seen.txt"
         echo "{\"words\": $(cat "$IKADA_OUT/count.txt")}" > "$IKADA_RESULT"
+        echo ikada:progress 0.5 half; echo counted
     "#;
     push(&client, "count", script).await;
     let worker = WorkerProcess::start(&cluster, &folder, "w1", &[]);
@@ -99,6 +100,9 @@ async fn b4_40_a_pushed_command_runs_on_a_worker_and_its_outputs_are_published()
     assert_eq!(done.result.expect("a result").get(), "{\"words\": 3}");
     assert_eq!(read(&client, "tasks", "t1/count.txt").await.trim(), "3");
     assert_eq!(read(&client, "tasks", "t1/seen.txt").await, "5 {\"n\":1} 1\n");
+    // Its log is there although the worker may go.
+    let log = client.task_log("t1", None, 0).await.expect("a look").expect("a log");
+    assert_eq!((log.attempt, log.bytes.as_slice()), (1, &b"counted\n"[..]));
     // What the operator did not allow does not run, and the reason is told.
     let argv = ["/usr/bin/id".to_owned()].to_vec();
     let (name, kind) = ("id".to_owned(), "command".to_owned());

@@ -129,7 +129,9 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if route.policy.body == BodyBound::Stream || route.operation == Operation::GetObject {
+    if route.policy.body == BodyBound::Stream
+        || matches!(route.operation, Operation::GetObject | Operation::TaskLogs)
+    {
         let answered = objects::answer(app, route.operation, context, parts, body).await;
         return answered.unwrap_or_else(|| Err(mismatch("object")));
     }
@@ -206,6 +208,7 @@ pub(super) async fn run<D: Door>(
         Operation::PutObject
         | Operation::GetObject
         | Operation::DeleteObject
+        | Operation::TaskLogs
         | Operation::Upload => Err(mismatch("object")),
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,

@@ -4,11 +4,11 @@ use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::record::check_content;
-use super::{Digest, Digests, Object, ObjectVersion, is_published};
+use super::{BUCKET_LOGS, Digest, Digests, Object, ObjectVersion, is_published};
 use crate::hash::encode_into;
 use crate::limits::{OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_MAX, OBJECT_VERSIONS_TOTAL_MAX};
 use crate::shard::Shard;
-use crate::{BucketName, Namespace, ObjectName, RefusalCode, Reply};
+use crate::{BucketName, Namespace, ObjectName, RefusalCode, Reply, TaskId};
 
 /// What must be true of the object for a change to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -84,6 +84,20 @@ impl Shard {
         }
     }
 
+    /// A log is `<task>/<attempt>` of a task that is here and runs a program: it goes with the task.
+    fn check_log(&self, namespace: &Namespace, name: &ObjectName) -> Result<(), RefusalCode> {
+        let (task, attempt) = name.as_str().split_once('/').ok_or(RefusalCode::BadValue)?;
+        let attempt: u16 = attempt.parse().map_err(|_| RefusalCode::BadValue)?;
+        let id = TaskId::parse(task).map_err(|_| RefusalCode::BadValue)?;
+        let slot = self.find_task(namespace, &id).ok_or(RefusalCode::TaskNotFound)?;
+        let task = self.core.tasks.get(slot).ok_or(RefusalCode::TaskNotFound)?;
+        let runs = task.extras.as_ref().is_some_and(|extras| extras.work.is_some());
+        match runs && attempt > 0 {
+            true => Ok(()),
+            false => Err(RefusalCode::BadValue),
+        }
+    }
+
     fn write_object(
         &mut self,
         namespace: &Namespace,
@@ -91,6 +105,9 @@ impl Shard {
     ) -> Result<(u64, bool), RefusalCode> {
         if is_published(&order.bucket) {
             return Err(RefusalCode::BucketReserved);
+        }
+        if order.bucket.as_str() == BUCKET_LOGS {
+            self.check_log(namespace, &order.name)?;
         }
         check_content(order.size, &order.chunks, &order.content_type)?;
         let key = (namespace.clone(), order.bucket, order.name);

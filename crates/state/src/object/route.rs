@@ -11,6 +11,14 @@ pub const BUCKET_JOBS: &str = "jobs";
 /// The bucket of programs.
 pub const BUCKET_PROGRAMS: &str = "programs";
 
+/// The bucket of what attempts have said, by task.
+pub const BUCKET_LOGS: &str = "logs";
+
+/// Whether objects of a bucket belong to a task or job, live in its shard, and go with it.
+pub fn is_owned(bucket: &BucketName) -> bool {
+    is_published(bucket) || bucket.as_str() == BUCKET_LOGS
+}
+
 /// Whether only completions write to a bucket.
 pub fn is_published(bucket: &BucketName) -> bool {
     matches!(bucket.as_str(), BUCKET_JOBS | BUCKET_TASKS)
@@ -23,7 +31,7 @@ pub fn is_reserved(bucket: &BucketName) -> bool {
 
 /// What decides the shard of an object, or of all objects whose names begin so.
 pub fn routing_key<'a>(bucket: &'a BucketName, name: &'a str) -> &'a str {
-    if !is_published(bucket) {
+    if !is_owned(bucket) {
         return bucket.as_str();
     }
     // The first part is the handle of a task, or the id of a job.
@@ -43,5 +51,6 @@ mod tests {
         assert_eq!(routing_key(&bucket("tasks"), "k1:t1/out.txt"), "k1");
         assert_eq!(routing_key(&bucket("tasks"), "t1/out.txt"), "t1");
         assert_eq!(routing_key(&bucket("jobs"), "j1/map/0/out.txt"), "j1");
+        assert_eq!(routing_key(&bucket("logs"), "k1:t1/2"), "k1");
     }
 }

@@ -7,7 +7,7 @@
 use minicbor::{Decode, Encode};
 
 use crate::limits::{OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_TOTAL_MAX, OUTPUTS_MAX};
-use crate::object::{BUCKET_JOBS, BUCKET_TASKS, Object, ObjectVersion, check_content};
+use crate::object::{BUCKET_JOBS, BUCKET_LOGS, BUCKET_TASKS, Object, ObjectVersion, check_content};
 use crate::shard::Shard;
 use crate::task::Task;
 use crate::{BucketName, Digest, Digests, Namespace, ObjectName, RefusalCode};
@@ -97,8 +97,9 @@ impl Shard {
         }
     }
 
-    /// Removes the outputs of a task that goes.
+    /// Removes the outputs and logs of a task that goes.
     pub(crate) fn withdraw_outputs(&mut self, task: &Task) {
+        self.withdraw_logs(task);
         let outputs = task.history.as_ref().map_or(0, |history| history.outputs);
         let (bucket, beginning) = task.output_place();
         if outputs == 0 || bucket != BUCKET_TASKS {
@@ -106,6 +107,16 @@ impl Shard {
         }
         let namespace = self.core.queues[task.queue as usize].namespace.clone();
         self.remove_objects(&namespace, bucket, &beginning, usize::from(outputs));
+    }
+
+    /// Removes what the attempts of a task have said. Only tasks with a program can have logs.
+    fn withdraw_logs(&mut self, task: &Task) {
+        if task.extras.as_ref().is_none_or(|extras| extras.work.is_none()) {
+            return;
+        }
+        let namespace = self.core.queues[task.queue as usize].namespace.clone();
+        let beginning = format!("{}/", task.id);
+        self.remove_objects(&namespace, BUCKET_LOGS, &beginning, usize::from(u16::MAX));
     }
 
     /// Removes objects whose names begin so, up to a number; tells how many went.

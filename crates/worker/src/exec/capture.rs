@@ -57,6 +57,14 @@ impl Log {
         self.look(|kept| kept.progress.clone())
     }
 
+    /// Writes the newest progress into the log, for whoever reads along.
+    pub(super) fn note_progress(&self) {
+        if let Some(Progress { share, words }) = self.progress() {
+            let line = format!("[{:.0} % {words}", share * 100.0);
+            self.line(format!("{}]\n", line.trim_end()).as_bytes());
+        }
+    }
+
     /// The newest line that is not empty, for the reason of a failure.
     pub(super) fn last_line(&self) -> String {
         self.look(|kept| {

@@ -11,6 +11,7 @@
 mod capture;
 mod fetch;
 mod folder;
+mod logs;
 mod outputs;
 mod process;
 mod programs;

@@ -7,7 +7,7 @@ use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 
-use super::{Attempt, Code, Finish, Log, Sandbox, fetch};
+use super::{Attempt, Code, Finish, Log, Sandbox, fetch, logs};
 use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
 /// The word in a command that stands for the program's own file.
@@ -48,6 +48,7 @@ impl Inner {
         let work = task.work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
         let code = self.code(&work).await?;
         let log = Log::new(self.sandbox.config().limits.log_bytes);
+        let name = format!("{}/{}", task.id, task.attempt);
         let attempt = Attempt {
             id: task.id,
             queue: task.queue,
@@ -62,7 +63,8 @@ impl Inner {
             fetch::inputs(&self.client, &self.urls, &work.inputs, folder).await
         };
         let publish = async |finish: Finish| self.publish(finish).await;
-        self.sandbox.run(attempt, &log, stop, bring, publish).await
+        let running = self.sandbox.run(attempt, &log, stop, bring, publish);
+        logs::send_while(&self.client, &name, &log, running).await
     }
 
     /// Brings the program here and says how to run it.

@@ -1,7 +1,7 @@
 //! `GET /v1/objects/{bucket}` and `GET /v1/objects`: what there is, a page at a time.
 
 use ikada_api::convert::parse_name;
-use ikada_api::state::{BucketName, Object, ObjectVersion, is_published};
+use ikada_api::state::{BucketName, Object, ObjectVersion, is_owned};
 use ikada_api::v1::{BucketPage, ObjectInfo, ObjectPage};
 use ikada_replica::call::{Query, View};
 
@@ -18,8 +18,8 @@ use crate::http::requests::{read, show_view};
 pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let versions = context.query_as("versions", "must be true or false")?.unwrap_or(false);
     let (bucket, prefix) = (bucket(context)?, context.query("prefix").unwrap_or("").to_owned());
-    if is_published(&bucket) && !prefix.contains('/') {
-        let rule = "outputs are listed by task or job: must begin with its id and a slash";
+    if is_owned(&bucket) && !prefix.contains('/') {
+        let rule = "outputs and logs are listed by task or job: must begin with its id and a slash";
         return Err(problems::bad_parameter("prefix", rule).into());
     }
     let query = Query::Objects {

@@ -3,6 +3,7 @@
 mod delete;
 mod download;
 mod list;
+mod logs;
 mod name;
 mod precondition;
 mod put;
@@ -46,6 +47,7 @@ where
         Operation::PutObject => Some(put::put(app, context, parts, body).await),
         Operation::GetObject => Some(download::download(app, context, parts).await),
         Operation::DeleteObject => Some(delete::delete(app, context, parts).await),
+        Operation::TaskLogs => Some(logs::logs(app, context, parts).await),
         Operation::Upload => Some(upload::upload(app, context, parts, body).await),
         _ => None,
     }

@@ -21,7 +21,7 @@ use crate::http::limits::HttpLimits;
 use crate::http::problems::bad_parameter;
 
 /// A request's context, checked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::http) struct Context {
     /// Names in the path, in order.
     pub(in crate::http) names: Vec<String>,
@@ -51,6 +51,11 @@ pub(in crate::http) struct Context {
 }
 
 impl Context {
+    /// The same request about something else; its own query was read already.
+    pub(in crate::http) fn about(&self, names: Vec<String>) -> Context {
+        Context { names, query: Vec::new(), ..self.clone() }
+    }
+
     /// Reads the context of a request on a route.
     pub(in crate::http) fn read(
         route: &Route,

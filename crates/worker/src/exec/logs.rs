@@ -1,0 +1,69 @@
+//! Sends what a program says to the cluster while it runs, and once more at its end.
+//!
+//! The log of an attempt is one object, written anew as it grows, at longer and longer intervals: a quick or silent
+//! program costs nothing, a long one a few writes. It can be read after this worker is gone, until the task goes.
+
+use std::time::Duration;
+
+use ikada_api::Client;
+use ikada_api::client::{ObjectSource, PutOptions};
+
+use super::Log;
+
+/// The bucket of logs.
+const BUCKET: &str = "logs";
+/// First pause between two writes; it doubles.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// Longest pause: how old the log of a long run may be.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long the last write may take: a result must not wait for its log.
+const LAST_WRITE: Duration = Duration::from_secs(5);
+
+/// Runs an attempt and keeps its log up to date.
+pub(super) async fn send_while<T>(
+    client: &Client,
+    name: &str,
+    log: &Log,
+    running: impl Future<Output = T>,
+) -> T {
+    let mut running = std::pin::pin!(running);
+    let (mut pause, mut sent, mut told) = (PAUSE_FIRST, 0, None);
+    let ended = loop {
+        tokio::select! {
+            ended = &mut running => break ended,
+            () = tokio::time::sleep(pause) => {}
+        }
+        let progress = log.progress();
+        if progress != told {
+            log.note_progress();
+            told = progress;
+        }
+        // The run is awaited at the same time: a slow write must not keep it from being stopped.
+        let writing = send(client, name, log, &mut sent);
+        tokio::select! {
+            ended = &mut running => break ended,
+            wrote = writing => if wrote { pause = (pause * 2).min(PAUSE_MAX) },
+        }
+    };
+    if tokio::time::timeout(LAST_WRITE, send(client, name, log, &mut sent)).await.is_err() {
+        tracing::warn!(log = name, "the end of a log could not be stored in time");
+    }
+    ended
+}
+
+/// Writes the log if it has grown; tells whether it did.
+async fn send(client: &Client, name: &str, log: &Log, sent: &mut usize) -> bool {
+    let bytes = log.since(0);
+    if bytes.len() == *sent {
+        return false;
+    }
+    let length = bytes.len();
+    let content_type = Some("text/plain; charset=utf-8".to_owned());
+    let options = PutOptions { content_type, ..PutOptions::default() };
+    match client.put_object(BUCKET, name, &ObjectSource::Bytes(bytes.into()), &options).await {
+        Ok(_) => *sent = length,
+        // The next write brings it along; a task that is gone has no log.
+        Err(error) => tracing::debug!(log = name, %error, "a log could not be stored"),
+    }
+    true
+}
