@@ -1,5 +1,6 @@
 //! A sandbox of the test's own, and what a run in it came to.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -145,6 +146,19 @@ impl Bench {
         );
         let end = tokio::select! { end = running => end, () = stopping => unreachable!() };
         Ran { end, log: String::from_utf8_lossy(&log.since(0)).into_owned() }
+    }
+
+    /// A file in the bench's folder that every user can read and run.
+    pub fn share(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let open = |path: &std::path::Path| {
+            let mode = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(path, mode).expect("rights");
+        };
+        open(self.folder.path());
+        let file = self.folder.path().join(name);
+        std::fs::write(&file, bytes).expect("a file");
+        open(&file);
+        file
     }
 
     /// Nothing of any attempt is left on the disk.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ikada_worker::exec::Code;
 use ikada_worker::sandbox::Isolation;
 
 use crate::bench::{Bench, shell};
@@ -64,6 +65,22 @@ async fn b4_30_a_stopped_attempt_is_gone_within_the_grace_time() {
         assert!(!is_running("4711.25"), "something outlived its attempt ({isolation:?})");
         bench.assert_empty();
     }
+}
+
+// The example that the guide pushes.
+#[tokio::test]
+async fn the_python_example_counts_words() {
+    let bench = Bench::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/programs/wordcount.py");
+    let file = bench.share("wordcount.py", &std::fs::read(source).expect("the example"));
+    let argv = vec!["/usr/bin/python3".to_owned(), file.to_string_lossy().into_owned()];
+    let mut attempt = Bench::attempt(Code::Command { argv, file: Some(file) });
+    attempt.settings = vec![("top".to_owned(), "1".to_owned())];
+    let ran = bench.run(attempt, None).await;
+    let good = ran.good();
+    assert_eq!(good.outputs, [("counts.tsv".to_owned(), "dear\t1\nreader\t1\n".to_owned())]);
+    assert!(good.result == br#"{"words": 2, "top": [["dear", 1]]}"#.to_vec().into());
+    assert_eq!(ran.log, "1 files, 2 words\n");
 }
 
 #[tokio::test]
