@@ -393,3 +393,81 @@ fn objects_move_with_their_bucket_and_are_never_without_a_reference() {
         assert_eq!(again, Reply::ObjectPut { version: versions[usize::from(bucket)], fresh: true });
     }
 }
+
+// B4-57: a job moves with its tasks and outputs, and goes on where it arrives.
+#[test]
+fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {
+    let mut cluster = Cluster::founded(1);
+    let name = ProgramName::parse("wordcount").unwrap();
+    let program = ProgramRef { name, kind: ProgramKind::Handler, digest: None, entry: None };
+    let stage = |name: &str, source: StageSource| StageSpec {
+        name: StageName::parse(name).unwrap(),
+        program: program.clone(),
+        settings: Vec::new(),
+        source,
+        after: Vec::new(),
+        settle: Settle::All,
+    };
+    let spec = JobSpec {
+        name: String::new(),
+        queue: queue("q"),
+        stages: vec![
+            stage("map", StageSource::Range { from: 0, to: 3, step: 1 }),
+            stage("sum", StageSource::Gather { of: vec![0], fan_in: 0 }),
+        ],
+        priority: None,
+        max_attempts: None,
+        ttl_ms: None,
+        timeout_ms: None,
+        backoff: None,
+        labels: Labels::default(),
+        retention_ms: 1_000,
+    };
+    let ids: Vec<JobId> = (0..8).map(|n| JobId::parse(&format!("j{n}")).unwrap()).collect();
+    for id in &ids {
+        let (id, spec) = (id.clone(), Box::new(spec.clone()));
+        cluster.shards[0].run(Command::SubmitJob(SubmitJob { id, spec }));
+    }
+    let finish = |world: &mut World, count: u32| {
+        for grant in world.take(count) {
+            let output = Output {
+                name: ObjectName::parse("out").unwrap(),
+                size: 0,
+                content_type: "text/plain".into(),
+                digest: Digest([1; 32]),
+                chunks: Vec::new().into(),
+            };
+            let (id, fence, worker) = (grant.id, grant.fence, worker("w"));
+            let outputs = vec![output];
+            let done = Complete { id, fence, worker, result: None, then: None, outputs };
+            assert_eq!(world.run(Command::Complete(done)), Reply::Completed);
+        }
+    };
+    finish(&mut cluster.shards[0], 9);
+    cluster.grow(3);
+    cluster.open_added();
+    cluster.settle();
+    let homes = |cluster: &Cluster, id: &JobId| -> Vec<usize> {
+        let has = |world: &World| world.shard.job(&Namespace::default(), id).is_some();
+        (0..cluster.shards.len()).filter(|at| has(&cluster.shards[*at])).collect()
+    };
+    let places: Vec<usize> = ids.iter().flat_map(|id| homes(&cluster, id)).collect();
+    assert_eq!(places.len(), ids.len(), "each job is in one place");
+    assert!(places.iter().any(|place| *place > 0), "some jobs moved: {places:?}");
+    for world in &mut cluster.shards {
+        for _ in 0..2 {
+            world.tick(1);
+            finish(world, 50);
+        }
+        ikada_state::invariants::all(&world.shard).unwrap();
+    }
+    for (id, place) in ids.iter().zip(places) {
+        let job = cluster.shards[place].shard.job(&Namespace::default(), id).unwrap();
+        assert_eq!(job.status(), JobStatus::Done, "{id}");
+        let bucket = BucketName::parse("jobs").unwrap();
+        let prefix = format!("{id}/");
+        let page =
+            cluster.shards[place].shard.objects(&Namespace::default(), &bucket, &prefix, None, 9);
+        assert_eq!(page.objects.len(), 4, "{id}");
+    }
+}

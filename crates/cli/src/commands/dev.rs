@@ -13,8 +13,18 @@ pub(crate) async fn dev(args: DevArgs) -> Result<(), Failure> {
     let listen = format!("127.0.0.1:{}", args.port);
     let peer_listen = format!("127.0.0.1:{}", args.port + 1);
     let data = format!("{folder}/node");
-    let served =
-        read(&["server", "--data", &data, "--listen", &listen, "--peer-listen", &peer_listen])?;
+    // Node and tasks share this machine: a busy processor is no reason to turn anyone away.
+    let served = read(&[
+        "server",
+        "--data",
+        &data,
+        "--listen",
+        &listen,
+        "--peer-listen",
+        &peer_listen,
+        "--shed",
+        "off",
+    ])?;
     let (slots, queues, work_dir) =
         (args.slots.to_string(), args.queue.join(","), format!("{folder}/work"));
     let worked = read(&[
