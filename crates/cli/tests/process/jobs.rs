@@ -159,3 +159,60 @@ async fn b4_27_a_job_without_workers_halts_and_goes_on_with_the_next() {
     assert_eq!(done_at_least(&client, "next", u64::MAX).await.status, "done");
     drop(second);
 }
+
+/// What a run of the command line came to: exit code, standard output, standard error.
+fn cli(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = ikada();
+    command.current_dir(folder.path()).args(words).args(["--url", &cluster.urls().join(",")]);
+    let ran = command.stdin(Stdio::null()).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (ran.status.code(), text(ran.stdout), text(ran.stderr))
+}
+
+// B4-2, B4-29, B4-32, B4-39
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_2_the_command_line_runs_jobs_and_tells_mistakes_by_exit_code() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let worker = WorkerProcess::start(&cluster, &folder, "a");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+    write("a.txt", "war and\npeace\n").expect("a file");
+    write("b.txt", "War is not peace\n").expect("a file");
+    let count = ["job", "run", "--map", "wordcount", "--input", "*.txt", "--reduce", "merge"];
+    let (code, counted, said) = cli(&cluster, &folder, &count);
+    assert_eq!(
+        (code, counted.as_str()),
+        (Some(0), "peace\t2\nwar\t2\nand\t1\nis\t1\nnot\t1\n"),
+        "{said}"
+    );
+    let grep = ["job", "run", "--map", "grep", "--set", "pattern=peace", "--input", "a.txt"];
+    let parts = ["--lines", "1", "--reduce", "merge"];
+    let (code, found, said) = cli(&cluster, &folder, &[&grep[..], &parts[..]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    assert!(found.ends_with("-a.txt:1:peace\n") && found.lines().count() == 1, "{found}");
+    let shuffle = "[[stages]]\nname = \"split\"\nprogram = \"wordcount\"\nfiles = [\"*.txt\"]\n\
+        settings = { partitions = \"2\" }\n[[stages]]\nname = \"join\"\nprogram = \"merge\"\n\
+        shuffle = { of = [\"split\"], partitions = 2 }\n";
+    write("shuffle.toml", shuffle).expect("a file");
+    let (code, _, said) = cli(&cluster, &folder, &["job", "submit", "shuffle.toml", "--wait"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, _, said) = cli(&cluster, &folder, &["job", "result", "last", "--to", "parts"]);
+    assert_eq!((code, said.lines().count()), (Some(0), 2), "{said}");
+    // The job failed: 1. Usage: 2. Refused: 4.
+    let none = ["job", "run", "--map", "wordcount", "--input", "*.csv"];
+    let missing = ["job", "run", "--map", "wordcount", "--input", "c.txt"];
+    let unknown = ["job", "run", "--map", "wrod", "--input", "*.txt"];
+    for (words, wanted, named) in [
+        (&grep[..3], 2, "--map"),
+        (&["job", "run", "--map", "grep", "--input", "a.txt"][..], 1, "pattern"),
+        (&none[..], 2, "*.csv"),
+        (&missing[..], 2, "c.txt"),
+        (&unknown[..], 4, "wrod"),
+        (&["job", "show", "nothing"][..], 4, "nothing"),
+    ] {
+        let (code, _, said) = cli(&cluster, &folder, words);
+        assert_eq!(code, Some(wanted), "{words:?}: {said}");
+        assert!(said.contains(named), "{words:?}: {said}");
+    }
+    drop(worker);
+}
