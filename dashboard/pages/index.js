@@ -12,6 +12,7 @@ import { task } from "./task.js";
 import { schedules } from "./schedules.js";
 import { job } from "./job.js";
 import { jobs } from "./jobs.js";
+import { workers } from "./workers.js";
 import { leases } from "./leases.js";
 import { buckets } from "./buckets.js";
 import { objects } from "./objects.js";
@@ -19,12 +20,12 @@ import { cluster } from "./cluster.js";
 
 /** The ways in the side bar: first part of the address, and its word. */
 export const WAYS = [
-  ["", "Overview"], ["jobs", "Jobs"], ["queues", "Queues"], ["tasks", "Tasks"], ["schedules", "Schedules"], ["objects", "Objects"], ["leases", "Leases"],
+  ["", "Overview"], ["jobs", "Jobs"], ["queues", "Queues"], ["tasks", "Tasks"], ["workers", "Workers"], ["schedules", "Schedules"], ["objects", "Objects"], ["leases", "Leases"],
   ["elections", "Elections"], ["cluster", "Cluster"],
 ];
 
 // Maps: an address such as `__proto__` names nothing.
-const PAGES = new Map(Object.entries({ "": overview, jobs, queues, tasks, schedules, objects: buckets, leases, elections, cluster }));
+const PAGES = new Map(Object.entries({ "": overview, workers, jobs, queues, tasks, schedules, objects: buckets, leases, elections, cluster }));
 const NAMED = new Map(Object.entries({ jobs: job, queues: queue, tasks: task, objects }));
 
 const lost = {

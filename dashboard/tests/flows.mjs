@@ -138,6 +138,19 @@ export async function watchesAJob({ tab, base, cluster, node }) {
   await tab.until("document.querySelector('.page-head .state-cancelled')");
 }
 
+/** Workers with their slots; one is asked to drain. */
+export async function drainsAWorker({ tab, base, cluster, node }) {
+  await tab.go(`${base}/#/workers`);
+  await tab.text("No workers");
+  const beat = { session: "7", slots: 4, busy: 1, labels: { gpu: "a100" }, queues: ["mail"], version: "0.1.0" };
+  await call(cluster, node, "PUT", "/v1/workers/hauler-1", beat);
+  await tab.until(`${content}.includes("hauler-1") && ${content}.includes("gpu=a100") && ${content}.includes("1 of 4")`);
+  await tab.click("button", "Drain hauler-1");
+  await tab.click("dialog button[type=submit]", "Drain");
+  await tab.until("document.querySelector('.state-draining')");
+  assert.equal((await call(cluster, node, "PUT", "/v1/workers/hauler-1", beat)).wanted, "drain");
+}
+
 /** Who holds a lease is shown, with who waits; an operator may take it away. */
 export async function seesALease({ tab, base, cluster, node }) {
   await tab.go(`${base}/#/leases`);

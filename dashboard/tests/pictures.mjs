@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { call } from "./cluster.mjs";
 import { rest } from "./chrome.mjs";
 
-const PAGES = { overview: "", queues: "queues", queue: "queues/mail", tasks: "tasks?queue=mail", task: "tasks/welcome-ann", schedules: "schedules", objects: "objects/docs", leases: "leases", elections: "elections", cluster: "cluster" };
+const PAGES = { overview: "", jobs: "jobs", job: "jobs/word-count", queues: "queues", queue: "queues/mail", tasks: "tasks?queue=mail", task: "tasks/welcome-ann", workers: "workers", schedules: "schedules", objects: "objects/docs", leases: "leases", elections: "elections", cluster: "cluster" };
 const LOOKS = { light: {}, dark: { dark: true }, phone: { phone: true, width: 390, height: 844 } };
 /** How long there is something to see before the first picture. */
 const LIFE_MS = 25_000;
@@ -39,6 +39,7 @@ async function prepare(cluster, node) {
   await call(cluster, node, "PUT", "/v1/schedules/nightly-report", { cron: "30 2 * * *", zone: "Europe/Berlin", task: { queue: "reports" } });
   await call(cluster, node, "PUT", "/v1/schedules/heartbeat", { every_ms: 5000, task: { queue: "mail" } });
   for (const name of ["2026/invoice-0117.pdf", "2026/report.md", "logo.svg", "readme.md"]) await call(cluster, node, "PUT", `/v1/objects/docs/${name}`, `# ${name}\n`.repeat(400), { "Content-Type": "text/markdown" });
+  await call(cluster, node, "POST", "/v1/jobs", { id: "word-count", name: "words of all letters", queue: "batch", map: { program: "wordcount", range: { from: 0, to: 240 } }, reduce: { program: "merge" } });
   for (const [name, holder] of [["primary", "billing-1"], ["nightly-report", "reporter-2"]]) await call(cluster, node, "POST", `/v1/leases/${name}/acquire`, { holder, ttl_ms: 600_000 });
   await call(cluster, node, "POST", "/v1/leases/primary/acquire", { holder: "billing-2", ttl_ms: 600_000, wait_ms: 100 });
   await call(cluster, node, "POST", "/v1/queues/invoices/pause", {}).catch(() => null);
@@ -53,7 +54,10 @@ async function live(cluster, node, over) {
     const count = 6 + Math.round(5 * Math.sin(turn / 6)) + (turn % 5);
     const tasks = Array.from({ length: count }, (_, place) => ({ queue: ["mail", "thumbnails", "invoices"][(turn + place) % 3], payload: { to: `guest-${turn}-${place}@example.org` } }));
     await call(cluster, node, "POST", "/v1/tasks", { tasks });
-    const claim = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: `mailer-${turn % 3}`, queues: ["mail", "thumbnails", "welcome"], count_max: count, wait_ms: 50 });
+    const claim = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: `mailer-${turn % 3}`, queues: ["mail", "thumbnails", "welcome", "batch"], count_max: count, wait_ms: 50 });
+    for (const [place, queue] of ["mail", "thumbnails", "batch"].entries()) {
+      await call(cluster, node, "PUT", `/v1/workers/mailer-${place}`, { session: String(place + 1), slots: 4 + 4 * place, busy: (turn + place) % 5, queues: [queue], labels: place ? { zone: `eu-${place}` } : {}, version: "0.1.0" });
+    }
     await rest(120);
     const done = claim.tasks.map((task) => ({ id: task.id, fence: task.fence, result: { sent: true } }));
     if (done.length) await call(cluster, node, "POST", "/v1/tasks/complete", { worker: `mailer-${turn % 3}`, tasks: done });

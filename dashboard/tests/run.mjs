@@ -39,7 +39,7 @@ async function run(name, work, setting) {
 const cluster = await startCluster(program, 3, ["--name", hostile.STRINGS[5]]);
 const [node] = cluster.nodes;
 const setting = { cluster, node, base: node.url };
-for (const name of ["submitsTheFirstTask", "findsTasks", "mendsATask", "runsAQueue", "keepsASchedule", "storesAnObject", "watchesAJob", "seesALease", "steersTheCluster", "worksByKeyboard", "bearsLargeThings"]) await run(name, flows[name], setting);
+for (const name of ["submitsTheFirstTask", "findsTasks", "mendsATask", "runsAQueue", "keepsASchedule", "storesAnObject", "watchesAJob", "drainsAWorker", "seesALease", "steersTheCluster", "worksByKeyboard", "bearsLargeThings"]) await run(name, flows[name], setting);
 for (const name of ["tasksStayText", "objectsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
 await run("pictures", (all) => takePictures(browser, all, folder), setting);
 await run("survivesALeader", flows.survivesALeader, setting);

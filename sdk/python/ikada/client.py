@@ -134,6 +134,22 @@ class Client:
         answer = self._transport.call("POST", "/v1/tasks/renew", body=body, timeout_s=timeout_s).json()
         return [Outcome.read(one) for one in answer["tasks"]]
 
+    def beat(self, worker: str, *, session: int, slots: int, busy: int = 0, labels: Optional[Mapping[str, str]] = None, queues: Sequence[str] = (),
+             leaving: bool = False, timeout_s: float = 5.0) -> Dict[str, Any]:
+        """Says that a worker lives; tells what is `wanted` of it (`work`, `drain`, `stop`) and in how many `beat_ms` to come back."""
+        body: Dict[str, Any] = {"session": str(session), "slots": slots, "busy": busy, "labels": dict(labels or {}), "queues": list(queues), "version": "python", "leaving": leaving}
+        orders: Dict[str, Any] = self._transport.call("PUT", f"/v1/workers/{_name(worker)}", body=body, timeout_s=timeout_s).json()
+        return orders
+
+    def workers(self) -> List[Dict[str, Any]]:
+        """All workers with their slots, labels and state."""
+        found: List[Dict[str, Any]] = self._transport.call("GET", "/v1/workers").json()["workers"]
+        return found
+
+    def drain_worker(self, worker: str) -> None:
+        """Lets a worker finish what it has and leave."""
+        self._transport.call("POST", f"/v1/workers/{_name(worker)}/drain", keyed=True)
+
     # Queues
 
     def queues(self) -> List[Dict[str, Any]]:

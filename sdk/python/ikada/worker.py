@@ -63,8 +63,9 @@ class Worker:
     def run(self) -> None:
         """Works until `stop` is called, or a SIGTERM or SIGINT arrives (where this is the main thread)."""
         with self._signals(), self._event_loop():
-            renewing = threading.Thread(target=self._renew, name="ikada-renew", daemon=True)
-            renewing.start()
+            beside = [threading.Thread(target=work, name=name, daemon=True) for work, name in ((self._renew, "ikada-renew"), (self._beat, "ikada-beat"))]
+            for thread in beside:
+                thread.start()
             log.info("worker %s takes from %s in %d slots", self.name, ", ".join(self.queues), self.slots)
             try:
                 self._claim()
@@ -73,7 +74,8 @@ class Worker:
                 with self._changed:
                     self._ended.set()
                     self._changed.notify_all()
-                renewing.join()
+                for thread in beside:
+                    thread.join()
 
     # Claims
 
@@ -198,6 +200,28 @@ class Worker:
     def _renew_after_s(self) -> float:
         shortest = min((one.task.ttl_s for one in self._held.values()), default=3 * _RENEW_MAX_S)
         return min(_RENEW_MAX_S, max(_RENEW_MIN_S, shortest / 3))
+
+    # Beats
+
+    def _beat(self) -> None:
+        """Says every few seconds that this worker lives, and hears what is wanted of it: `ikada worker-pool drain` reaches it this way."""
+        after_s = 0.0
+        while not self._ended.wait(after_s):
+            try:
+                orders = self.client.beat(self.name, session=self.session, slots=self.slots, busy=len(self._held), labels=self.labels, queues=self.queues)
+            except Refused as error:
+                log.warning("this worker is not listed: %s", error)
+                return
+            except IkadaError as error:
+                log.warning("no beat reaches the cluster yet: %s", error)
+                after_s = _PAUSE_S
+                continue
+            after_s = orders["beat_ms"] / 1000
+            if orders["wanted"] != "work" and not self._stopping.is_set():
+                log.info("the cluster wants this worker to %s", orders["wanted"])
+                self.stop()
+        with contextlib.suppress(IkadaError):
+            self.client.beat(self.name, session=self.session, slots=self.slots, busy=0, labels=self.labels, queues=self.queues, leaving=True, timeout_s=2)
 
     # Surroundings
 

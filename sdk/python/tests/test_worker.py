@@ -120,6 +120,13 @@ class WorkerTest(unittest.TestCase):
         endless.cancel()
         waiting.cancel()
 
+    def test_a_worker_is_listed_and_leaves_when_it_is_drained(self) -> None:
+        worker = self.worker("--queue", "shop", "--slots", "3", "--name", "listed-1", "--label", "gpu=a100")
+        found = eventually(lambda: next((one for one in self.client.workers() if one["id"] == "listed-1"), None))
+        self.assertEqual((found["slots"], found["queues"], found["labels"]), (3, ["shop"], {"gpu": "a100"}))
+        self.client.drain_worker("listed-1")
+        self.assertEqual(worker.wait(60), 0)
+
     def test_a_cancelled_task_is_noticed_by_its_handler(self) -> None:
         worker = self.worker("--queue", "shop", "--slots", "1")
         handle = self.shop.wait_until_lost.options(ttl_s=1).enqueue()

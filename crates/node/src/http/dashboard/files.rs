@@ -66,6 +66,7 @@ pub(super) const FILES: &[File] = files![
     "pages/schedules.js",
     "pages/task.js",
     "pages/tasks.js",
+    "pages/workers.js",
     "style/base.css",
     "style/parts.css",
     "style/shell.css",
