@@ -115,6 +115,12 @@ pub(crate) struct ServerArgs {
     /// Further arguments of the workers of `process`, as one text.
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     autoscale_worker_args: Option<String>,
+    /// Run a worker with this many slots beside the server.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) worker_slots: Option<u32>,
+    /// Further arguments of that worker, as one text, as in '--queue default --isolation best'.
+    #[arg(long, value_name = "ARGS", requires = "worker_slots", allow_hyphen_values = true)]
+    pub(crate) worker_args: Option<String>,
     /// Settings file; ikada.toml in the current folder when present.
     #[arg(long, env = "IKADA_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -7,6 +7,7 @@ mod cluster;
 mod context;
 mod dev;
 mod doctor;
+mod embedded;
 mod job;
 mod join_token;
 mod lease;

@@ -2,12 +2,14 @@
 
 use std::io::{IsTerminal, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use ikada_node::config::{RawConfig, resolve};
 use ikada_node::http::Door;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use super::embedded::Embedded;
 use crate::args::ServerArgs;
 use crate::failure::Failure;
 
@@ -18,10 +20,21 @@ pub(crate) async fn server(args: Box<ServerArgs>) -> Result<(), Failure> {
     start_logging();
     let config = resolve(sources(&args)?)
         .map_err(|problems| Failure::Usage { message: problems.to_string() })?;
-    let stop = stop_signal(args.until_stdin_closes)?;
+    let signal = stop_signal(args.until_stdin_closes)?;
+    let worker = Arc::new(Embedded::default());
+    let leaving = worker.clone();
+    let stop = async move {
+        signal.await;
+        leaving.leave().await;
+    };
     let scheme = if config.tls { "https" } else { "http" };
+    let (slots, worker_args) = (args.worker_slots, args.worker_args);
     let run = ikada_node::run(config, stop, move |started| {
         let info = started.handle.info();
+        if let Some(slots) = slots {
+            let url = format!("{scheme}://{}", info.client_addr);
+            worker.begin(&url, slots, worker_args.as_deref());
+        }
         tracing::info!(
             node = info.node,
             "serving clients at {scheme}://{}, peers at {}",

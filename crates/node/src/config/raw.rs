@@ -78,7 +78,9 @@ impl RawConfig {
     /// Reads `IKADA_*` variables. `IKADA_URL` and others of the client commands are not settings of a server and are
     /// passed over; any other unknown name is a problem.
     pub fn from_env(vars: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<String>> {
-        const CLIENT: [&str; 9] = [
+        const CLIENT: [&str; 11] = [
+            "IKADA_LEASE",
+            "IKADA_FENCE",
             "IKADA_URL",
             "IKADA_OUTPUT",
             "IKADA_NAMESPACE",

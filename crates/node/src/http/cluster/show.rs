@@ -18,15 +18,18 @@ use crate::http::request::Context;
 use crate::http::workers::summarize;
 
 /// How long the view of the cluster waits for word of its workers.
-const WORKERS_PATIENCE: Duration = Duration::from_millis(500);
+const WORKERS_PATIENCE: Duration = Duration::from_millis(200);
 
 pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
-    let mut view = describe(&app.door.status().await);
+    let status = app.door.status().await;
+    let mut view = describe(&status);
     let own = view.answered_by;
     if let Some(member) = view.members.iter_mut().find(|member| member.node == own) {
         member.load = Some(show_load(&app.admission.facts()));
     }
-    view.workers = workers(app).await;
+    if status.shards.first().is_some_and(|shard| shard.leader.is_some()) {
+        view.workers = workers(app).await;
+    }
     show_document(context, StatusCode::OK, &view)
 }
 
