@@ -175,6 +175,39 @@ fn ch_24_what_cannot_be_measured_counts_as_the_worst() {
     assert_eq!(admission.judge(Lane::Upload, None), Err(Reason::Priority));
 }
 
+/// A machine that others keep busy, while the node itself uses so much of it.
+struct Beside(u16, u64);
+
+impl Source for Beside {
+    fn cpu(&mut self) -> Option<CpuReading> {
+        self.1 += 100;
+        Some(CpuReading { busy: self.1, total: self.1 })
+    }
+
+    fn memory(&mut self) -> Option<u16> {
+        Some(0)
+    }
+
+    fn own_cpu(&mut self) -> Option<u16> {
+        Some(self.0)
+    }
+}
+
+#[test]
+fn ch_18_a_node_sheds_nothing_for_a_load_that_is_not_its_own() {
+    let admission = Admission::new(Rules::default(), 1);
+    let mut sampler = Sampler::default();
+    let mut source = Beside(499, 0);
+    for _ in 0..3 {
+        sampler.look(&admission, &mut source);
+    }
+    assert_eq!(admission.load().cpu, 10_000, "shown as it is");
+    assert_eq!(admission.judge(Lane::Upload, None), Ok(()));
+    source.0 = 500;
+    sampler.look(&admission, &mut source);
+    assert_eq!(admission.judge(Lane::Upload, None), Err(Reason::Priority));
+}
+
 #[test]
 fn ch_21_a_lane_that_was_slow_is_tried_again() {
     let admission = Admission::new(Rules::default(), 1);
@@ -340,4 +373,17 @@ fn ch_24_this_machine_can_be_measured() {
     let mut machine = Machine::default();
     assert!(machine.cpu().is_some());
     assert!(machine.memory().is_some_and(|used| used > 0));
+}
+
+#[test]
+fn the_use_of_this_process_is_read() {
+    let mut machine = Machine::default();
+    assert_eq!(machine.own_cpu(), None, "nothing to compare with");
+    assert!(machine.own_cpu().is_some());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+    let stat = "7 (a) b) R 1 2 3 4 5 6 7 8 9 10 30 12 0 0";
+    std::fs::write(folder.path().join("proc/self/stat"), stat).unwrap();
+    let mut machine = Machine::at(folder.path());
+    assert_eq!((machine.own_cpu(), machine.own_cpu()), (None, Some(0)));
 }

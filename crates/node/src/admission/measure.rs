@@ -36,6 +36,11 @@ pub trait Source: Send {
     fn cpu(&mut self) -> Option<CpuReading>;
     /// Memory in use, hundredths of a percent; none if it cannot be read.
     fn memory(&mut self) -> Option<u16>;
+    /// How much of the machine this process itself has used since it was last asked, hundredths of a percent; none if it
+    /// is not known.
+    fn own_cpu(&mut self) -> Option<u16> {
+        None
+    }
 }
 
 /// The machine, by its `/proc` and `/sys`.
@@ -43,7 +48,12 @@ pub trait Source: Send {
 pub struct Machine {
     root: PathBuf,
     start: Instant,
+    /// When this process's own use was last asked for, and what it was.
+    own: Option<(Instant, u64)>,
 }
+
+/// Microseconds per unit of `/proc/self/stat`.
+const TICK_US: u64 = 10_000;
 
 impl Default for Machine {
     fn default() -> Self {
@@ -66,12 +76,21 @@ impl Source for Machine {
             None => read_meminfo(&self.read("proc/meminfo")?),
         }
     }
+
+    fn own_cpu(&mut self) -> Option<u16> {
+        let used_us = read_own(&self.read("proc/self/stat")?)? * TICK_US;
+        let now = Instant::now();
+        let (then, before_us) = self.own.replace((now, used_us))?;
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let there_was_us = (now - then).as_micros() as u64 * cores;
+        Some(share(used_us.saturating_sub(before_us), there_was_us))
+    }
 }
 
 impl Machine {
     /// A machine whose files are below this folder.
     pub fn at(root: &Path) -> Machine {
-        Machine { root: root.to_owned(), start: Instant::now() }
+        Machine { root: root.to_owned(), start: Instant::now(), own: None }
     }
 
     fn read(&self, path: impl AsRef<Path>) -> Option<String> {
@@ -164,6 +183,13 @@ fn read_stat(text: &str) -> Option<CpuReading> {
     let total: u64 = ticks.iter().sum();
     // Idle, and idle while the disk works.
     Some(CpuReading { busy: total - ticks[3] - ticks[4], total })
+}
+
+/// User and system time of a process, in ticks; its name may hold anything, and ends with the last bracket.
+fn read_own(text: &str) -> Option<u64> {
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut ticks = fields.split_whitespace().skip(11).map(|word| word.parse::<u64>().ok());
+    Some(ticks.next()?? + ticks.next()??)
 }
 
 fn read_meminfo(text: &str) -> Option<u16> {

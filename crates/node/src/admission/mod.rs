@@ -16,7 +16,7 @@ mod sample;
 mod service_time;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 pub use decide::{Ask, Load, Reason, decide};
@@ -35,6 +35,8 @@ pub struct Admission {
     rules: Rules,
     /// CPU and memory in use, hundredths of a percent, packed so that both are read at once.
     load: AtomicU64,
+    /// Whether what keeps the CPU busy is not this node.
+    bystands: AtomicBool,
     service: [ServiceTime; Lane::ALL.len()],
     admitted: [AtomicU64; Lane::ALL.len()],
     shed: [[AtomicU64; Reason::ALL.len()]; Lane::ALL.len()],
@@ -62,7 +64,8 @@ impl Admission {
         let service = Lane::ALL.map(ServiceTime::of);
         let (admitted, shed) = (Default::default(), Default::default());
         let (load, draws, minute) = (AtomicU64::new(0), AtomicU64::new(0), Minute::default());
-        Admission { rules, load, service, admitted, shed, minute, draws, seed }
+        let bystands = AtomicBool::new(false);
+        Admission { rules, load, bystands, service, admitted, shed, minute, draws, seed }
     }
 
     /// Admits everything that has room; for tests of other things.
@@ -79,7 +82,11 @@ impl Admission {
         }
         let left_us = left.map(|left| left.as_micros() as u64);
         let ask = Ask { left_us, expected_us: self.service[lane.index()].expected_us() };
-        let verdict = decide(rule, self.load(), ask, || self.draw());
+        let mut load = self.load();
+        if self.bystands.load(Relaxed) {
+            load.cpu = 0;
+        }
+        let verdict = decide(rule, load, ask, || self.draw());
         match verdict {
             Ok(()) => drop(self.admitted[lane.index()].fetch_add(1, Relaxed)),
             Err(reason) => self.count_shed(lane, reason),

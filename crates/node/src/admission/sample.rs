@@ -1,6 +1,7 @@
 //! The thread that looks at the machine, so that no call ever has to (CH-25).
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use super::measure::{CpuReading, Source};
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 /// The first look at CPU compares over a shorter time, so that a young node knows soon.
 const FIRST_AFTER: Duration = Duration::from_millis(100);
+/// A node that uses less of the machine than this, in hundredths of a percent, is not what keeps it busy: programs beside
+/// it are, its own workers' perhaps, and turning calls away would help nobody.
+const OWN_CPU_MIN: u16 = 500;
 /// Looks that make a minute.
 const LOOKS_PER_MINUTE: usize = 120;
 
@@ -78,6 +82,8 @@ impl Sampler {
         };
         self.before = [now, if now.is_some() { self.before[0] } else { None }];
         self.looked = true;
+        let bystands = source.own_cpu().is_some_and(|own| own < OWN_CPU_MIN);
+        admission.bystands.store(bystands, Relaxed);
         let memory = source.memory().unwrap_or(Load::WORST.memory);
         admission.set_load(Load { cpu: cpu.min(WHOLE), memory: memory.min(WHOLE) });
         admission.service.iter().for_each(|service| service.settle());
