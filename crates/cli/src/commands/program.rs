@@ -27,7 +27,6 @@ async fn push(client: &Client, args: ProgramPushArgs, screen: &mut Screen) -> Re
     let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
     let name = args.name.or(stem);
     let name = name.ok_or_else(|| Failure::usage("name the program: --name NAME"))?;
-    let kind = if args.command.is_empty() { "wasm" } else { "command" };
     let file = match args.file {
         None => None,
         Some(path) => {
@@ -37,7 +36,6 @@ async fn push(client: &Client, args: ProgramPushArgs, screen: &mut Screen) -> Re
             Some(client.upload(&ObjectSource::File(path), &PutOptions::default()).await?)
         }
     };
-    let program =
-        NewProgram { name, kind: kind.to_owned(), argv: args.command, entry: args.entry, file };
+    let program = NewProgram { name, kind: "command".to_owned(), argv: args.command, file };
     screen.show(&client.push_program(&program).await?)
 }

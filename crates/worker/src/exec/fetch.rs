@@ -4,9 +4,10 @@ use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ikada_api::Client;
-use ikada_api::client::{GetOptions, unique_key};
+use ikada_api::client::{Error, GetOptions, unique_key};
 use ikada_api::v1::{ProgramManifest, WorkInput};
 
 use super::Folder;
@@ -14,6 +15,10 @@ use crate::run::TaskError;
 
 /// Largest manifest.
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
+/// First pause before asking again; it doubles.
+pub(super) const PAUSE_FIRST: Duration = Duration::from_millis(500);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// The bucket of programs.
 const BUCKET: &str = "programs";
 
@@ -107,6 +112,17 @@ fn place(folder: &Folder, name: &str) -> Result<PathBuf, TaskError> {
     Ok(path)
 }
 
+/// Waits before asking again, if nodes are out of reach or too busy: work that is done must not be lost to a busy
+/// minute. Whoever waits stops when the claim is lost.
+pub(super) async fn is_worth_waiting(error: &Error, pause: &mut Duration) -> bool {
+    if !matches!(error, Error::Unavailable { .. } | Error::Unknown { .. }) {
+        return false;
+    }
+    tokio::time::sleep(*pause).await;
+    *pause = (*pause * 2).min(PAUSE_MAX);
+    true
+}
+
 async fn download(
     client: &Client,
     bucket: &str,
@@ -115,12 +131,18 @@ async fn download(
     length: Option<u64>,
     path: &Path,
 ) -> Result<(), TaskError> {
-    let failed = |error: ikada_api::client::Error| {
-        TaskError::new(format!("object {bucket}/{key} could not be read: {error}"))
-    };
+    let failed =
+        |error: Error| TaskError::new(format!("object {bucket}/{key} could not be read: {error}"));
     let mut file = fs::File::create(path)?;
     let mut left = length.unwrap_or(u64::MAX);
-    let mut reader = client.get_object(bucket, key, options).await.map_err(failed)?;
+    let mut pause = PAUSE_FIRST;
+    let mut reader = loop {
+        match client.get_object(bucket, key, options).await {
+            Ok(reader) => break reader,
+            Err(error) if is_worth_waiting(&error, &mut pause).await => {}
+            Err(error) => return Err(failed(error)),
+        }
+    };
     while left > 0
         && let Some(bytes) = reader.next().await.map_err(failed)?
     {

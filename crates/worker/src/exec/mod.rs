@@ -60,13 +60,6 @@ pub enum Code {
         /// A file that came with it.
         file: Option<PathBuf>,
     },
-    /// A WebAssembly module in this file, begun at this export.
-    Module {
-        /// The module.
-        file: PathBuf,
-        /// The export to call.
-        entry: String,
-    },
 }
 
 /// One attempt.

@@ -50,6 +50,8 @@ pub(super) async fn run(
 ) -> std::io::Result<Ended> {
     let mut command = Command::new(helper);
     command.arg(ENTER).arg(folder.order()).env_clear().current_dir("/").process_group(0);
+    // The supervisor lives under the program's own limit of memory: its allocator must not take more than it needs.
+    command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     if let Some(user) = user {
         command.uid(user).gid(user);

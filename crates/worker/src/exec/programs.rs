@@ -7,15 +7,13 @@ use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 
-use super::{Attempt, Code, Finish, Log, Sandbox, fetch, logs};
+use super::{Attempt, Code, Finish, Log, Sandbox, fetch, logs, stopped};
 use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
 /// The word in a command that stands for the program's own file.
 const FILE: &str = "{file}";
-/// What a module is begun by unless the task names another export.
-const ENTRY: &str = "_start";
 
-/// Runs commands and modules of the cluster's programs.
+/// Runs commands of the cluster's programs.
 #[derive(Debug, Clone)]
 pub struct Programs(Arc<Inner>);
 
@@ -46,7 +44,11 @@ impl RunProgram for Programs {
 impl Inner {
     async fn run(&self, task: Claimed, stop: Stop) -> Result<TaskResult, TaskError> {
         let work = task.work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
-        let code = self.code(&work).await?;
+        let mut told = stop.clone();
+        let code = tokio::select! {
+            code = self.code(&work) => code?,
+            () = told.told() => return Err(stopped()),
+        };
         let log = Log::new(self.sandbox.config().limits.log_bytes);
         let name = format!("{}/{}", task.id, task.attempt);
         let attempt = Attempt {
@@ -62,7 +64,7 @@ impl Inner {
         let bring = async |folder: &super::Folder| {
             fetch::inputs(&self.client, &self.urls, &work.inputs, folder).await
         };
-        let publish = async |finish: Finish| self.publish(finish).await;
+        let publish = async |finish: Finish| self.publish(finish, told).await;
         let running = self.sandbox.run(attempt, &log, stop, bring, publish);
         logs::send_while(&self.client, &name, &log, running).await
     }
@@ -79,29 +81,40 @@ impl Inner {
             }
             None => None,
         };
-        arrange(manifest, file, work.program.entry.clone())
+        arrange(manifest, file)
     }
 
     /// Uploads the files; they become visible with the completion.
-    async fn publish(&self, finish: Finish) -> Result<TaskResult, TaskError> {
+    async fn publish(&self, finish: Finish, mut told: Stop) -> Result<TaskResult, TaskError> {
+        tokio::select! {
+            published = self.upload(finish) => published,
+            () = told.told() => Err(stopped()),
+        }
+    }
+
+    async fn upload(&self, finish: Finish) -> Result<TaskResult, TaskError> {
         let mut outputs: Vec<OutputItem> = Vec::with_capacity(finish.outputs.len());
         for output in finish.outputs {
             let source = ObjectSource::File(output.path);
-            let stored = self.client.upload(&source, &PutOptions::default()).await;
-            let stored = stored.map_err(|error| {
-                TaskError::new(format!("output {} could not be stored: {error}", output.name))
-            })?;
+            let mut pause = fetch::PAUSE_FIRST;
+            let stored = loop {
+                match self.client.upload(&source, &PutOptions::default()).await {
+                    Ok(stored) => break stored,
+                    Err(error) if fetch::is_worth_waiting(&error, &mut pause).await => {}
+                    Err(error) => {
+                        let name = output.name;
+                        let why = format!("output {name} could not be stored: {error}");
+                        return Err(TaskError::new(why));
+                    }
+                }
+            };
             outputs.push(stored.into_output(output.name));
         }
         Ok(finish.result.with_outputs(outputs))
     }
 }
 
-fn arrange(
-    manifest: ProgramManifest,
-    file: Option<PathBuf>,
-    entry: Option<String>,
-) -> Result<Code, TaskError> {
+fn arrange(manifest: ProgramManifest, file: Option<PathBuf>) -> Result<Code, TaskError> {
     match (manifest.kind.as_str(), file) {
         ("command", file) => {
             let path = file.as_ref().map(|file| file.to_string_lossy().into_owned());
@@ -110,10 +123,6 @@ fn arrange(
                 None => word,
             };
             Ok(Code::Command { argv: manifest.argv.into_iter().map(put).collect(), file })
-        }
-        ("wasm", Some(file)) => {
-            let entry = entry.or(manifest.entry).unwrap_or_else(|| ENTRY.to_owned());
-            Ok(Code::Module { file, entry })
         }
         (kind, _) => Err(TaskError::give_up(format!("a program of kind {kind} cannot run here"))),
     }

@@ -7,7 +7,7 @@ use super::process::{Cut, Ended};
 use super::users::Users;
 use super::{Attempt, Code, ExecConfig, Finish, Folder, Log, Stop, outputs, process, stopped};
 use crate::run::TaskError;
-use crate::sandbox::{Isolation, MODULE, Spec, Status, Walls};
+use crate::sandbox::{Isolation, Spec, Status, Walls};
 
 /// Exit code by which a program says that trying again is pointless (`EX_DATAERR`).
 const EXIT_POINTLESS: i32 = 65;
@@ -127,12 +127,7 @@ impl Sandbox {
                 if program.starts_with('/') {
                     readable.push(PathBuf::from(program));
                 }
-                (Some(program.clone()), arguments.to_vec(), config.network)
-            }
-            Code::Module { file, entry } => {
-                readable.extend([file.clone(), PathBuf::from("/proc/self/exe")]);
-                let file = file.to_string_lossy().into_owned();
-                (None, vec![MODULE.to_owned(), file, entry.clone()], false)
+                (program.clone(), arguments.to_vec(), config.network)
             }
         };
         Ok(Spec {

@@ -27,8 +27,6 @@ pub use spec::{Isolation, Limits, Walls};
 pub const ENTER: &str = "run-enter";
 const SUPERVISE: &str = "run-supervise";
 const PROBE: &str = "run-probe";
-/// The program is a module, run by this binary itself.
-pub(crate) const MODULE: &str = "run-module";
 
 /// Exit code of a helper that could not do its work; the status file says why.
 const EXIT_HELPER: u8 = 125;

@@ -1,17 +1,15 @@
 //! `POST /v1/programs`: checks a program and keeps it under its name. What cannot run is refused here, with the reason,
 //! not on a worker hours later (B4-39).
 
-use bytes::Bytes;
 use hyper::StatusCode;
 use ikada_api::convert::{BUILTIN_PROGRAMS, FieldError, parse_name};
-use ikada_api::state::limits::{ENTRY_BYTES_MAX, OBJECT_CHUNK_BYTES};
+use ikada_api::state::limits::OBJECT_CHUNK_BYTES;
 use ikada_api::state::{
     Command, Digest, Digests, Order, ProgramName, PutCondition, PutObject, RequestId, RequestKey,
 };
 use ikada_api::v1::{NewProgram, ProgramFile, ProgramInfo, ProgramManifest, UploadInfo};
 
 use super::MANIFEST_TYPE;
-use super::check_module::check_module;
 use super::describe::{named, place};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
@@ -22,14 +20,12 @@ use crate::http::request::{Context, read_document};
 use crate::objects::{Content, Upload};
 use crate::watch::wall_ms;
 
-/// Largest module, and largest file of a command (X11).
+/// Largest file of a command.
 const FILE_BYTES_MAX: u64 = 10 << 20;
 /// Most words of a command.
 const WORDS_MAX: usize = 256;
 /// Most bytes of a command.
 const WORDS_BYTES_MAX: usize = 32 << 10;
-/// What begins a module unless the push says otherwise.
-const ENTRY_DEFAULT: &str = "_start";
 
 pub(in crate::http) async fn push<D: Door>(
     app: &App<D>,
@@ -41,24 +37,13 @@ pub(in crate::http) async fn push<D: Door>(
     let request = app.request_id(context);
     let mut orders = Vec::new();
     if let Some(file) = &program.file {
-        let (content, bytes) = take_file(app, file).await?;
-        if program.kind == "wasm" {
-            let entry = program.entry.as_deref().unwrap_or(ENTRY_DEFAULT);
-            check_module(&bytes, entry).map_err(|detail| {
-                problems::bad_field(&FieldError {
-                    field: "file".to_owned(),
-                    code: "bad_module",
-                    detail,
-                })
-            })?;
-        }
+        let content = take_file(app, file).await?;
         let place = format!("file/{}", content.digest);
         orders.push((place, "application/octet-stream".to_owned(), content));
     }
     let manifest = ProgramManifest {
         kind: program.kind.clone(),
         argv: program.argv,
-        entry: program.entry,
         file: program.file.map(|file| ProgramFile { digest: file.digest, size: file.size }),
     };
     let content = store(app, &manifest).await?;
@@ -89,19 +74,11 @@ fn check_shape(program: &NewProgram) -> Result<ProgramName, FieldError> {
     if BUILTIN_PROGRAMS.contains(&name.as_str()) {
         return Err(FieldError::bad_value("name", "is built in; choose another"));
     }
-    let given = !program.argv.is_empty();
-    match (program.kind.as_str(), given, &program.file) {
-        ("wasm", false, Some(_)) => {}
-        ("wasm", true, _) => return Err(FieldError::bad_value("argv", "a module has none")),
-        ("wasm", _, None) => return Err(FieldError::bad_value("file", "a module needs its file")),
-        ("command", false, _) => {
-            return Err(FieldError::bad_value("argv", "a command needs at least its program"));
-        }
-        ("command", true, _) if program.entry.is_some() => {
-            return Err(FieldError::bad_value("entry", "only a module has one"));
-        }
-        ("command", true, _) => {}
-        _ => return Err(FieldError::bad_value("kind", "must be command or wasm")),
+    if program.kind != "command" {
+        return Err(FieldError::bad_value("kind", "must be command"));
+    }
+    if program.argv.is_empty() {
+        return Err(FieldError::bad_value("argv", "a command needs at least its program"));
     }
     let bytes: usize = program.argv.iter().map(String::len).sum();
     if program.argv.len() > WORDS_MAX || bytes > WORDS_BYTES_MAX {
@@ -117,10 +94,6 @@ fn check_shape(program: &NewProgram) -> Result<ProgramName, FieldError> {
     if asks && program.file.is_none() {
         return Err(FieldError::bad_value("file", "the command names {file}, but there is none"));
     }
-    if program.entry.as_ref().is_some_and(|entry| !(1..=ENTRY_BYTES_MAX).contains(&entry.len())) {
-        let detail = format!("must have 1 to {ENTRY_BYTES_MAX} bytes");
-        return Err(FieldError::bad_value("entry", detail));
-    }
     if program.file.as_ref().is_some_and(|file| file.size > FILE_BYTES_MAX) {
         let detail = format!("may have {FILE_BYTES_MAX} bytes at most");
         return Err(FieldError::too_large("file.size", detail));
@@ -129,7 +102,7 @@ fn check_shape(program: &NewProgram) -> Result<ProgramName, FieldError> {
 }
 
 /// The uploaded bytes, confirmed to be kept and to be what they are said to be.
-async fn take_file<D: Door>(app: &App<D>, file: &UploadInfo) -> Result<(Content, Bytes), Stop> {
+async fn take_file<D: Door>(app: &App<D>, file: &UploadInfo) -> Result<Content, Stop> {
     let bad =
         |field: &str, detail: &str| problems::bad_field(&FieldError::bad_value(field, detail));
     let rule = "must be BLAKE3 digests as the upload told";
@@ -150,7 +123,7 @@ async fn take_file<D: Door>(app: &App<D>, file: &UploadInfo) -> Result<(Content,
     if bytes.len() as u64 != file.size || digest.to_string() != file.digest {
         return Err(bad("file.digest", "is not that of the bytes").into());
     }
-    Ok((Content { size: file.size, digest, chunks }, bytes.into()))
+    Ok(Content { size: file.size, digest, chunks })
 }
 
 async fn store<D: Door>(app: &App<D>, manifest: &ProgramManifest) -> Result<Content, Stop> {
