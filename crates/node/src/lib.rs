@@ -2,7 +2,7 @@
 //!
 //! Promise: everything that decides lives in `replica` and below; this crate reads clocks, moves bytes and translates.
 //! Each part is a room of its own: `config` (settings), `auth` (callers), `admission` (load), `boot` (from disk to replica), `driver` (the loop and its disk
-//! threads), `peers` (frames between nodes), `objects` (bytes of objects), `http` (clients), `metrics`.
+//! threads), `peers` (frames between nodes), `objects` (bytes of objects), `gossip` (hints about nodes), `http` (clients), `metrics`.
 //!
 //! Leaves out: commands and their output (`cli`), the public words (`api`).
 
@@ -19,6 +19,7 @@ mod database;
 mod driver;
 #[cfg(test)]
 mod fuzz_test;
+mod gossip;
 mod handle;
 pub mod http;
 pub mod metrics;

@@ -27,6 +27,7 @@ use crate::config::Config;
 use crate::counters::SharedCounters;
 use crate::database::{self, Database, DatabaseError};
 use crate::driver::{self, Driver, Ended};
+use crate::gossip::spread;
 use crate::handle::Handle;
 use crate::http::{self, Audit, Door, HttpLimits, Listeners, NodeInfo, Security};
 use crate::objects::{Shelf, ShelfOptions, tend};
@@ -203,6 +204,8 @@ pub async fn run(
     };
     let (handle, mut ended, threads) = start.go(boot, papers, disk)?;
     let (rest, mut resting) = tokio::sync::watch::channel(false);
+    let told = spread(shelf.clone(), admission.clone(), handle.info().clone(), resting.clone());
+    tokio::spawn(told);
     begin_chores(&config, shelf, &handle, resting.clone())?;
     started(Started { handle: handle.clone() });
     let (security, auditing) = secure(&config, &handle, &plan, tls)?;

@@ -202,3 +202,29 @@ async fn flipped_bits_are_found_and_repaired() {
         stop(server).await;
     }
 }
+
+// CH-11, F-38: every node knows how busy the others are, and of nobody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_11_load_and_cache_facts_reach_every_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let servers = start_all(folder.path(), &ports).await;
+    for server in &servers {
+        let client = client_of(server);
+        let mut known = Vec::new();
+        for _ in 0..600 {
+            let view = client.cluster().await.unwrap();
+            assert_eq!(view.members.len(), 3);
+            known = view.members.into_iter().filter_map(|member| member.load).collect();
+            if known.len() == 3 && known.iter().all(|load| load.cache_hit_percent.is_some()) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(known.len(), 3, "facts of all nodes: {known:?}");
+        assert!(known.iter().all(|load| load.memory_percent > 0.0), "{known:?}");
+    }
+    for server in servers {
+        stop(server).await;
+    }
+}

@@ -106,6 +106,9 @@ pub struct LoadView {
     pub admitted_last_minute: u64,
     /// Calls turned away during the last minute.
     pub shed_last_minute: u64,
+    /// Reads of pieces of objects that memory answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_hit_percent: Option<f32>,
 }
 
 /// One shard.

@@ -12,6 +12,8 @@ pub(crate) enum BenchCommand {
     Failover(FailoverArgs),
     /// Measure the task queue: enqueue, whole lives, drain, latency at a fixed rate, memory of waiting tasks.
     Queue(QueueBenchArgs),
+    /// Measure the store of files: many clients with spikes of downloads, or plain transfers.
+    Objects(ObjectsBenchArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -23,6 +25,9 @@ Examples:
   ikada bench queue                             all phases on a cluster of its own, a few minutes
   ikada bench queue --only lifecycle,drain --tasks 200000
   ikada bench queue --existing --url http://127.0.0.1:7400 --only enqueue
+  ikada bench objects                           five nodes, seven clients, spikes, one minute
+  ikada bench objects --shed upload=0:50        the same with half of all uploads turned away
+  ikada bench objects --workload transfers --nodes 3
 
 Use a release build. Exit code 1 if a start never settles, or if anything acknowledged is missing or doubled.";
 
@@ -93,6 +98,45 @@ pub(crate) struct QueueBenchArgs {
     /// How many shards. One is what peers were measured with: a single replicated log.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
     pub(crate) shards: u16,
+}
+
+/// A workload of `objects`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ObjectsWorkload {
+    /// Clients that mostly download, with spikes that come for all at the same time.
+    Recipes,
+    /// One file at a time on an idle cluster, small cached files, one large file.
+    Transfers,
+}
+
+/// Flags of `objects`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ObjectsBenchArgs {
+    /// What the clients do.
+    #[arg(long, value_enum, default_value_t = ObjectsWorkload::Recipes)]
+    pub(crate) workload: ObjectsWorkload,
+    /// How many nodes.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=7), value_name = "N")]
+    pub(crate) nodes: u16,
+    /// How many clients.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
+    pub(crate) clients: u16,
+    /// How long.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(5..=3_600), value_name = "N")]
+    pub(crate) seconds: u16,
+    /// Bytes of an object.
+    #[arg(long, default_value_t = 1_000_000, value_name = "BYTES")]
+    pub(crate) object_bytes: usize,
+    /// A spike has 50 calls per second and client, and up to so many more.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000), value_name = "N")]
+    pub(crate) spike: u32,
+    /// MiB of the large file of `transfers`.
+    #[arg(long, default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=16_384), value_name = "N")]
+    pub(crate) large_mib: u32,
+    /// What the nodes turn away, as `ikada server --shed` has it; their defaults, but nothing for `transfers`.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) shed: Vec<String>,
 }
 
 /// Flags of `failover`.

@@ -32,7 +32,10 @@ pub(crate) use audit::{AuditCommand, AuditVerifyArgs};
 pub(crate) use auth::{
     AuthCommand, ContextCommand, CredentialArgs, S3KeyCommand, TokenCommand, TokenCreateArgs,
 };
-pub(crate) use bench::{BenchCommand, FailoverArgs, QueueBenchArgs, QueuePhase, StartupArgs};
+pub(crate) use bench::{
+    BenchCommand, FailoverArgs, ObjectsBenchArgs, ObjectsWorkload, QueueBenchArgs, QueuePhase,
+    StartupArgs,
+};
 pub(crate) use cluster::{
     BackupArgs, ClusterCommand, EventsArgs, GrowArgs, RecoverArgs, RestoreArgs, TransferArgs,
 };

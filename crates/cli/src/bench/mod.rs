@@ -5,6 +5,7 @@
 
 mod failover;
 mod load;
+mod objects;
 mod queue;
 mod startup;
 mod summary;
@@ -30,6 +31,11 @@ pub(crate) async fn run(
         BenchCommand::Queue(args) => {
             let report = until_interrupted(queue::measure(shared, args)).await?;
             screen.show(&report)
+        }
+        BenchCommand::Objects(args) => {
+            let report = until_interrupted(objects::measure(args)).await?;
+            screen.show(&report)?;
+            report.verdict()
         }
         BenchCommand::Failover(args) => {
             let report = until_interrupted(failover::measure(args)).await?;

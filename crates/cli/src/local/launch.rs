@@ -38,8 +38,7 @@ impl Nodes {
             .args(["--name", &format!("{}-{}", shape.name, node.id)])
             .args(["--expect", &shape.nodes.to_string(), "--shards", &shape.shards.to_string()])
             .args(["--listen", &node.client, "--peer-listen", &node.peer])
-            // All nodes and their load share one machine here; its CPU says nothing about any of them.
-            .args(["--shed", "off"])
+            .args(self.shed.iter().flat_map(|rule| ["--shed", rule]))
             .arg("--data")
             .arg(&node.folder)
             .arg("--until-stdin-closes");

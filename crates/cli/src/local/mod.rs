@@ -45,6 +45,8 @@ struct Node {
 pub(crate) struct Nodes {
     shape: Shape,
     nodes: Vec<Node>,
+    /// What they turn away under load.
+    shed: Vec<String>,
     folder: TempDir,
 }
 
@@ -65,7 +67,14 @@ impl Nodes {
             folder: folder.path().join(format!("node-{id}")),
             child: None,
         });
-        Ok(Nodes { shape, nodes: nodes.collect(), folder })
+        // All nodes and their load share one machine; its CPU says nothing about any of them.
+        let shed = vec!["off".to_owned()];
+        Ok(Nodes { shape, nodes: nodes.collect(), shed, folder })
+    }
+
+    /// Lets the nodes turn calls away by these rules; by their defaults if there are none.
+    pub(crate) fn shed(&mut self, rules: &[String]) {
+        self.shed = rules.to_vec();
     }
 
     /// The folder of all nodes.

@@ -10,6 +10,7 @@ mod claims;
 mod cluster;
 mod damage;
 mod fresh;
+mod full_disk;
 mod growth;
 mod jobs;
 mod kill;

@@ -11,6 +11,7 @@ use ikada_store::RealDisk;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use super::backoff::Backoff;
 use super::papers::{Papers, PapersError};
 use crate::config::{Config, FOUNDING_ASK_MS};
 use crate::peers::{FoundingAsker, FoundingDoor};
@@ -52,12 +53,17 @@ pub async fn found(
     door.open(questions);
     let (answers, mut answered) = mpsc::channel::<FoundingMessage>(256);
     let asker = FoundingAsker::new(answers, tls);
-    let mut pulse = tokio::time::interval(Duration::from_millis(FOUNDING_ASK_MS));
+    let (mut backoff, mut random) = (Backoff::new(FOUNDING_ASK_MS), fastrand::Rng::new());
+    let mut pulse = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
     let mut told = 0;
     let mut refused = BTreeMap::new();
     loop {
         let outputs = tokio::select! {
-            _ = pulse.tick() => lock(&founding).tick(),
+            () = &mut pulse => {
+                let wait = Duration::from_millis(backoff.draw(&mut random));
+                pulse.as_mut().reset(tokio::time::Instant::now() + wait);
+                lock(&founding).tick()
+            }
             Some(message) = answered.recv() => lock(&founding).answered(message)?,
             Some((message, reply)) = inbox.recv() => {
                 let (outputs, answer) = lock(&founding).asked(message)?;
@@ -87,6 +93,7 @@ pub async fn found(
         let known = lock(&founding).known().count();
         if known != told {
             told = known;
+            backoff.reset();
             info!(known, expected = config.expect, "looking for the other nodes");
         }
     }

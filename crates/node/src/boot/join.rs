@@ -11,6 +11,7 @@ use ikada_store::RealDisk;
 use tokio::sync::mpsc;
 use tracing::info;
 
+use super::backoff::Backoff;
 use super::found::FoundError;
 use super::papers::Papers;
 use crate::config::{Config, JOIN_ASK_MS};
@@ -31,11 +32,14 @@ pub async fn join(
     let (answers, mut answered) = mpsc::channel(64);
     let asker = FoundingAsker::new(answers, tls.cloned());
     let mut addresses: BTreeSet<String> = config.join.iter().cloned().collect();
-    let mut pulse = tokio::time::interval(Duration::from_millis(JOIN_ASK_MS));
+    let (mut backoff, mut random) = (Backoff::new(JOIN_ASK_MS), fastrand::Rng::new());
+    let mut pulse = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
     let mut told = false;
     loop {
         tokio::select! {
-            _ = pulse.tick() => {
+            () = &mut pulse => {
+                let wait = Duration::from_millis(backoff.draw(&mut random));
+                pulse.as_mut().reset(tokio::time::Instant::now() + wait);
                 for addr in addresses.iter().filter(|addr| **addr != me.peer_addr) {
                     asker.ask(addr.clone(), FoundingMessage::Join(me.clone()));
                 }

@@ -4,6 +4,7 @@
 //! that names both, and nothing on disk is changed. A node's identity is written last, so that a crash while founding
 //! repeats the founding.
 
+mod backoff;
 mod found;
 mod genesis;
 mod join;

@@ -19,10 +19,12 @@ pub const REDIAL_MS_MIN: u64 = 10;
 pub const REDIAL_MS_MAX: u64 = 1_000;
 /// Most connections from peers at once: members, their reconnects, and founding questions.
 pub const PEER_CONNECTIONS_MAX: usize = 256;
-/// How often a node without a cluster asks around.
-pub const FOUNDING_ASK_MS: u64 = 200;
-/// How often a node that waits to be added asks whether it is.
-pub const JOIN_ASK_MS: u64 = 500;
+/// Longest wait of a node without a cluster before it asks around again; waits double up to it with full jitter (CH-12).
+pub const FOUNDING_ASK_MS: u64 = 500;
+/// Longest wait of a node that waits to be added before it asks again whether it is.
+pub const JOIN_ASK_MS: u64 = 1_000;
+/// Addresses of one DNS name that are asked: a name may stand for all nodes.
+pub const SEED_ADDRESSES_MAX: usize = 16;
 /// Snapshots kept per shard: the newest, and one in case it turns out damaged.
 pub const SNAPSHOTS_KEPT: usize = 2;
 /// Most shards of one node.

@@ -13,11 +13,12 @@ use tokio::time::timeout;
 
 use super::message::{BlobAsk, BlobTold, MESSAGE_BYTES_MAX};
 use crate::config::{BLOB_CALL_MS, BLOB_LINKS_MAX, HANDSHAKE_MS};
+use crate::gossip::Fact;
 use crate::peers::{BlobDialling, decode, encode, wire};
 
 /// Why a peer did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AskError {
+pub(crate) enum AskError {
     /// It could not be reached, or broke off.
     #[error("node {node}: {source}")]
     Io {
@@ -46,7 +47,7 @@ impl AskError {
 }
 
 /// One peer.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     pub(super) node: u64,
     pub(super) addr: String,
     reach: BlobDialling,
@@ -83,6 +84,14 @@ impl Peer {
         let _permit = self.links.acquire().await.map_err(|_| self.failed("stopping"))?;
         match self.call(&BlobAsk::Confirm(digests), None).await? {
             (BlobTold::Confirmed(missing), _) => Ok(missing),
+            (told, _) => Err(self.refused(told)),
+        }
+    }
+
+    /// Tells the peer what is known of nodes, and hears what it knows.
+    pub(crate) async fn gossip(&self, facts: Vec<Fact>) -> Result<Vec<Fact>, AskError> {
+        match self.call(&BlobAsk::Gossip(facts), None).await? {
+            (BlobTold::Gossip(facts), _) => Ok(facts),
             (told, _) => Err(self.refused(told)),
         }
     }

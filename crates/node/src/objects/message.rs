@@ -5,6 +5,8 @@
 use ikada_replica::state::{Digest, Digests};
 use minicbor::{Decode, Encode};
 
+use crate::gossip::Fact;
+
 /// Longest message without bytes: a thousand digests and some room.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
@@ -20,6 +22,9 @@ pub(super) enum BlobAsk {
     /// Have you got these, and will you keep them for now?
     #[n(2)]
     Confirm(#[n(0)] Digests),
+    /// This is what I know of nodes; and you?
+    #[n(3)]
+    Gossip(#[n(0)] Vec<Fact>),
 }
 
 /// An answer.
@@ -37,6 +42,9 @@ pub(super) enum BlobTold {
     /// I have all but these.
     #[n(3)]
     Confirmed(#[n(0)] Digests),
+    /// This is what I know.
+    #[n(5)]
+    Gossip(#[n(0)] Vec<Fact>),
     /// It could not be done.
     #[n(4)]
     Failed {

@@ -1,6 +1,7 @@
 //! Answering a peer's questions about blobs, one connection at a time.
 
 use std::io;
+use std::time::Instant;
 
 use bytes::Bytes;
 use ikada_api::socket::Socket;
@@ -24,6 +25,10 @@ pub(crate) async fn serve_peer(mut stream: Socket, shelf: &Shelf) -> io::Result<
             }
             BlobAsk::Fetch(digest) => shelf.give_to_peer(digest).await,
             BlobAsk::Confirm(digests) => (shelf.confirm_to_peer(digests).await, None),
+            BlobAsk::Gossip(facts) => {
+                shelf.hear(&facts);
+                (BlobTold::Gossip(shelf.gossip().facts(Instant::now())), None)
+            }
         };
         wire::write(&mut stream, &encode(&told)).await?;
         if let Some(bytes) = bytes {

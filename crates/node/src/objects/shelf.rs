@@ -13,6 +13,7 @@ use super::ask::Peer;
 use super::cache::Cache;
 use super::counters::{BlobCounters, Cells};
 use crate::config::{BLOB_CACHE_BYTES, BLOB_DISK_JOBS_MAX, DISK_RESERVE_BYTES};
+use crate::gossip::{Fact, Gossip};
 use crate::peers::BlobDialling;
 
 /// How a shelf behaves; the defaults are for real nodes.
@@ -46,6 +47,7 @@ pub(super) struct Inner {
     peers: Mutex<Vec<Arc<Peer>>>,
     pub(super) cache: Cache,
     pub(super) cells: Cells,
+    gossip: Gossip,
 }
 
 /// A cloneable handle on the blobs of a node.
@@ -70,6 +72,7 @@ impl Shelf {
             peers: Mutex::default(),
             cache: Cache::new(options.cache_bytes),
             cells: Cells::default(),
+            gossip: Gossip::default(),
         })))
     }
 
@@ -77,6 +80,17 @@ impl Shelf {
     pub fn counters(&self) -> BlobCounters {
         let (damaged, cache_bytes) = (self.0.blobs.damaged(), self.0.cache.bytes());
         BlobCounters { damaged, cache_bytes, ..self.0.cells.read() }
+    }
+
+    /// What is known of nodes. It travels on the same connections as blobs.
+    pub(crate) fn gossip(&self) -> &Gossip {
+        &self.0.gossip
+    }
+
+    /// Takes what a peer told about the other members.
+    pub(crate) fn hear(&self, facts: &[Fact]) {
+        let members: Vec<u64> = self.0.reach.others().iter().map(|(node, _)| *node).collect();
+        self.0.gossip.hear(facts, &members, Instant::now());
     }
 
     /// How long "stored" holds.
@@ -90,7 +104,7 @@ impl Shelf {
     }
 
     /// The other members as of now, with the connections to them that are kept.
-    pub(super) fn peers(&self) -> Vec<Arc<Peer>> {
+    pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {
         let mut known = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let others = self.0.reach.others().into_iter();
         let now = others.map(|(node, addr)| {

@@ -1,5 +1,7 @@
 //! Founding questions over the peer port: asked by nodes without a cluster, answered by everyone.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use super::directory::{Directory, Standing};
 use super::hello::{HELLO_BYTES_MAX, Opening, Welcome, decode, encode};
 use super::stream::dial;
 use super::wire;
-use crate::config::HANDSHAKE_MS;
+use crate::config::{HANDSHAKE_MS, SEED_ADDRESSES_MAX};
 use crate::tls::Tls;
 
 /// A question and where its answer goes.
@@ -76,13 +78,23 @@ impl FoundingAsker {
         FoundingAsker { answers, tls }
     }
 
-    /// Asks one node in the background; no answer is no news.
+    /// Asks the nodes at an address in the background; no answer is no news. A DNS name may stand for many (CH-11).
     pub fn ask(&self, addr: String, message: FoundingMessage) {
         let (answers, tls) = (self.answers.clone(), self.tls.clone());
         tokio::spawn(async move {
             let limit = Duration::from_millis(HANDSHAKE_MS);
-            if let Ok(Some(answer)) = timeout(limit, ask(&addr, tls.as_ref(), message)).await {
-                let _ = answers.send(answer).await;
+            let found = timeout(limit, tokio::net::lookup_host(addr)).await;
+            let Ok(Ok(found)) = found else { return };
+            let nodes: BTreeSet<SocketAddr> = found.take(SEED_ADDRESSES_MAX).collect();
+            for node in nodes {
+                let (answers, tls, message) = (answers.clone(), tls.clone(), message.clone());
+                tokio::spawn(async move {
+                    let addr = node.to_string();
+                    let asked = ask(&addr, tls.as_ref(), message);
+                    if let Ok(Some(answer)) = timeout(limit, asked).await {
+                        let _ = answers.send(answer).await;
+                    }
+                });
             }
         });
     }

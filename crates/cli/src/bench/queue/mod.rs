@@ -12,6 +12,8 @@ mod report;
 mod servers;
 mod tasks;
 
+pub(in crate::bench) use servers::memory_of;
+
 use std::time::Duration;
 
 use ikada_api::Client;

@@ -71,7 +71,8 @@ fn cpu_of(pid: u32) -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-fn memory_of(pid: u32) -> Option<u64> {
+/// What a process holds in memory of its own.
+pub(in crate::bench) fn memory_of(pid: u32) -> Option<u64> {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = rollup.lines().find(|line| line.starts_with("Pss_Anon:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;

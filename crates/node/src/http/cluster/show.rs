@@ -1,6 +1,6 @@
 //! `GET /v1/cluster`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use ikada_api::v1::{
@@ -11,6 +11,7 @@ use ikada_replica::call::{Answer, Request, Routing};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use crate::admission::LoadFacts;
+use crate::gossip::Fact;
 use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -23,9 +24,14 @@ const WORKERS_PATIENCE: Duration = Duration::from_millis(200);
 pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let status = app.door.status().await;
     let mut view = describe(&status);
-    let own = view.answered_by;
-    if let Some(member) = view.members.iter_mut().find(|member| member.node == own) {
-        member.load = Some(show_load(&app.admission.facts()));
+    let facts = app.door.shelf().gossip().facts(Instant::now());
+    for member in &mut view.members {
+        let heard = facts.iter().find(|fact| fact.node == member.node.0);
+        member.load = match member.node == view.answered_by {
+            // Newer than any gossip.
+            true => Some(show_load(&app.admission.facts(), heard)),
+            false => heard.map(|fact| show_load(&fact.load(), Some(fact))),
+        };
     }
     if status.shards.first().is_some_and(|shard| shard.leader.is_some()) {
         view.workers = workers(app).await;
@@ -33,12 +39,13 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
     show_document(context, StatusCode::OK, &view)
 }
 
-fn show_load(facts: &LoadFacts) -> LoadView {
+fn show_load(facts: &LoadFacts, heard: Option<&Fact>) -> LoadView {
     LoadView {
         cpu_percent: f32::from(facts.cpu) / 100.0,
         memory_percent: f32::from(facts.memory) / 100.0,
         admitted_last_minute: facts.admitted_last_minute,
         shed_last_minute: facts.shed_last_minute,
+        cache_hit_percent: heard.map(|fact| f32::from(fact.cache_hit_permille) / 10.0),
     }
 }
 

@@ -1,0 +1,147 @@
+//! One connection that speaks just enough HTTP: a call, its whole answer, and nothing repeated.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Longest head of an answer.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// How a call ended. Each has exactly one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// Done.
+    Good,
+    /// Turned away by a busy node.
+    Shed,
+    /// Anything else.
+    Failed,
+}
+
+/// What came back.
+pub(super) struct Heard {
+    pub(super) status: u16,
+    /// The ETag, without quotes.
+    pub(super) tag: String,
+    pub(super) body: Vec<u8>,
+    /// Bytes of the body, also when it was not kept.
+    pub(super) length: usize,
+}
+
+/// A connection to one node.
+pub(super) struct Line {
+    stream: TcpStream,
+    host: String,
+    kept: Vec<u8>,
+}
+
+impl Line {
+    pub(super) async fn open(host: &str) -> std::io::Result<Line> {
+        let stream = TcpStream::connect(host).await?;
+        stream.set_nodelay(true)?;
+        Ok(Line { stream, host: host.to_owned(), kept: Vec::new() })
+    }
+
+    /// Carries out one call. `keep` says whether the bytes of the answer are wanted or only counted.
+    pub(super) async fn call(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        patience: Duration,
+        keep: bool,
+    ) -> std::io::Result<Heard> {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nikada-timeout-ms: {}\r\ncontent-length: {}\r\n\r\n",
+            self.host,
+            patience.as_millis(),
+            body.len()
+        );
+        let call = async {
+            self.stream.write_all(head.as_bytes()).await?;
+            self.stream.write_all(body).await?;
+            self.read(keep).await
+        };
+        tokio::time::timeout(patience, call).await.unwrap_or_else(|_| Err(broken("too late")))
+    }
+
+    /// Uploads so many MiB, made as they are sent; gives the status. `step` is called after every 16 MiB.
+    pub(super) async fn put_stream(
+        &mut self,
+        path: &str,
+        mib: u32,
+        mut step: impl FnMut(),
+    ) -> std::io::Result<u16> {
+        let length = u64::from(mib) << 20;
+        let head = format!(
+            "PUT {path} HTTP/1.1\r\nhost: {}\r\nikada-timeout-ms: 120000\r\ncontent-length: {length}\r\n\r\n",
+            self.host
+        );
+        self.stream.write_all(head.as_bytes()).await?;
+        for number in 0..mib {
+            let piece = super::bytes_of(u64::from(number) + 1, 1 << 20);
+            self.stream.write_all(&piece).await?;
+            if number % 16 == 0 {
+                step();
+            }
+        }
+        self.read(true).await.map(|heard| heard.status)
+    }
+
+    async fn read(&mut self, keep: bool) -> std::io::Result<Heard> {
+        let mut got = std::mem::take(&mut self.kept);
+        let end = loop {
+            if let Some(place) = got.windows(4).position(|four| four == b"\r\n\r\n") {
+                break place;
+            }
+            if got.len() > HEAD_BYTES_MAX || self.stream.read_buf(&mut got).await? == 0 {
+                return Err(broken("no answer"));
+            }
+        };
+        let head = String::from_utf8_lossy(&got[..end]).to_ascii_lowercase();
+        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+        let status = head.get(9..12).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| broken("no status"))?;
+        let length: usize = match field("content-length: ") {
+            Some(length) => length.parse().map_err(|_| broken("no length"))?,
+            None => 0,
+        };
+        let tag = field("etag: ").unwrap_or("").trim_matches('"').to_owned();
+        let mut body = got.split_off(end + 4);
+        let mut left = length.saturating_sub(body.len());
+        if !keep {
+            body.clear();
+        }
+        let mut scratch = vec![0; 256 << 10];
+        while left > 0 {
+            let room = left.min(scratch.len());
+            let count = self.stream.read(&mut scratch[..room]).await?;
+            if count == 0 {
+                return Err(broken("cut off"));
+            }
+            left -= count;
+            if keep {
+                body.extend_from_slice(&scratch[..count]);
+            }
+        }
+        Ok(Heard { status, tag, body, length })
+    }
+}
+
+impl Heard {
+    /// The end of a call that was answered.
+    pub(super) fn end(&self) -> End {
+        let code = || String::from_utf8_lossy(&self.body).into_owned();
+        match self.status {
+            200..=299 => End::Good,
+            429 => End::Shed,
+            503 if code().contains("\"shed_") => End::Shed,
+            _ => End::Failed,
+        }
+    }
+}
+
+fn broken(why: &str) -> std::io::Error {
+    std::io::Error::other(why.to_owned())
+}

@@ -1,0 +1,100 @@
+//! A disk that runs full (F-12): uploads are refused, work goes on from the reserve, and all is well once there is room
+//! again. Needs a small filesystem of its own, which only the superuser can mount.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ikada_api::v1::CompleteRequest;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::cluster::Cluster;
+use crate::wait::until;
+use crate::work::write_all;
+
+/// Bytes of the filesystem: log and snapshots of one node, the reserve of 64 MiB, and some room.
+const DISK_MIB: u64 = 320;
+/// What is left free when it is full: less than the reserve, more than a moment's work.
+const LEFT_BYTES: u64 = 40 << 20;
+
+/// A filesystem in memory, gone when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Option<SmallDisk> {
+        std::fs::create_dir_all(at).expect("a folder");
+        let size = format!("size={DISK_MIB}m");
+        let mut mount = Command::new("mount");
+        let mounted = mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
+        if mounted.is_ok_and(|output| output.status.success()) {
+            return Some(SmallDisk(at.to_owned()));
+        }
+        eprintln!("skipped: a small filesystem cannot be mounted here; run as the superuser");
+        None
+    }
+
+    fn free_bytes(&self) -> u64 {
+        let asked = Command::new("df").args(["--output=avail", "-B1"]).arg(&self.0).output();
+        let said = String::from_utf8(asked.expect("df").stdout).expect("text");
+        said.lines().last().and_then(|line| line.trim().parse().ok()).expect("a number")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+// F-12
+#[tokio::test]
+async fn f_12_a_full_disk_refuses_uploads_and_work_goes_on() {
+    let mut cluster = Cluster::prepare(1);
+    cluster.shards = 1;
+    let Some(disk) = SmallDisk::mount(&cluster.node(1).data.clone()) else { return };
+    cluster.launch(1);
+    cluster.settle().await;
+    let client = cluster.client();
+    let address = cluster.node(1).url.replace("http://", "");
+    // Without the client's retries: the answer itself is what counts.
+    let put = async |name: &str| {
+        let mut stream = TcpStream::connect(&address).await.expect("a connection");
+        let bytes = vec![7; 1 << 20];
+        let head = format!(
+            "PUT /v1/objects/b/{name} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            bytes.len()
+        );
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        let _ = stream.write_all(&bytes).await;
+        let mut heard = Vec::new();
+        let _ = stream.read_to_end(&mut heard).await;
+        String::from_utf8_lossy(&heard).into_owned()
+    };
+    assert!(put("before").await.starts_with("HTTP/1.1 201"), "there is room");
+
+    let filler = disk.0.join("filler");
+    let bytes = disk.free_bytes().saturating_sub(LEFT_BYTES);
+    std::fs::write(&filler, vec![1; bytes as usize]).expect("filled");
+    let refused = put("full").await;
+    assert!(refused.starts_with("HTTP/1.1 507") && refused.contains("disk_full"), "{refused}");
+
+    // Tasks still come, are claimed and completed.
+    write_all(&client, "full", 20).await;
+    let claim = r#"{"worker": "w", "queues": ["work"], "count_max": 20, "wait_ms": 5000}"#;
+    let claimed = client.claim(&serde_json::from_str(claim).expect("a claim")).await;
+    let held = claimed.expect("claimed").tasks;
+    assert_eq!(held.len(), 20);
+    let items = held.iter().map(|task| {
+        let text = format!(r#"{{"id": "{}", "fence": "{}"}}"#, task.id, task.fence);
+        serde_json::from_str(&text).expect("a completion")
+    });
+    let complete = CompleteRequest { worker: "w".into(), tasks: items.collect() };
+    client.complete(&complete).await.expect("completed");
+
+    // Room comes back, and nobody has to do anything else.
+    std::fs::remove_file(&filler).expect("removed");
+    until("uploads are taken again", || async {
+        put("after").await.starts_with("HTTP/1.1 201").then_some(())
+    })
+    .await;
+}
