@@ -204,9 +204,7 @@ pub async fn run(
     };
     let (handle, mut ended, threads) = start.go(boot, papers, disk)?;
     let (rest, mut resting) = tokio::sync::watch::channel(false);
-    let told = spread(shelf.clone(), admission.clone(), handle.info().clone(), resting.clone());
-    tokio::spawn(told);
-    begin_chores(&config, shelf, &handle, resting.clone())?;
+    begin_chores(&config, shelf, admission.clone(), &handle, resting.clone())?;
     started(Started { handle: handle.clone() });
     let (security, auditing) = secure(&config, &handle, &plan, tls)?;
     let limits = HttpLimits::default();
@@ -261,10 +259,12 @@ fn open_shelf(
 fn begin_chores(
     config: &Config,
     shelf: Shelf,
+    admission: Arc<Admission>,
     handle: &Handle,
     resting: tokio::sync::watch::Receiver<bool>,
 ) -> Result<(), RunError> {
-    tokio::spawn(tend(shelf, handle.clone(), resting.clone()));
+    tokio::spawn(tend(shelf.clone(), handle.clone(), resting.clone()));
+    tokio::spawn(spread(shelf, admission, handle.info().clone(), resting.clone()));
     autoscale::begin(config, handle, resting).map_err(RunError::Autoscale)
 }
 
