@@ -64,7 +64,7 @@ impl Reason {
     }
 }
 
-/// Admits a call, or sheds it. `draw` gives a number below [`WHOLE`]; it is asked only where chance decides.
+/// Admits a call, or sheds it. `draw` gives a number below `WHOLE`; it is asked only where chance decides.
 pub fn decide(
     rule: &LaneRule,
     load: Load,
