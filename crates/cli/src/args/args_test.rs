@@ -50,7 +50,8 @@ fn several_urls_and_an_output_anywhere() {
 fn wrong_usage_is_refused() {
     for line in [
         "ikada",
-        "ikada worker",
+        "ikada worker --slots 0",
+        "ikada worker-pool",
         "ikada task",
         "ikada task list --state open",
         "ikada task enqueue --payload 1 --payload-file f",
