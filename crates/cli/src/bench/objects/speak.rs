@@ -7,6 +7,8 @@ use tokio::net::TcpStream;
 
 /// Longest head of an answer.
 const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Longest time that a node lets a call ask for.
+const TIMEOUT_MS_MAX: u128 = 120_000;
 
 /// How a call ended. Each has exactly one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +57,7 @@ impl Line {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nikada-timeout-ms: {}\r\ncontent-length: {}\r\n\r\n",
             self.host,
-            patience.as_millis(),
+            patience.as_millis().min(TIMEOUT_MS_MAX),
             body.len()
         );
         let call = async {
