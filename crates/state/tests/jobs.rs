@@ -299,3 +299,29 @@ fn a_finished_job_goes_with_its_outputs_when_its_time_is_over() {
     assert_eq!(again, Reply::JobSubmitted { created: true });
     assert_eq!(world.take(5).len(), 2);
 }
+
+#[test]
+fn the_last_part_of_a_range_ends_where_the_range_does() {
+    let mut world = World::new();
+    let range = StageSource::Range { from: 3, to: 10, step: 4 };
+    world.run(submit("j1", spec(vec![stage("map", range)])));
+    let texts: Vec<InputSource> = world
+        .take(10)
+        .iter()
+        .map(|grant| grant.work.clone().unwrap().inputs[0].source.clone())
+        .collect();
+    assert_eq!(texts, [InputSource::Text("3 7\n".into()), InputSource::Text("7 10\n".into())]);
+}
+
+#[test]
+fn a_task_of_somebody_else_does_not_make_way_for_a_job() {
+    let mut world = World::new();
+    let other = TaskId::parse("j1:map.0").unwrap();
+    let mut plain = Enqueue::new(other.clone(), queue("q"), b"mine".as_slice());
+    plain.priority = Some(9);
+    world.run(Command::Enqueue(plain));
+    world.run(submit("j1", spec(vec![stage("map", numbers(1))])));
+    assert_eq!(status(&world, "j1"), JobStatus::Error, "told, instead of taking the task's place");
+    let grant = world.take(10).remove(0);
+    assert_eq!((grant.id, &*grant.payload), (other, &b"mine"[..]));
+}
