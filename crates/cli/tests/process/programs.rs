@@ -138,7 +138,7 @@ async fn b4_30_a_cancelled_task_ends_its_processes_and_frees_the_slot() {
 async fn a4_a_worker_that_was_paused_beyond_its_ttl_publishes_nothing() {
     let cluster = Cluster::start().await;
     let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
-    // The first attempt is slow, the second is quick.
+    // The first attempt is slow, every later one is quick.
     let script = r#"
         if [ "$IKADA_ATTEMPT" = 1 ]; then sleep 3; fi
         echo "attempt $IKADA_ATTEMPT" > "$IKADA_OUT/who.txt"
@@ -146,13 +146,16 @@ async fn a4_a_worker_that_was_paused_beyond_its_ttl_publishes_nothing() {
         echo "$IKADA_ATTEMPT" > "$IKADA_RESULT"
     "#;
     push(&client, "slow", script).await;
-    let first = WorkerProcess::start(&cluster, &folder, "w1", &[]);
+    // One slot: with two, the paused worker has a claim waiting and may be handed the next attempt as well.
+    let first = WorkerProcess::start(&cluster, &folder, "w1", &["--slots", "1"]);
     submit(&client, json!({"id": "t1", "program": "slow", "ttl_ms": 2_000})).await;
     settled(&client, "t1", TaskStateName::Claimed).await;
     first.signal(rustix::process::Signal::STOP);
     let second = WorkerProcess::start(&cluster, &folder, "w2", &[]);
     let done = settled(&client, "t1", TaskStateName::Done).await;
-    assert_eq!(done.result.as_ref().expect("a result").get(), "2");
+    // On a slow machine the second worker may lose an attempt of its own; whoever won, it was not the first.
+    let winner = done.result.as_ref().expect("a result").get().to_owned();
+    assert_ne!(winner, "1");
     first.signal(rustix::process::Signal::CONT);
     // The first one finds its claim lost, or its completion refused; then it takes new work again.
     drop(second);
@@ -160,11 +163,12 @@ async fn a4_a_worker_that_was_paused_beyond_its_ttl_publishes_nothing() {
     submit(&client, json!({"id": "t2", "program": "quick"})).await;
     settled(&client, "t2", TaskStateName::Done).await;
     let after = client.task("t1").await.expect("a task");
-    assert_eq!(after.result.expect("a result").get(), "2");
+    assert_eq!(after.result.expect("a result").get(), winner);
     let listed = client.objects("tasks", "t1/", None, false).await.expect("a list");
     let names: Vec<String> = listed.objects.into_iter().map(|object| object.key).collect();
-    assert_eq!(names, ["t1/only-2.txt", "t1/who.txt"], "one result, one set of files");
-    assert_eq!(read(&client, "tasks", "t1/who.txt").await, "attempt 2\n");
+    let expected = [format!("t1/only-{winner}.txt"), "t1/who.txt".to_owned()];
+    assert_eq!(names, expected, "one result, one set of files");
+    assert_eq!(read(&client, "tasks", "t1/who.txt").await, format!("attempt {winner}\n"));
 }
 
 /// Whether a process with this argument lives.
