@@ -331,7 +331,7 @@ fn recompute(core: &Core) -> StateHash {
         hash.add(job.digest());
     }
     if let Some(map) = &core.slot_map {
-        hash.add(digest_record(RecordKind::SlotMap, map));
+        hash.add(map.digest());
     }
     if let Some(away) = &core.away {
         hash.add(away.digest());

@@ -56,7 +56,7 @@ impl Shard {
         if order.voters.is_empty() || order.voters.len() > members_max {
             return Err(RefusalCode::BadValue);
         }
-        let slots = map.moves_to(order.shards);
+        let slots = map.shares(order.shards).moves();
         let copies = self.settings_messages();
         let messages = copies.len() * usize::from(order.shards - from);
         if self.core.outbox.len() + messages > self.core.limits.outbox_max as usize {
@@ -145,9 +145,9 @@ impl Shard {
         let Some(mut map) = self.core.slot_map.take() else {
             return;
         };
-        self.core.hash.remove(digest_record(RecordKind::SlotMap, &map));
+        self.core.hash.remove(map.digest_around(slot));
         map.assign(slot, target);
-        self.core.hash.add(digest_record(RecordKind::SlotMap, &map));
+        self.core.hash.add(map.digest_around(slot));
         self.core.slot_map = Some(map);
     }
 
@@ -159,9 +159,10 @@ impl Shard {
         for moving in self.growth_running().iter().flat_map(|running| &running.moving) {
             planned.assign(moving.slot, moving.target);
         }
+        let mut shares = planned.shares(self.core.shards);
         while let Some(running) = self.growth_running() {
-            let next = planned.next_move(self.core.shards);
-            let Some((slot, target)) = next else {
+            let next = shares.next_move();
+            let Some((source, target)) = next else {
                 if running.moving.is_empty() {
                     self.change_growth(|growth| growth.running = None);
                 }
@@ -170,10 +171,13 @@ impl Shard {
             if running.moving.len() >= MOVES_IN_FLIGHT_MAX {
                 return;
             }
-            let source = planned.shard(slot);
+            let Some(slot) = planned.first_of(source) else {
+                return;
+            };
             planned.assign(slot, target);
+            shares.give(source, target);
             // Whoever gives next is another shard, unless this one has more to give.
-            let more = self.gives_again(&planned, source);
+            let more = shares.gives_again(source);
             let map_version = planned.version();
             self.change_running(|running| {
                 running.moving.push_back(Moving { slot, target, settled: false });
@@ -186,22 +190,6 @@ impl Shard {
                 self.put_message(batch, source, message);
             }
         }
-    }
-
-    /// Whether a shard will have to give another slot.
-    fn gives_again(&self, planned: &crate::SlotMap, source: ShardId) -> bool {
-        let mut rest = planned.clone();
-        // Each shard gives in turn, so that a few steps tell.
-        for _ in 0..self.core.shards {
-            let Some((slot, target)) = rest.next_move(self.core.shards) else {
-                return false;
-            };
-            if rest.shard(slot) == source {
-                return true;
-            }
-            rest.assign(slot, target);
-        }
-        false
     }
 
     pub(crate) fn growth_running(&self) -> Option<&Running> {

@@ -265,7 +265,7 @@ impl Shard {
             members.sort();
             shard.replace_members(members);
             let map = SlotMap::balanced(shards);
-            shard.core.hash.add(digest_record(RecordKind::SlotMap, &map));
+            shard.core.hash.add(map.digest());
             shard.core.slot_map = Some(map);
         }
         shard

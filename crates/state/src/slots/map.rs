@@ -3,6 +3,8 @@
 use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::shares::Shares;
+use crate::hash::{RecordKind, digest_bytes};
 use crate::{Namespace, ShardId};
 
 /// Number of slots, fixed for ever.
@@ -53,32 +55,35 @@ impl SlotMap {
         self.version += 1;
     }
 
-    /// The next slot that must move for `shards` shards to hold equal shares, and its new shard: from the fullest to
-    /// the emptiest; none once no shard holds two more than another.
-    pub(crate) fn next_move(&self, shards: u16) -> Option<(u16, ShardId)> {
-        let mut counts = vec![0u16; usize::from(shards)];
-        for shard in &self.shards {
-            counts[usize::from(*shard)] += 1;
-        }
-        let fullest =
-            (0..shards).max_by_key(|s| (counts[usize::from(*s)], std::cmp::Reverse(*s)))?;
-        let emptiest = (0..shards).min_by_key(|s| (counts[usize::from(*s)], *s))?;
-        if counts[usize::from(fullest)] < counts[usize::from(emptiest)] + 2 {
-            return None;
-        }
-        let slot = self.shards.iter().position(|shard| *shard == fullest)?;
-        Some((slot as u16, emptiest))
+    /// How many slots each of `shards` shards holds.
+    pub(crate) fn shares(&self, shards: u16) -> Shares {
+        Shares::of(&self.shards, shards)
     }
 
-    /// How many slots must move for `shards` shards to hold equal shares.
-    pub(crate) fn moves_to(&self, shards: u16) -> u16 {
-        let mut map = self.clone();
-        let mut moves = 0;
-        while let Some((slot, shard)) = map.next_move(shards) {
-            map.assign(slot, shard);
-            moves += 1;
-        }
-        moves
+    /// The first slot of a shard, which is the next one it gives away.
+    pub(crate) fn first_of(&self, shard: ShardId) -> Option<u16> {
+        self.shards.iter().position(|holder| *holder == shard).map(|slot| slot as u16)
+    }
+
+    /// What the state hash holds of the map: a sum over slots, so that moving one of them costs two terms.
+    pub(crate) fn digest(&self) -> u64 {
+        let slots = (0..SLOTS).map(|slot| self.slot_digest(slot));
+        slots.fold(self.version_digest(), u64::wrapping_add)
+    }
+
+    /// The digest's part that an assignment of the slot changes.
+    pub(crate) fn digest_around(&self, slot: u16) -> u64 {
+        self.slot_digest(slot).wrapping_add(self.version_digest())
+    }
+
+    fn slot_digest(&self, slot: u16) -> u64 {
+        let [a, b] = slot.to_le_bytes();
+        let [c, d] = self.shard(slot).to_le_bytes();
+        digest_bytes(RecordKind::SlotMap, &[a, b, c, d])
+    }
+
+    fn version_digest(&self) -> u64 {
+        digest_bytes(RecordKind::SlotMap, &self.version.to_le_bytes())
     }
 
     /// Whether a decoded map is usable.
@@ -110,10 +115,10 @@ mod tests {
         {
             let mut map = SlotMap::balanced(before);
             let first = map.clone();
-            assert_eq!(map.moves_to(after), moves, "{before} to {after}");
-            while let Some((slot, shard)) = map.next_move(after) {
-                assert!(shard >= before, "only new shards receive");
-                map.assign(slot, shard);
+            assert_eq!(map.shares(after).moves(), moves, "{before} to {after}");
+            while let Some((giver, taker)) = map.shares(after).next_move() {
+                assert!(taker >= before, "only new shards receive");
+                map.assign(map.first_of(giver).expect("a slot to give"), taker);
             }
             let moved = (0..SLOTS).filter(|slot| map.shard(*slot) != first.shard(*slot)).count();
             assert_eq!(moved, usize::from(moves), "no slot moves twice");
@@ -121,6 +126,20 @@ mod tests {
             let count = |shard| (0..SLOTS).filter(|slot| map.shard(*slot) == shard).count();
             let counts: Vec<usize> = (0..after).map(count).collect();
             assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);
+        }
+    }
+
+    #[test]
+    fn the_digest_follows_every_slot_and_the_version() {
+        let mut map = SlotMap::balanced(4);
+        let mut digest = map.digest();
+        let mut seen = std::collections::BTreeSet::from([digest]);
+        for slot in [0, 1, 77, 4095, 77] {
+            digest = digest.wrapping_sub(map.digest_around(slot));
+            map.assign(slot, (map.shard(slot) + 1) % 4);
+            digest = digest.wrapping_add(map.digest_around(slot));
+            assert_eq!(digest, map.digest(), "after slot {slot}");
+            assert!(seen.insert(digest), "two maps with one digest");
         }
     }
 

@@ -308,7 +308,7 @@ impl Reader {
         if core.slot_map.is_some() || !map.is_valid(core.shards) {
             return Err(self.invalid("slot map covers all slots once"));
         }
-        core.hash.add(digest_record(RecordKind::SlotMap, &map));
+        core.hash.add(map.digest());
         core.slot_map = Some(map);
         Ok(())
     }
