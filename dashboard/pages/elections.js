@@ -58,9 +58,15 @@ function list() {
   const rows = newest.map((event, place) => ({
     key: String(event.sequence),
     cells: [h("time", { title: instant(event.wall_ms) }, clock(event.wall_ms), " ", h("span", { class: "quiet" }, when(event.wall_ms))), event.shard, count(event.term),
-      tag(words(event.role), event.role === "leader" ? "calm" : "plain"), event.leader ? `node ${event.leader}` : "none", event.reason, gap(newest, place)],
+      tag(words(event.role), event.role === "leader" ? "calm" : "plain"), event.leader ? `node ${event.leader}` : "none", event.reason, votes(event), gap(newest, place)],
   }));
-  return table("Role changes", [["when"], ["shard", "number"], ["term", "number"], ["became"], ["leader"], ["why"], ["without a leader", "number"]], rows);
+  return table("Role changes", [["when"], ["shard", "number"], ["term", "number"], ["became"], ["leader"], ["why"], ["votes"], ["without a leader", "number"]], rows);
+}
+
+/** Who granted and who refused, in the pre-vote and in the vote that this change ends. */
+function votes(event) {
+  const rounds = [["pre-vote", event.pre_votes], ["vote", event.votes]].filter(([, ballot]) => ballot);
+  return rounds.map(([name, { granted, refused }]) => h("div", {}, `${name} ${granted.join(", ")}`, refused.length > 0 && h("span", { class: "quiet" }, ` against: ${refused.join(", ")}`)));
 }
 
 /** How long the shard had no leader before this event gave it one. */

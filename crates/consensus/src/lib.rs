@@ -37,6 +37,6 @@ pub use consensus::Consensus;
 pub use entry::{Entry, EntryKind};
 pub use errors::{ChangeError, NotLeader, OpenError, TransferError};
 pub use message::{Message, MessageKind};
-pub use outbox::{Fault, Io, IoRecord, Outbox, Reason, Role, RoleChange, SnapshotNeed};
+pub use outbox::{Ballot, Fault, Io, IoRecord, Outbox, Reason, Role, RoleChange, SnapshotNeed};
 pub use shard::{PeerProgress, PeerState, Standing};
 pub use wire::DecodeError;

@@ -166,8 +166,17 @@ pub enum Reason {
     LeaseRanOut,
 }
 
+/// Who answered a node that asked for votes, itself included. Answers that came too late to count are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ballot {
+    /// Who said yes, in the order of the answers.
+    pub granted: Vec<NodeId>,
+    /// Who said no, in the order of the answers.
+    pub refused: Vec<NodeId>,
+}
+
 /// One change of role, term or known leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleChange {
     /// Shard it happened in.
     pub shard: ShardId,
@@ -181,6 +190,10 @@ pub struct RoleChange {
     pub vote: Option<NodeId>,
     /// Why.
     pub reason: Reason,
+    /// The pre-vote that this change ends, or that came before the vote that it ends.
+    pub pre_votes: Option<Ballot>,
+    /// The vote that this change ends.
+    pub votes: Option<Ballot>,
 }
 
 /// A peer needs the snapshot at `start`.

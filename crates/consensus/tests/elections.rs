@@ -87,6 +87,45 @@ fn mq_14_a_dead_leader_is_replaced_and_follows_when_it_returns() {
 }
 
 #[test]
+fn mq_27_a_change_of_role_names_the_votes_that_decided_it() {
+    // MQ-27, MQ-22
+    let mut net = Net::new(5, &[1, 2, 3]);
+    let first = net.settle();
+    net.kill(first);
+    let second = net.settle();
+    let third = 6 - first - second;
+    let roles = &net.nodes[&second].roles;
+    let both = vec![second, third];
+    let asked = roles.iter().rfind(|role| role.role == Role::Candidate).expect("it asked");
+    let scouted = asked.pre_votes.as_ref().expect("a pre-vote came first");
+    assert_eq!((&scouted.granted, scouted.refused.len()), (&both, 0));
+    assert_eq!(asked.votes, None, "no vote has ended yet");
+    let won = roles.iter().rfind(|role| role.role == Role::Leader).expect("it won");
+    assert_eq!(won.votes.as_ref().expect("a vote").granted, both);
+    assert_eq!(won.pre_votes, asked.pre_votes);
+    let voter = net.nodes[&third].roles.iter().find(|role| role.term == won.term);
+    assert_eq!(voter.expect("it took part").vote, Some(second));
+}
+
+#[test]
+fn mq_27_a_campaign_in_vain_names_who_refused() {
+    // MQ-27: a node that missed an entry asks first, and is told no by the one that has it.
+    let mut net = Net::new(7, &[1, 2, 3]);
+    let leader = net.settle();
+    let behind = if leader == 1 { 2 } else { 1 };
+    let other = 6 - leader - behind;
+    net.isolate(behind);
+    net.commit("missed");
+    net.kill_loudly(leader);
+    net.heal();
+    net.at(behind).campaign(SHARD);
+    net.work(behind);
+    assert_eq!(net.settle(), other);
+    let mut ballots = net.nodes[&behind].roles.iter().filter_map(|role| role.pre_votes.as_ref());
+    assert!(ballots.any(|it| it.granted == [behind] && it.refused == [other]));
+}
+
+#[test]
 fn a_refused_connection_starts_the_next_election_within_a_second() {
     let mut gaps = Vec::new();
     for seed in 0..50 {

@@ -31,6 +31,8 @@ impl Events {
             leader: change.leader,
             vote: change.vote,
             reason: reason_text(change.reason),
+            pre_votes: change.pre_votes.clone(),
+            votes: change.votes.clone(),
         });
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Plain values copied out of the replica; nothing here decides anything.
 
-use ikada_consensus::{NodeId, Role};
+use ikada_consensus::{Ballot, NodeId, Role};
 use ikada_state::{GrowthView, Lsn, Member, Roster, ShardId};
 
 use crate::origin::OpenKind;
@@ -118,6 +118,10 @@ pub struct RoleEvent {
     pub vote: Option<NodeId>,
     /// Why, in a few stable words.
     pub reason: &'static str,
+    /// Who answered the pre-vote that this change ends or that led to it.
+    pub pre_votes: Option<Ballot>,
+    /// Who answered the vote that this change ends.
+    pub votes: Option<Ballot>,
 }
 
 impl Replica {

@@ -467,7 +467,7 @@ const OTHERS: &[Route] = &[
             "/v1/cluster/events",
             Operation::ListEvents,
             VIEW.of_cluster(),
-            "Role changes of this node; a live stream with Accept: text/event-stream.",
+            "Role changes of this node with reasons and votes; a live stream with Accept: text/event-stream, gone on with Last-Event-ID.",
         )
     },
     Route {

@@ -1,4 +1,4 @@
-//! The cluster as one node sees it: members, shards and their leaders, role changes, transfer.
+//! The cluster as one node sees it: members, shards and their leaders, transfer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -230,40 +230,6 @@ pub struct PeerView {
     /// Its wall clock minus ours; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset_ms: Option<i64>,
-}
-
-/// Role changes of the answering node since its start, oldest first (MQ-27).
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct EventPage {
-    /// The node that answers; sequences of different nodes are not comparable.
-    pub node: Number,
-    /// The events.
-    pub events: Vec<EventView>,
-    /// Pass this as `after` to see only newer ones.
-    pub next: u64,
-}
-
-/// One role change.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct EventView {
-    /// Counts up from 1 in the answering process.
-    pub sequence: u64,
-    /// When, ms since 1970 by that node's clock.
-    pub wall_ms: u64,
-    /// Which shard.
-    pub shard: u16,
-    /// In which term.
-    pub term: u64,
-    /// What the node became.
-    pub role: String,
-    /// Whom it follows or is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub leader: Option<Number>,
-    /// Whom it voted for in that term.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vote: Option<Number>,
-    /// Why.
-    pub reason: String,
 }
 
 /// A wish to move leadership (MQ-29).

@@ -1,6 +1,7 @@
 //! Version 1 of the public types. Numbers that may exceed 2^53 travel as decimal text.
 
 mod cluster;
+mod events;
 mod explain;
 mod job;
 mod lease;
@@ -19,10 +20,10 @@ mod work;
 mod worker;
 
 pub use cluster::{
-    ClusterView, EventPage, EventView, FollowerView, GrowAnswer, GrowRequest, GrowthView, LoadView,
-    MemberView, NodeSelf, PeerView, ShardSelf, ShardView, TransferOutcome, TransferRequest,
-    TransferResult,
+    ClusterView, FollowerView, GrowAnswer, GrowRequest, GrowthView, LoadView, MemberView, NodeSelf,
+    PeerView, ShardSelf, ShardView, TransferOutcome, TransferRequest, TransferResult,
 };
+pub use events::{BadEventPlace, BallotView, EventPage, EventPlace, EventSource, EventView};
 pub use explain::{ReasonInfo, TaskExplanation};
 pub use job::{
     GatherBody, JobInfo, JobPage, JobResult, JobTaskInfo, JobTaskPage, NewJob, NewReduce, NewStage,

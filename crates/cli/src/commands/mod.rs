@@ -8,6 +8,7 @@ mod context;
 mod dev;
 mod doctor;
 mod embedded;
+mod events;
 mod job;
 mod join_token;
 mod lease;

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 
 use ikada_api::v1::EventView;
 
+use super::document::votes_text;
+use super::time::moment;
+
 /// A beginning or an end of a leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Turn {
@@ -45,8 +48,21 @@ pub(crate) fn draw(
         let last = turns.iter().rev().find(|turn| turn.leads);
         let term = last.map_or(0, |turn| turn.term);
         lines.push(format!("shard {shard:<3} {picture} term {term}"));
+        lines.extend(last_election(events, shard).map(|text| format!("{:9} {text}", "")));
     }
     lines
+}
+
+/// How the newest leader of a shard came to lead, and by whose votes.
+fn last_election(events: &BTreeMap<u64, Vec<EventView>>, shard: u16) -> Option<String> {
+    let all = events.iter().flat_map(|(node, list)| list.iter().map(move |it| (node, it)));
+    let won = all.filter(|(_, it)| it.shard == shard && it.role == "leader");
+    let (node, event) = won.max_by_key(|(_, it)| (it.term, it.sequence))?;
+    let votes = match votes_text(event) {
+        text if text.is_empty() => text,
+        text => format!("; {text}"),
+    };
+    Some(format!("node {node} at {}: {}{votes}", moment(event.wall_ms), event.reason))
 }
 
 /// Who led at a time: the newest term that began by then, unless its leader said that it ended.
@@ -62,6 +78,8 @@ fn leader_at(turns: &[Turn], at_ms: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use ikada_api::v1::{BallotView, Number};
+
     use super::*;
 
     fn event(wall_ms: u64, term: u64, role: &str) -> EventView {
@@ -74,6 +92,8 @@ mod tests {
             leader: None,
             vote: None,
             reason: String::new(),
+            pre_votes: None,
+            votes: Some(BallotView { granted: vec![Number(9)], refused: vec![Number(7)] }),
         }
     }
 
@@ -87,5 +107,7 @@ mod tests {
         let lines = draw(&events, 0, 10_000, 10);
         assert!(lines[0].contains("A = node 7, B = node 9"), "{}", lines[0]);
         assert_eq!(lines[1], "shard 0   AAAAA..BBB term 3");
+        assert!(lines[2].contains("node 9 at "), "{}", lines[2]);
+        assert!(lines[2].ends_with("; vote 9 (not 7)"), "{}", lines[2]);
     }
 }

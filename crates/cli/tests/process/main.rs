@@ -9,6 +9,7 @@ mod canaries;
 mod claims;
 mod cluster;
 mod damage;
+mod events;
 mod fresh;
 mod full_disk;
 mod growth;

@@ -17,7 +17,16 @@ impl LeaseShard {
         let view = View(Some((role, term, leader)));
         if view != self.reported {
             self.reported = view;
-            self.roles.push(RoleChange { shard: self.id, term, role, leader, vote: None, reason });
+            self.roles.push(RoleChange {
+                shard: self.id,
+                term,
+                role,
+                leader,
+                vote: None,
+                reason,
+                pre_votes: None,
+                votes: None,
+            });
         }
     }
 

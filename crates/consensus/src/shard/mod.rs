@@ -4,10 +4,11 @@
 //! change of role is reported; the engine is never called in a state in which it would panic.
 //!
 //! The parts: `open` builds it, `step` screens messages, `ready` moves work out, `persist` takes disk answers,
-//! `timers` and `roles` hold elections, `repair` a damaged log, `reads` read rounds, `change` membership,
+//! `timers`, `roles` and `ballots` hold elections, `repair` a damaged log, `reads` read rounds, `change` membership,
 //! `snapshot` snapshots, `ask` the queries.
 
 mod ask;
+mod ballots;
 mod change;
 mod open;
 mod persist;
@@ -53,6 +54,8 @@ pub(crate) struct Shard {
     /// Present while the log is damaged.
     repair: Option<repair::Repair>,
     timers: timers::Timers,
+    /// Answers to the campaign that is under way.
+    ballots: ballots::Ballots,
     /// Index of a snapshot that was accepted and is not installed yet.
     installing: Option<u64>,
     /// Memberships since the last snapshot point, by the index at which each took effect.

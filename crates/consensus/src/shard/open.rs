@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use raft::eraftpb::HardState;
 use raft::{NO_LIMIT, RawNode, ReadOnlyOption};
 
-use super::{Shard, reads, repair, roles, timers};
+use super::{Shard, ballots, reads, repair, roles, timers};
 use crate::config::{Config, Recovered, ShardId};
 use crate::entry::Entry;
 use crate::errors::OpenError;
@@ -47,6 +47,7 @@ impl Shard {
             reads: reads::Reads::default(),
             repair,
             timers: timers::Timers::default(),
+            ballots: ballots::Ballots::default(),
             installing: None,
             confs: vec![(start.index, conf)],
             opened_term,
@@ -71,6 +72,8 @@ impl Shard {
             leader: None,
             vote: self.vote(),
             reason: Reason::Started,
+            pre_votes: None,
+            votes: None,
         });
     }
 }

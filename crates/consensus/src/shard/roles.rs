@@ -76,6 +76,7 @@ impl Shard {
             self.timers.stop();
         }
         self.finish_repair();
+        let (pre_votes, votes) = self.count_ballots(before, after);
         let is_reported = (before.term, before.role, before.leader);
         if is_reported != (after.term, after.role, after.leader) {
             self.roles.push(RoleChange {
@@ -85,6 +86,8 @@ impl Shard {
                 leader: self.leader(),
                 vote: self.vote(),
                 reason: reason(before, after, cause),
+                pre_votes,
+                votes,
             });
         }
     }

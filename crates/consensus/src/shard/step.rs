@@ -41,6 +41,7 @@ impl Shard {
         if kind == MessageKind::HeartbeatAnswer && is_repairing {
             self.forget_progress(&inner);
         }
+        self.note_answer(kind, &inner);
         // The engine refuses answers of nodes that are no members: nothing to do about it.
         let _ = self.raw.step(inner);
         if planted::active(Bug::OldTermCommit) {

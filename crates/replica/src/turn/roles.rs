@@ -8,7 +8,7 @@ use crate::replica::Replica;
 impl Replica {
     pub(crate) fn role_changed(&mut self, change: &RoleChange, now: Now) {
         self.events.push(change, now.wall_ms);
-        self.outputs.roles.push(*change);
+        self.outputs.roles.push(change.clone());
         self.tending.balance.moved_ms = now.mono_ms;
         let seat = &mut self.seats[usize::from(change.shard)];
         let led = seat.leads();

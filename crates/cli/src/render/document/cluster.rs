@@ -1,7 +1,7 @@
 //! The cluster, its role changes, and moved leadership.
 
 use ikada_api::v1::{
-    ChangeView, ClusterView, EventView, GrowAnswer, LoadView, MemberView, TransferResult,
+    ChangeView, ClusterView, EventView, GrowAnswer, LoadView, MemberView, Number, TransferResult,
 };
 
 use super::{Document, Grid, or_dash, pretty};
@@ -130,6 +130,24 @@ impl Document for ChangeView {
     }
 }
 
+/// The votes that decided a change: `pre-vote 1 2, vote 1 2 (not 3)`; nothing if none did.
+pub(crate) fn votes_text(event: &EventView) -> String {
+    let rounds = [("pre-vote", &event.pre_votes), ("vote", &event.votes)];
+    let texts = rounds.iter().filter_map(|(name, ballot)| {
+        let ballot = ballot.as_ref()?;
+        let refused = match ballot.refused.is_empty() {
+            true => String::new(),
+            false => format!(" (not {})", nodes_text(&ballot.refused)),
+        };
+        Some(format!("{name} {}{refused}", nodes_text(&ballot.granted)))
+    });
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+fn nodes_text(nodes: &[Number]) -> String {
+    nodes.iter().map(Number::to_string).collect::<Vec<_>>().join(" ")
+}
+
 impl Document for Vec<EventView> {
     fn json(&self) -> Result<String, serde_json::Error> {
         // One line per event, so that a followed stream can be read line by line.
@@ -148,11 +166,21 @@ impl Document for Vec<EventView> {
                 format!("{:<13}", event.role),
                 format!("{:<13}", or_dash(event.leader)),
                 format!("{:<13}", or_dash(event.vote)),
-                event.reason.clone(),
+                format!("{:<32}", event.reason),
+                votes_text(event),
             ]
         });
-        let headings =
-            &["sequence", "time (UTC)", "shard", "term", "role", "leader", "voted for", "reason"];
+        let headings = &[
+            "sequence",
+            "time (UTC)",
+            "shard",
+            "term",
+            "role",
+            "leader",
+            "voted for",
+            "reason",
+            "votes",
+        ];
         vec![Grid { headings, rows: rows.collect() }]
     }
 

@@ -1,6 +1,6 @@
 //! What a node says about itself and its cluster.
 
-use ikada_replica::consensus::Role;
+use ikada_replica::consensus::{Ballot, Role};
 use ikada_replica::status::RoleEvent;
 use serde_json::json;
 
@@ -15,6 +15,8 @@ fn event(sequence: u64) -> RoleEvent {
         role: Role::Leader,
         leader: Some(1),
         vote: Some(1),
+        pre_votes: None,
+        votes: Some(Ballot { granted: vec![1, 2], refused: vec![3] }),
         reason: "election won",
     }
 }
@@ -77,6 +79,7 @@ async fn events_come_with_reasons_and_from_a_place_on() {
     let page = bench.get("/v1/cluster/events?after=1").await.json();
     assert_eq!(page["events"].as_array().unwrap().len(), 2);
     assert_eq!(page["events"][0]["reason"], "election won");
+    assert_eq!(page["events"][0]["votes"], json!({"granted": ["1", "2"], "refused": ["3"]}));
     assert_eq!(page["next"], 3);
 }
 

@@ -11,7 +11,8 @@ use ikada_api::convert::Form;
 use ikada_api::routes::{Route, read_query};
 use ikada_api::state::{Namespace, RequestId, WorkerId};
 use ikada_api::v1::{
-    IDEMPOTENCY_KEY, NAMESPACE_HEADER, ROUTING_HEADER, TIMEOUT_HEADER, parse_positions,
+    BadEventPlace, EventPlace, IDEMPOTENCY_KEY, NAMESPACE_HEADER, ROUTING_HEADER, TIMEOUT_HEADER,
+    parse_positions,
 };
 use ikada_replica::call::{Consistency, Routing};
 
@@ -19,6 +20,9 @@ use crate::admission::Lane;
 use crate::auth::Principal;
 use crate::http::limits::HttpLimits;
 use crate::http::problems::bad_parameter;
+
+/// The header in which the reader of a stream says where it was.
+const LAST_EVENT: &str = "last-event-id";
 
 /// A request's context, checked.
 #[derive(Debug, Clone)]
@@ -47,6 +51,8 @@ pub(in crate::http) struct Context {
     pub(in crate::http) form_wanted: Form,
     /// Whether a live stream is wanted.
     pub(in crate::http) wants_stream: bool,
+    /// Where the reader of a stream of role changes was when its last one broke off.
+    pub(in crate::http) last_event: Option<EventPlace>,
     query: Vec<(String, String)>,
 }
 
@@ -92,6 +98,7 @@ impl Context {
             form_given,
             form_wanted: form_wanted(&parts.headers),
             wants_stream: accept.is_some_and(|accept| accept.contains("text/event-stream")),
+            last_event: read_last_event(parts)?,
             query,
         };
         context.read_namespace(parts)?;
@@ -130,6 +137,7 @@ impl Context {
             form_given: Form::Cbor,
             form_wanted: Form::Cbor,
             wants_stream: false,
+            last_event: None,
             query: Vec::new(),
         }
     }
@@ -248,6 +256,11 @@ pub(in crate::http) fn form_wanted(headers: &HeaderMap) -> Form {
 
 fn names_cbor(media_types: &str) -> bool {
     media_types.to_ascii_lowercase().contains(CBOR_TYPE)
+}
+
+fn read_last_event(parts: &Parts) -> Result<Option<EventPlace>, Problem> {
+    let place = header(parts, LAST_EVENT)?.map(str::parse).transpose();
+    place.map_err(|error: BadEventPlace| bad_parameter(LAST_EVENT, error.to_string()))
 }
 
 /// A header as text; refused if it is not text or given twice.

@@ -1,0 +1,128 @@
+//! `ikada cluster events`: role changes of one node as a list, of whichever node answers as they come, or of all nodes as a
+//! picture.
+//!
+//! Promise of following: when the node goes away, another one is asked, and what may be missing in between is said.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ikada_api::Client;
+use ikada_api::client::{Error, Heard};
+use ikada_api::v1::{ClusterView, EventSource, EventView};
+
+use crate::args::{EventsArgs, SharedArgs};
+use crate::failure::Failure;
+use crate::render::{OutputKind, Screen, draw, write};
+
+/// Columns of a timeline.
+const TIMELINE_COLUMNS: usize = 60;
+/// A node that does not answer within this time is left out of a timeline.
+const NODE_PATIENCE: Duration = Duration::from_secs(3);
+
+pub(super) async fn events(
+    shared: &SharedArgs,
+    args: &EventsArgs,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    if let Some(minutes) = args.timeline {
+        return show_timeline(shared, minutes).await;
+    }
+    if args.follow {
+        return follow(shared, args, screen).await;
+    }
+    let page = shared.client()?.events(args.after).await?;
+    eprintln!("role changes of node {}, by its own clock", page.node);
+    screen.show(&page.events)
+}
+
+/// Shows changes as they come, until the reader has enough.
+async fn follow(
+    shared: &SharedArgs,
+    args: &EventsArgs,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    // The nodes that were not named are asked, too, once those that were are gone.
+    let (mut urls, options) = shared.reach()?;
+    let known = Client::with(urls.clone(), options.clone())?;
+    let members = addresses(&known.cluster().await?, is_secure(&urls));
+    let named: Vec<&str> = urls.iter().map(|url| url.trim_end_matches('/')).collect();
+    let more: Vec<String> =
+        members.into_values().filter(|url| !named.contains(&url.as_str())).collect();
+    urls.extend(more);
+    let mut stream = Client::with(urls, options)?.follow_events(args.after);
+    if shared.output == OutputKind::Table {
+        screen.show(&Vec::<EventView>::new())?;
+    }
+    let mut told_by = None;
+    loop {
+        match stream.next().await {
+            Ok(Heard::Change(change)) => screen.show_more(&vec![*change])?,
+            Ok(Heard::Source(source)) => {
+                tell_source(&source, told_by, shared.output)?;
+                told_by = Some(source.node);
+            }
+            Err(Error::Unavailable { detail }) if told_by.is_some() => {
+                eprintln!("no node tells its changes, trying again: {detail}");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Says whose changes follow, if that is news or something is missing.
+fn tell_source(
+    source: &EventSource,
+    told_by: Option<ikada_api::v1::Number>,
+    output: OutputKind,
+) -> Result<(), Failure> {
+    if output == OutputKind::Json {
+        let line = serde_json::json!({ "source": source });
+        return write(&format!("{line}\n"));
+    }
+    let missing = match source.left_out {
+        0 => String::new(),
+        count => format!("; {count} older changes are left out"),
+    };
+    match (told_by, source.continues) {
+        (None, _) => eprintln!("role changes of node {}, by its own clock{missing}", source.node),
+        (Some(_), true) if source.left_out == 0 => {}
+        (Some(_), true) => eprintln!("{} changes came too fast to be told", source.left_out),
+        (Some(before), false) => eprintln!(
+            "the stream of node {before} ended: what it saw after this is not known. Now node {}, from shortly before that{missing}",
+            source.node
+        ),
+    }
+    Ok(())
+}
+
+/// Where the members are reached.
+fn addresses(cluster: &ClusterView, secure: bool) -> BTreeMap<u64, String> {
+    let scheme = if secure { "https" } else { "http" };
+    let members = cluster.members.iter();
+    members.map(|it| (it.node.0, format!("{scheme}://{}", it.client_addr))).collect()
+}
+
+fn is_secure(urls: &[String]) -> bool {
+    urls.iter().any(|url| url.starts_with("https:"))
+}
+
+/// Asks every member that answers for its events, and draws them.
+async fn show_timeline(shared: &SharedArgs, minutes: u64) -> Result<(), Failure> {
+    let (urls, options) = shared.reach()?;
+    let cluster = Client::with(urls.clone(), options.clone())?.cluster().await?;
+    let mut events = BTreeMap::new();
+    for (node, url) in addresses(&cluster, is_secure(&urls)) {
+        let client = Client::with([url], options.clone())?.with_timeout(NODE_PATIENCE);
+        match client.events(0).await {
+            Ok(page) => drop(events.insert(node, page.events)),
+            Err(error) => eprintln!("node {node} does not tell its events: {error}"),
+        }
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let to_ms = now.as_millis() as u64;
+    let from_ms = to_ms.saturating_sub(minutes.max(1) * 60_000);
+    for line in draw(&events, from_ms, to_ms, TIMELINE_COLUMNS) {
+        println!("{line}");
+    }
+    Ok(())
+}
