@@ -178,10 +178,14 @@ impl Cluster {
         child.wait().expect("ended");
     }
 
+    /// The id of a node's process.
+    pub fn process(&self, id: u64) -> u32 {
+        self.node(id).child.as_ref().expect("it runs").id()
+    }
+
     /// Sends a signal to one node's process.
     pub fn signal(&self, id: u64, name: &str) {
-        let child = self.node(id).child.as_ref().expect("it runs");
-        let order = format!("kill -{name} {}", child.id());
+        let order = format!("kill -{name} {}", self.process(id));
         assert!(Command::new("sh").args(["-c", &order]).status().expect("sh").success());
     }
 
@@ -232,6 +236,22 @@ impl Cluster {
     /// Waits until the running nodes agree: one leader per shard. Gives the leaders by shard.
     pub async fn settle(&self) -> BTreeMap<u16, u64> {
         agree(&self.urls()).await
+    }
+
+    /// Leader and term of the first shard, as the running nodes agree.
+    pub async fn reign(&self) -> (u64, u64) {
+        let urls = self.urls();
+        until("leader and term are known", || async {
+            let leader = agree(&urls).await[&0];
+            let seen = look(&urls).await?;
+            let term = seen[0].shards[0].term;
+            let same = |node: &NodeSelf| {
+                node.shards[0].term == term
+                    && node.shards[0].leader.is_some_and(|of| of.0 == leader)
+            };
+            seen.iter().all(same).then_some((leader, term))
+        })
+        .await
     }
 
     /// Waits until all running nodes hold the same state at the same position, and checks that equal positions never

@@ -3,8 +3,8 @@
 //! Short forms of the named scenarios; the simulator runs the long ones. Cuts are silent, so that only timeouts and
 //! majorities can tell. What is counted are changes of leaders, never durations.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use ikada_api::Client;
 
@@ -157,6 +157,35 @@ async fn mq_26_a_leader_cut_off_steps_down_and_answers_nothing_stale() {
     assert!(!crate::work::write(&alone, "never").await);
     assert!(alone.queue("work").await.is_err(), "no linearizable read without a majority");
     check(&cluster, &network, stream).await;
+}
+
+// F-5. `IKADA_CUTS=n` cuts so many leaders off, one after the other; one without.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f_5_the_others_go_on_whenever_a_leader_is_cut_off_in_silence() {
+    let cuts = std::env::var("IKADA_CUTS").ok().and_then(|count| count.parse().ok());
+    let Some(network) = Network::make(3) else { return };
+    let cluster = Cluster::start_in(&network, 3, 1).await;
+    let (mut acked, mut gaps) = (BTreeSet::new(), Vec::new());
+    for round in 0..cuts.unwrap_or(1) {
+        let old = leader(&cluster).await;
+        let others: Vec<u64> = (1..=3).filter(|id| *id != old).collect();
+        let urls: Vec<String> = others.iter().map(|id| cluster.node(*id).url.clone()).collect();
+        let stream = Stream::start_named(&format!("cut-{round}"), &urls);
+        stream.advance(20).await;
+        let cut = Instant::now();
+        network.isolate(old);
+        led_by(&cluster, &others).await;
+        stream.advance(20).await;
+        gaps.push(stream.silence_ms(cut));
+        network.heal();
+        acked.extend(stream.stop().await);
+    }
+    gaps.sort_unstable();
+    let (middle, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
+    println!("{} silent cuts, without writes: p50 {middle} ms, max {longest} ms", gaps.len());
+    cluster.settle().await;
+    check_all_there(&cluster.client(), &acked).await;
+    cluster.copies_become_equal().await;
 }
 
 // F-6b

@@ -1,9 +1,9 @@
 //! A stream of writes whose acknowledgements are remembered.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use ikada_api::Client;
 use ikada_api::client::TaskQuery;
@@ -13,7 +13,8 @@ use tokio::task::JoinHandle;
 use crate::cluster::client;
 use crate::wait::until;
 
-const QUEUE: &str = "work";
+/// The queue of all writes here.
+pub const QUEUE: &str = "work";
 
 fn task(id: &str) -> NewTask {
     NewTask { id: Some(id.to_owned()), queue: Some(QUEUE.to_owned()), ..NewTask::default() }
@@ -42,18 +43,27 @@ pub async fn write_all(client: &Client, name: &str, count: usize) -> BTreeSet<St
 pub struct Stream {
     stop: Arc<AtomicBool>,
     acked: Arc<AtomicU64>,
+    /// When each was acknowledged.
+    times: Arc<Mutex<Vec<Instant>>>,
     writers: Vec<JoinHandle<BTreeSet<String>>>,
 }
 
 impl Stream {
     /// One writer per node, each with the others to fall back on.
     pub fn start(urls: &[String]) -> Stream {
+        Stream::start_named("stream", urls)
+    }
+
+    /// The same, with a name that begins all its tasks' ids.
+    pub fn start_named(name: &str, urls: &[String]) -> Stream {
         let stop = Arc::new(AtomicBool::new(false));
         let acked = Arc::new(AtomicU64::new(0));
+        let times = Arc::new(Mutex::new(Vec::new()));
         let writer = |first: usize| {
             let mut urls = urls.to_vec();
             urls.rotate_left(first);
-            let (stop, count) = (stop.clone(), acked.clone());
+            let name = name.to_owned();
+            let (stop, count, times) = (stop.clone(), acked.clone(), times.clone());
             tokio::spawn(async move {
                 let client = client(&urls);
                 let mut acked = BTreeSet::new();
@@ -61,10 +71,11 @@ impl Stream {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    let id = format!("stream-{first}-{number:06}");
+                    let id = format!("{name}-{first}-{number:06}");
                     if write(&client, &id).await {
                         acked.insert(id);
                         count.fetch_add(1, Ordering::Relaxed);
+                        times.lock().expect("no panic").push(Instant::now());
                     }
                     tokio::time::sleep(Duration::from_millis(3)).await;
                 }
@@ -72,7 +83,7 @@ impl Stream {
             })
         };
         let writers = (0..urls.len()).map(writer).collect();
-        Stream { stop, acked, writers }
+        Stream { stop, acked, times, writers }
     }
 
     /// Waits until so many more were acknowledged.
@@ -82,6 +93,18 @@ impl Stream {
             (self.acked.load(Ordering::Relaxed) >= goal).then_some(())
         })
         .await
+    }
+
+    /// The longest time without any acknowledgement since then, in milliseconds.
+    pub fn silence_ms(&self, since: Instant) -> u128 {
+        let times = self.times.lock().expect("no panic");
+        let mut last = since;
+        let mut longest = Duration::ZERO;
+        for time in times.iter().filter(|time| **time > since) {
+            longest = longest.max(time.saturating_duration_since(last));
+            last = *time;
+        }
+        longest.as_millis()
     }
 
     /// Stops, and gives all that was acknowledged.
