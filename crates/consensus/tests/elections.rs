@@ -28,7 +28,7 @@ fn mq_1_three_and_five_nodes_elect_one_leader() {
 }
 
 #[test]
-fn every_cold_start_settles_within_five_seconds() {
+fn b4_44_every_cold_start_settles_within_five_seconds() {
     // B4-44
     for seed in 0..200 {
         let mut net = Net::new(seed, &[1, 2, 3]);
@@ -44,7 +44,7 @@ fn every_cold_start_settles_within_five_seconds() {
 }
 
 #[test]
-fn mq_28_a_single_node_leads_at_once() {
+fn b4_51_mq_28_a_single_node_leads_at_once() {
     // B4-51, MQ-28
     let mut net = Net::new(1, &[7]);
     net.run(20);
@@ -58,7 +58,7 @@ fn mq_28_a_single_node_leads_at_once() {
 }
 
 #[test]
-fn mq_1_a_majority_counts_the_node_itself() {
+fn b4_43_mq_1_a_majority_counts_the_node_itself() {
     // B4-43, MQ-1: two of four are no majority, three are.
     let mut net = Net::new(3, &[1, 2, 3, 4]);
     net.kill(3);
@@ -71,7 +71,7 @@ fn mq_1_a_majority_counts_the_node_itself() {
 }
 
 #[test]
-fn mq_14_a_dead_leader_is_replaced_and_follows_when_it_returns() {
+fn b4_49_mq_14_a_dead_leader_is_replaced_and_follows_when_it_returns() {
     // B4-49, MQ-14
     let mut net = Net::new(5, &[1, 2, 3]);
     let first = net.settle();
@@ -237,7 +237,7 @@ fn a_bridge_partition_finds_a_leader() {
 }
 
 #[test]
-fn a_vote_survives_a_restart() {
+fn b4_50_a_vote_survives_a_restart() {
     // B4-50: no second vote in a term, whatever was killed when. Disks are slow, so that kills hit votes.
     for seed in 0..40 {
         let mut net = Net::new(seed, &[1, 2, 3]);

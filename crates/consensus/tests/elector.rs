@@ -16,7 +16,7 @@ fn reasons(net: &Net, node: NodeId) -> Vec<Reason> {
 
 // MQ-2, MQ-12, MQ-16: a stale leader is answered with the newer term, adopts it and follows.
 #[test]
-fn mq_2_mq_12_mq_16_a_stale_leader_adopts_the_newer_term() {
+fn b4_48_mq_2_mq_12_mq_16_a_stale_leader_adopts_the_newer_term() {
     let mut net = Net::new(21, &[1, 2, 3]);
     let old = net.settle();
     let before = net.see(old).term(SHARD);
@@ -68,7 +68,7 @@ fn mq_6_entries_of_an_older_leader_are_ignored() {
 
 // MQ-7, MQ-8, MQ-10, MQ-13: all start as followers and wait at least the election timeout.
 #[test]
-fn mq_7_mq_8_mq_10_mq_13_a_node_waits_before_it_asks() {
+fn b4_45_mq_7_mq_8_mq_10_mq_13_a_node_waits_before_it_asks() {
     for seed in 0..30 {
         let mut net = Net::new(seed, &[1, 2, 3]);
         net.run(900);
@@ -142,7 +142,7 @@ fn mq_20_mq_21_mq_23_a_campaign_against_a_healthy_leader_fails() {
 
 // MQ-24, B4-47: nobody names a leader before it has proven itself.
 #[test]
-fn mq_24_a_voter_names_no_leader_before_it_is_heard() {
+fn b4_47_mq_24_a_voter_names_no_leader_before_it_is_heard() {
     let mut net = Net::new(27, &[1, 2, 3]);
     let settled = net.run_until(5_000, |net| {
         for node in [1, 2, 3] {

@@ -267,7 +267,7 @@ fn check(elector: Elector) -> usize {
 
 // MQ-1, MQ-4, MQ-19, MQ-22, B4-46, B4-50
 #[test]
-fn mq_32_no_two_leaders_in_a_term_with_restarts() {
+fn b4_46_mq_32_no_two_leaders_in_a_term_with_restarts() {
     let elector =
         Elector { cut: vec![], restarts: true, begins_led: false, term_max: 1, planted: false };
     assert!(check(elector) > 1_000, "the model explores");

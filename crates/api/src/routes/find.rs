@@ -130,7 +130,7 @@ mod tests {
 
     // B4-55
     #[test]
-    fn paths_match_whole() {
+    fn b4_55_paths_match_whole() {
         for path in [
             "/dashboard/",
             "/v1",

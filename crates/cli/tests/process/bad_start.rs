@@ -95,7 +95,7 @@ fn an_open_address_needs_its_flag() {
 
 // B4-43
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_even_number_of_voters_is_warned_about() {
+async fn b4_42_b4_43_an_even_number_of_voters_is_warned_about() {
     let mut cluster = Cluster::prepare(2);
     cluster.launch(1);
     until("a warning", || async { cluster.log(1).contains("odd number").then_some(()) }).await;

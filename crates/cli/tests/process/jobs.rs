@@ -90,7 +90,7 @@ async fn result_of(client: &Client, id: &str) -> BTreeMap<String, u64> {
 
 // B4-9, B4-12, B4-26, B4-28, B4-57
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b4_26_workers_and_leaders_killed_through_a_job_leave_its_result_right() {
+async fn b4_26_b4_57_workers_and_leaders_killed_through_a_job_leave_its_result_right() {
     let runs = std::env::var("IKADA_JOB_KILLS").ok().and_then(|text| text.parse().ok());
     let mut cluster = Cluster::start().await;
     let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));

@@ -5,7 +5,7 @@ use crate::work::{Stream, check_all_there};
 
 // F-1
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_leader_loses_nothing_acknowledged() {
+async fn b4_60_a_killed_leader_loses_nothing_acknowledged() {
     let mut cluster = Cluster::start().await;
     let stream = Stream::start(&cluster.urls());
     for _ in 0..3 {
@@ -24,7 +24,7 @@ async fn a_killed_leader_loses_nothing_acknowledged() {
 
 // F-2
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_nodes_killed_at_once_lose_nothing_acknowledged() {
+async fn b4_59_all_nodes_killed_at_once_lose_nothing_acknowledged() {
     let mut cluster = Cluster::start().await;
     let stream = Stream::start(&cluster.urls());
     stream.advance(100).await;
@@ -41,7 +41,7 @@ async fn all_nodes_killed_at_once_lose_nothing_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_is_asked_to_stop_hands_over() {
+async fn mq_14_a_leader_that_is_asked_to_stop_hands_over() {
     let mut cluster = Cluster::start().await;
     let stream = Stream::start(&cluster.urls());
     stream.advance(50).await;

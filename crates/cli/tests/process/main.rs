@@ -26,6 +26,7 @@ mod partition;
 mod pause;
 mod postgres;
 mod programs;
+mod redirect;
 mod rolling;
 mod s3;
 mod schedules;

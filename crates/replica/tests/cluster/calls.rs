@@ -97,7 +97,7 @@ fn without_a_quorum_nothing_is_promised() {
 }
 
 #[test]
-fn redirects_name_the_leader() {
+fn b4_53_redirects_name_the_leader() {
     // B4-53
     let mut cluster = Cluster::new(3, 1);
     cluster.settle();

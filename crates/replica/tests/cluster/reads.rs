@@ -17,7 +17,7 @@ fn found(answer: &Answer) -> bool {
 }
 
 #[test]
-fn a_linearizable_read_on_any_node_sees_every_acknowledged_write() {
+fn b4_61_a_linearizable_read_on_any_node_sees_every_acknowledged_write() {
     // R10
     let mut cluster = Cluster::new(3, 4);
     cluster.settle();
@@ -31,7 +31,7 @@ fn a_linearizable_read_on_any_node_sees_every_acknowledged_write() {
 }
 
 #[test]
-fn a_cut_off_leader_serves_no_linearizable_read() {
+fn b4_61_a_cut_off_leader_serves_no_linearizable_read() {
     let mut cluster = Cluster::new(3, 1);
     cluster.settle();
     let old = cluster.leader(0).expect("leader");

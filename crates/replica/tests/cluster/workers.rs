@@ -115,7 +115,7 @@ fn b4_20_an_impostor_is_kept_out_with_both_named() {
 }
 
 #[test]
-fn b4_25_workers_outlive_their_leader_and_get_a_whole_time_from_the_next() {
+fn b4_25_b4_58_workers_outlive_their_leader_and_get_a_whole_time_from_the_next() {
     let mut cluster = Cluster::new(3, 1);
     cluster.settle();
     let leader = cluster.leader(0).expect("leader");

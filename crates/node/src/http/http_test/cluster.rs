@@ -42,7 +42,7 @@ async fn the_cluster_is_healthy_degraded_or_unavailable() {
 
 // B4-52
 #[tokio::test]
-async fn a_node_tells_its_role_term_vote_and_peers() {
+async fn b4_52_a_node_tells_its_role_term_vote_and_peers() {
     let seen = Bench::new().get("/v1/nodes/self").await.json();
     let shard = &seen["shards"][0];
     assert_eq!((&shard["role"], &shard["term"]), (&json!("leader"), &json!(7)));

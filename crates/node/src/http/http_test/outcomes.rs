@@ -12,7 +12,7 @@ use super::door::Script;
 
 // B4-54
 #[tokio::test]
-async fn no_leader_is_503_with_retry_after() {
+async fn b4_54_no_leader_is_503_with_retry_after() {
     let bench = Bench::new();
     bench.door().answer_next(Answer::Unavailable(Unavailable::NoLeader { shard: 2 }));
     let heard = bench.get("/v1/tasks/a").await;
@@ -83,7 +83,7 @@ async fn retries_and_renewals_tell_their_times() {
 
 // B4-53, B4-55
 #[tokio::test]
-async fn a_redirect_keeps_path_and_query_and_names_the_advertised_address() {
+async fn b4_53_b4_55_a_redirect_keeps_path_and_query_and_names_the_advertised_address() {
     let bench = Bench::new();
     bench.door().answer_next(Answer::Redirect(2));
     let redirect = [("ikada-routing", "redirect")];
@@ -101,7 +101,7 @@ async fn a_redirect_keeps_path_and_query_and_names_the_advertised_address() {
 
 // B4-61
 #[tokio::test]
-async fn reads_are_labelled() {
+async fn b4_61_reads_are_labelled() {
     let bench = Bench::new();
     bench.post("/v1/tasks", r#"{"id": "a"}"#).await;
     let fresh = bench.get("/v1/tasks/a").await;
