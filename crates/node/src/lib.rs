@@ -31,7 +31,7 @@ mod watch;
 
 /// Work on data folders without a running node: backups read, folders made of them, the last disk of a lost cluster.
 pub mod offline {
-    pub use crate::backup::{Backup, BackupError, read_backup};
+    pub use crate::backup::{Backup, BackupError};
     pub use crate::boot::{
         Offline, OfflineError, OfflineShard, RefoundError, Refounding, read_offline, refound,
     };

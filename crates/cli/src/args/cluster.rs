@@ -159,7 +159,7 @@ pub(crate) struct PriorityArgs {
 /// Flags of `backup`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada cluster backup monday.ikada\n\nThe bytes of objects are not part of a backup."
+    after_help = "Examples:\n  ikada cluster backup monday.ikada\n\nThe bytes of objects are part of it, each piece once."
 )]
 pub(crate) struct BackupArgs {
     /// The file to write; it must not exist.

@@ -3,12 +3,15 @@
 //! A backup is taken from a running cluster. Restore and recover make the data folder of a new cluster of one node,
 //! offline; it then grows by `ikada cluster add`. Neither touches a running cluster.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ikada_api::Client;
-use ikada_node::offline::{Refounding, read_backup, read_offline, refound};
+use ikada_api::state::{Digest, Shard};
+use ikada_node::offline::{Backup, BackupError, Refounding, read_offline, refound};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::{BackupArgs, RecoverArgs, RestoreArgs};
 use crate::failure::Failure;
@@ -25,40 +28,73 @@ pub(crate) async fn backup(client: &Client, args: &BackupArgs) -> Result<(), Fai
     // Under another name until it is whole.
     let part = args.file.with_extension("part");
     let mut out = BufWriter::new(File::create(&part).map_err(failed)?);
-    let bytes = client.backup(|piece| out.write_all(piece)).await?;
+    let bar = bytes_bar(None);
+    let bytes = client
+        .backup(|piece| {
+            bar.inc(piece.len() as u64);
+            out.write_all(piece)
+        })
+        .await;
+    bar.finish_and_clear();
+    let bytes = bytes?;
     let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
     file.sync_all().map_err(failed)?;
     // Read back: a stream that ended early must not pass for a backup.
     let read = BufReader::new(File::open(&part).map_err(failed)?);
-    let whole = read_backup(read).map_err(|error| Failure::failed(error.to_string()))?;
+    let bad = |error: BackupError| Failure::failed(error.to_string());
+    let mut whole = Backup::open(read).map_err(bad)?;
+    let (pieces, piece_bytes) = whole.check_rest().map_err(bad)?;
     std::fs::rename(&part, &args.file).map_err(failed)?;
     eprintln!("{bytes} bytes, cluster {:016x}", whole.cluster);
-    for (shard, state) in whole.states.iter().enumerate() {
-        println!(
-            "shard {shard} at {}: state hash {:016x}",
-            position(state.applied()),
-            state.hash()
-        );
-    }
+    show_states(&whole.states);
+    show_pieces(pieces, piece_bytes);
     Ok(())
+}
+
+fn show_states(states: &[Shard]) {
+    for (shard, state) in states.iter().enumerate() {
+        let (at, hash) = (position(state.applied()), state.hash());
+        println!("shard {shard} at {at}: state hash {hash:016x}");
+    }
+}
+
+fn show_pieces(pieces: u64, bytes: u64) {
+    println!("objects: {bytes} bytes in {pieces} pieces");
+}
+
+/// Counts bytes on a terminal.
+fn bytes_bar(length: Option<u64>) -> ProgressBar {
+    let (bar, template) = match length {
+        Some(length) => {
+            (ProgressBar::new(length), "{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {eta}")
+        }
+        None => (ProgressBar::no_length(), "{spinner} {bytes}, {bytes_per_sec}, {elapsed}"),
+    };
+    let style = ProgressStyle::with_template(template);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 pub(crate) fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     let shown = args.file.display();
     let file =
         File::open(&args.file).map_err(|error| Failure::failed(format!("{shown}: {error}")))?;
-    let backup = read_backup(BufReader::new(file))
-        .map_err(|error| Failure::failed(format!("{shown}: {error}")))?;
+    let bar = bytes_bar(file.metadata().ok().map(|facts| facts.len()));
+    let bad = |error: BackupError| Failure::failed(format!("{shown}: {error}"));
+    let mut backup = Backup::open(bar.wrap_read(BufReader::new(file))).map_err(bad)?;
     let wish = wish(args.node_id, &args.peer_advertise, &args.advertise, args.epoch);
-    let (cluster, epoch) = refound(&args.data, &wish, &backup.states)
-        .map_err(|error| Failure::failed(error.to_string()))?;
-    for (shard, state) in backup.states.iter().enumerate() {
-        println!(
-            "shard {shard} at {}: state hash {:016x}",
-            position(state.applied()),
-            state.hash()
-        );
-    }
+    let states = std::mem::take(&mut backup.states);
+    let (mut pieces, mut bytes) = (0, 0);
+    let mut next = || {
+        let piece = backup.next_piece().map_err(|error| error.to_string())?;
+        pieces += u64::from(piece.is_some());
+        bytes += piece.as_ref().map_or(0, |(_, bytes)| bytes.len() as u64);
+        Ok(piece)
+    };
+    let made = refound(&args.data, &wish, &states, &mut next);
+    bar.finish_and_clear();
+    let (cluster, epoch) = made.map_err(|error| Failure::failed(error.to_string()))?;
+    show_states(&states);
+    show_pieces(pieces, bytes);
     tell_next(&args.data, cluster, epoch);
     Ok(())
 }
@@ -80,14 +116,53 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<(), Failure> {
     }
     let wish = wish(args.node_id, &args.peer_advertise, &args.advertise, None);
     let states: Vec<_> = old.shards.into_iter().map(|found| found.state).collect();
-    let (cluster, epoch) =
-        refound(&args.to, &wish, &states).map_err(|error| Failure::failed(error.to_string()))?;
+    let mut left = Leftover::of(&args.data, &states);
+    let (cluster, epoch) = refound(&args.to, &wish, &states, &mut || left.next_piece())
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    if left.missing > 0 {
+        eprintln!(
+            "{} pieces of objects are not on this disk: those objects cannot be read",
+            left.missing
+        );
+    }
     eprintln!(
         "cluster {:016x} is given up: its nodes cannot join the new one; keep node {}'s old folder until all is well",
         old.cluster, old.node
     );
     tell_next(&args.to, cluster, epoch);
     Ok(())
+}
+
+/// The bytes of objects that a disk still has.
+struct Leftover {
+    folder: PathBuf,
+    wanted: std::collections::btree_set::IntoIter<Digest>,
+    missing: u64,
+}
+
+impl Leftover {
+    fn of(folder: &Path, states: &[Shard]) -> Leftover {
+        let all = states.iter().flat_map(|state| state.references(None, usize::MAX).digests);
+        let wanted = all.collect::<BTreeSet<_>>().into_iter();
+        Leftover { folder: folder.to_owned(), wanted, missing: 0 }
+    }
+
+    /// The next piece that is there, whole.
+    fn next_piece(&mut self) -> Result<Option<(Digest, Vec<u8>)>, String> {
+        for digest in self.wanted.by_ref() {
+            let name = digest.to_string();
+            let file = self.folder.join("blob").join(&name[..2]).join(&name);
+            match std::fs::read(&file) {
+                Ok(bytes) if *blake3::hash(&bytes).as_bytes() == digest.0 => {
+                    return Ok(Some((digest, bytes)));
+                }
+                Ok(_) => self.missing += 1,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.missing += 1,
+                Err(error) => return Err(format!("{}: {error}", file.display())),
+            }
+        }
+        Ok(None)
+    }
 }
 
 fn wish(node: u64, peer_addr: &str, client_addr: &str, epoch: Option<u16>) -> Refounding {

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ikada_api::Client;
+use ikada_api::client::{GetOptions, ObjectSource, PutOptions};
 use ikada_api::v1::{ClaimRequest, Number};
 
 use crate::cluster::{Cluster, agree, client};
 use crate::fresh::{ikada, ports, refusal};
+use crate::wait::until;
 use crate::work::{check_all_there, write_all};
 
 /// A server on a folder that was made offline; ended when dropped.
@@ -92,7 +94,7 @@ async fn a_backup_is_restored_with_its_hashes_and_higher_fences() {
     let acked = write_all(&cluster.client(), "kept", 60).await;
     let before = claim(&cluster.client(), 5).await;
     let noted = run(backup_to(&cluster, &file)).await;
-    assert_eq!(noted.len(), 2, "a line per shard: {noted:?}");
+    assert_eq!(noted.len(), 3, "a line per shard and one for objects: {noted:?}");
     // Fences that are granted after the backup are exceeded as well.
     let after = claim(&cluster.client(), 5).await;
     let said = run_refused(backup_to(&cluster, &file)).await;
@@ -122,12 +124,82 @@ async fn a_backup_is_restored_with_its_hashes_and_higher_fences() {
     assert!(!other.exists(), "nothing was made of it");
 }
 
+/// How many pieces a folder of blobs holds.
+fn walk(folder: &Path) -> usize {
+    let inside = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let files = inside(folder).flat_map(|entry| inside(&entry.path()).collect::<Vec<_>>());
+    files.filter(|file| file.path().extension().is_none()).count()
+}
+
+/// Bytes that no compression and no repetition makes small.
+fn bytes_of(seed: u64, length: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..length).map(|_| random.u8(..)).collect()
+}
+
+async fn put(client: &Client, name: &str, bytes: &[u8]) {
+    let source = ObjectSource::Bytes(bytes.to_vec().into());
+    client.put_object("b", name, &source, &PutOptions::default()).await.expect("stored");
+}
+
+async fn get(client: &Client, name: &str) -> Vec<u8> {
+    let reader = client.get_object("b", name, &GetOptions::default()).await.expect("there");
+    reader.collect().await.expect("whole")
+}
+
+// F-31: the bytes of objects come back, each piece carried once, and a changed one is noticed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_carries_the_bytes_of_objects() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("objects.ikada");
+    let (large, small) = (bytes_of(1, 2_500_000), bytes_of(2, 10));
+    let client = cluster.client();
+    put(&client, "large", &large).await;
+    put(&client, "same", &large).await;
+    put(&client, "small", &small).await;
+    put(&client, "empty", &[]).await;
+    put(&client, "gone", &bytes_of(3, 2_000_000)).await;
+    client.delete_object("b", "gone", None).await.expect("removed");
+    let noted = run(backup_to(&cluster, &file)).await;
+    let length = std::fs::metadata(&file).expect("the file").len();
+    assert!((2_500_000..4_000_000).contains(&length), "{length} bytes: {noted:?}");
+
+    let addresses = ports(2);
+    let made = folder.path().join("made");
+    assert_eq!(run(restore_from(&file, &made, &addresses)).await, noted);
+    let lone = Lone::start(&made, &addresses).await;
+    assert_eq!(get(&lone.client(), "large").await, large);
+    assert_eq!(get(&lone.client(), "same").await, large);
+    assert_eq!(get(&lone.client(), "small").await, small);
+    assert_eq!(get(&lone.client(), "empty").await, Vec::<u8>::new());
+
+    let mut bytes = std::fs::read(&file).expect("the file");
+    let place = bytes.len() - 1_000;
+    bytes[place] ^= 1;
+    let damaged = folder.path().join("damaged");
+    std::fs::write(&damaged, &bytes).expect("written");
+    let other = folder.path().join("other");
+    let said = run_refused(restore_from(&damaged, &other, &addresses)).await;
+    assert!(said.contains("has other bytes"), "{said}");
+    assert!(!other.exists(), "nothing is left of what was begun");
+}
+
 // F-30
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_disk_of_a_lost_majority_becomes_a_new_cluster() {
     let mut cluster = Cluster::start().await;
     let acked = write_all(&cluster.client(), "kept", 40).await;
+    let kept = bytes_of(4, 1_200_000);
+    put(&cluster.client(), "kept", &kept).await;
     cluster.copies_become_equal().await;
+    // An upload is acknowledged by a majority; the third node fetches what it lacks.
+    until("node 2 has all pieces", || async {
+        let folder = cluster.node(2).data.join("blob");
+        let files = walk(&folder);
+        (files >= 2).then_some(())
+    })
+    .await;
     let old = cluster.client().cluster().await.expect("seen").cluster;
     for id in 1..=3 {
         cluster.kill(id);
@@ -153,6 +225,7 @@ async fn the_last_disk_of_a_lost_majority_becomes_a_new_cluster() {
     assert!(shown.iter().all(|line| line.contains("last entry")), "{shown:?}");
     let lone = Lone::start(&made, &addresses).await;
     check_all_there(&lone.client(), &acked).await;
+    assert_eq!(get(&lone.client(), "kept").await, kept);
     let new = lone.client().cluster().await.expect("seen");
     assert_ne!(new.cluster, old, "nodes of the old cluster cannot join");
     assert_eq!(new.members.len(), 1);

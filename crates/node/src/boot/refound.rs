@@ -2,15 +2,15 @@
 //!
 //! Promise: the snapshots on the new disk are the given states, with their hashes; what is new (members, the restore
 //! epoch) follows as the first entry of each log. The cluster id is a fresh one, so that no node of the old cluster can
-//! join. The folder must be empty, and its identity is written last.
+//! join. The folder must be empty, and its identity is written last, after the bytes of objects.
 
 use std::path::Path;
 
 use bytes::Bytes;
 use ikada_replica::consensus::{Conf, EntryKind};
 use ikada_replica::founding::{Candidate, Plan};
-use ikada_replica::state::{BatchBuilder, Command, Namespace, Order, Refound, Shard};
-use ikada_store::{Identity, Log, LogOptions, RealDisk, Record, Snapshots};
+use ikada_replica::state::{BatchBuilder, Command, Digest, Namespace, Order, Refound, Shard};
+use ikada_store::{BlobError, Blobs, Identity, Log, LogOptions, RealDisk, Record, Snapshots};
 
 use super::genesis::members;
 use super::papers::{Papers, PapersError};
@@ -44,6 +44,15 @@ pub enum RefoundError {
         /// Of the states.
         current: u16,
     },
+    /// The bytes of objects cannot be had.
+    #[error("{why}")]
+    Pieces {
+        /// What is wrong.
+        why: String,
+    },
+    /// Writing failed.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
     /// Writing failed.
     #[error(transparent)]
     Boot(#[from] BootError),
@@ -65,21 +74,49 @@ pub struct Refounding {
     pub epoch: Option<u16>,
 }
 
-/// Makes the data folder of a new cluster of one node with these states, in order of their shards. Gives the cluster's
-/// id and epoch.
+/// Where the bytes of objects come from: gives the next piece until there is none.
+pub type Pieces<'a> = &'a mut dyn FnMut() -> Result<Option<(Digest, Vec<u8>)>, String>;
+
+/// Makes the data folder of a new cluster of one node with these states, in order of their shards, and these bytes of
+/// objects. Gives the cluster's id and epoch. When it fails, nothing is left of what it made.
 pub fn refound(
     folder: &Path,
     wish: &Refounding,
     states: &[Shard],
+    pieces: Pieces,
 ) -> Result<(u64, u16), RefoundError> {
     let path = folder.display().to_string();
     let broken = |source| RefoundError::Folder { path: path.clone(), source };
+    let was_there = folder.exists();
     std::fs::create_dir_all(folder).map_err(broken)?;
     if std::fs::read_dir(folder).map_err(broken)?.next().is_some() {
         return Err(RefoundError::NotEmpty { path });
     }
+    let made = fill(folder, wish, states, pieces);
+    if made.is_err() {
+        // It was empty before; a half-made node must not be started by mistake.
+        std::fs::remove_dir_all(folder).map_err(broken)?;
+        if was_there {
+            std::fs::create_dir(folder).map_err(broken)?;
+        }
+    }
+    made
+}
+
+fn fill(
+    folder: &Path,
+    wish: &Refounding,
+    states: &[Shard],
+    pieces: Pieces,
+) -> Result<(u64, u16), RefoundError> {
+    let path = folder.display().to_string();
+    let broken = |source| RefoundError::Folder { path: path.clone(), source };
     let epoch = next_epoch(states, wish.epoch)?;
     let disk = RealDisk::open(folder).map_err(broken)?;
+    let blobs = Blobs::open(disk.clone(), 0, 0)?;
+    while let Some((digest, bytes)) = pieces().map_err(|why| RefoundError::Pieces { why })? {
+        blobs.put(&digest.0, &bytes, 0)?;
+    }
     let mut draw = fastrand::Rng::new();
     let (cluster, incarnation) = (draw.u64(1..), draw.u64(1..));
     let me = Candidate {

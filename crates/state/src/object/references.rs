@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use super::Digest;
 use crate::shard::Shard;
+use crate::snapshot::Frozen;
 
 /// A page of referred blobs in order of their digests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,5 +31,14 @@ impl Shard {
         let digests = all.by_ref().take(limit).copied().collect();
         let changes = self.index.object_changes;
         References { digests, more: all.next().is_some(), changes }
+    }
+}
+
+impl Frozen {
+    /// All blobs that its objects refer to, in no order; one may come more than once.
+    pub fn pieces(&self) -> impl Iterator<Item = Digest> + '_ {
+        let objects = self.core().objects.iter().map(|(_, object)| object);
+        let versions = objects.flat_map(|object| object.versions.iter());
+        versions.flat_map(|version| version.chunks.iter().copied())
     }
 }
