@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use crate::bench::PeerKind;
+
 /// Benches; each starts a cluster of its own on this machine and removes it afterwards.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -22,6 +24,7 @@ Examples:
   ikada bench startup --runs 10 --shards 16
   ikada bench failover                          50 times kill -9 of a leader under 200 writes/s
   ikada bench failover --kills 5 --output json
+  ikada bench failover --kills 10 --beside etcd,nats   the same for three servers of each, in one table
   ikada bench queue                             all phases on a cluster of its own, a few minutes
   ikada bench queue --only lifecycle,drain --tasks 200000
   ikada bench queue --existing --url http://127.0.0.1:7400 --only enqueue
@@ -155,4 +158,7 @@ pub(crate) struct FailoverArgs {
     /// How many shards.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
     pub(crate) shards: u16,
+    /// Then do the same to three servers of these systems, which must be installed, and put all in one table.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SYSTEM")]
+    pub(crate) beside: Vec<PeerKind>,
 }

@@ -136,6 +136,23 @@ async fn strike(nodes: &mut Nodes, load: &Load, kill: u32) -> Result<Kill, Failu
 }
 
 impl FailoverReport {
+    /// The figures in one row, to stand beside those of other systems.
+    pub(super) fn row(&self) -> Vec<String> {
+        let name = format!("ikada {}", env!("CARGO_PKG_VERSION"));
+        let mut row = vec![name, self.kills.to_string()];
+        row.extend(self.gap.cells());
+        let counted = &self.counted;
+        let counts = [
+            counted.acked as u64,
+            counted.missing,
+            counted.duplicated,
+            counted.unknown as u64,
+            self.retried,
+        ];
+        row.extend(counts.iter().map(u64::to_string));
+        row
+    }
+
     /// Whether every promise was kept.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let mut problems = self.counted.problems();

@@ -3,6 +3,7 @@
 //! Uses the public API only. A figure is never given for a run that broke a promise without saying so: the exit code
 //! is then 1.
 
+mod beside;
 mod failover;
 mod load;
 mod objects;
@@ -10,6 +11,10 @@ mod queue;
 mod startup;
 mod summary;
 mod verify;
+
+pub(crate) use beside::PeerKind;
+
+use beside::Compared;
 
 use crate::args::{BenchCommand, SharedArgs};
 use crate::failure::Failure;
@@ -39,8 +44,16 @@ pub(crate) async fn run(
         }
         BenchCommand::Failover(args) => {
             let report = until_interrupted(failover::measure(args)).await?;
-            screen.show(&report)?;
-            report.verdict()
+            if args.beside.is_empty() {
+                screen.show(&report)?;
+                return report.verdict();
+            }
+            let mut compared = Compared { ikada: report, beside: Vec::new() };
+            for kind in &args.beside {
+                compared.beside.push(until_interrupted(beside::measure(*kind, args)).await?);
+            }
+            screen.show(&compared)?;
+            compared.ikada.verdict()
         }
     }
 }

@@ -65,7 +65,7 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 const PORT_TRIES: usize = 1_000;
 
 /// Ports that are free now. All are held until all are found, so that they differ.
-pub(super) fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
+pub(crate) fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
     let span = u64::from(PORTS.end - PORTS.start);
     let mut held: Vec<(u16, TcpListener)> = Vec::new();
     for _ in 0..PORT_TRIES {

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 pub(crate) use compare::compare_copies;
 pub(crate) use interrupt::until_interrupted;
+pub(crate) use launch::free_ports;
 pub(crate) use settle::LedShard;
 
 use crate::failure::Failure;
