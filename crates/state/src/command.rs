@@ -127,6 +127,39 @@ pub enum Command {
     RemoveWorker(#[n(0)] RemoveWorker),
 }
 
+impl Command {
+    /// Hash of the body by which a resend is known for the same, for verbs that are remembered by their request id.
+    /// None: repeating the verb changes nothing (fences and versions see to it), it carries no request id, or it is
+    /// remembered by its own rule.
+    pub(crate) fn remembered_by(&self) -> Option<u64> {
+        match self {
+            Command::Cancel(verb) => Some(verb.body_hash()),
+            Command::SetQueue(verb) => Some(verb.body_hash()),
+            Command::Retry(verb) => Some(verb.body_hash()),
+            Command::Drop(verb) => Some(verb.body_hash()),
+            Command::Sweep(verb) => Some(verb.body_hash()),
+            Command::SetSchedule(verb) => Some(verb.body_hash()),
+            Command::DeleteSchedule(verb) => Some(verb.body_hash()),
+            Command::PutObject(verb) => Some(verb.body_hash()),
+            Command::DeleteObject(verb) => Some(verb.body_hash()),
+            Command::Grow(verb) => Some(verb.body_hash()),
+            Command::ReleaseLease(verb) => Some(verb.body_hash()),
+            Command::SubmitJob(verb) => Some(verb.body_hash()),
+            Command::CancelJob(verb) => Some(verb.body_hash()),
+            Command::Enqueue(_) | Command::Claim(_) => None,
+            Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_) => {
+                None
+            }
+            Command::Deliver(_) | Command::Acked(_) | Command::Void(_) | Command::Fire(_) => None,
+            Command::SetMembers(_) | Command::ChangeMembers(_) | Command::SettleChange(_) => None,
+            Command::SteerMember(_) | Command::Refound(_) | Command::RaiseEpoch(_) => None,
+            Command::Collect(_) | Command::AddToken(_) | Command::RevokeToken(_) => None,
+            Command::AcquireLease(_) | Command::ExpireLease(_) => None,
+            Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => None,
+        }
+    }
+}
+
 /// One command with its owner and, for client requests, its idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Order {

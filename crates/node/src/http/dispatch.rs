@@ -171,6 +171,7 @@ where
     Ok((body, Some(permit)))
 }
 
+/// Every operation and its handler; what is streamed was answered before.
 pub(super) async fn run<D: Door>(
     app: &App<D>,
     operation: Operation,
@@ -232,65 +233,27 @@ pub(super) async fn run<D: Door>(
         Operation::Health => Ok(operate::health()),
         Operation::Ready => operate::ready(app).await,
         Operation::OpenApi => operate::openapi(app),
-        work => run_work(app, work, context, body).await,
-    }
-}
-
-/// Workers and leases, programs and jobs.
-async fn run_work<D: Door>(
-    app: &App<D>,
-    operation: Operation,
-    context: &Context,
-    body: &[u8],
-) -> Result<Reply, Stop> {
-    match operation {
         Operation::PushProgram => programs::push(app, context, body).await,
         Operation::ListPrograms => programs::list(app, context).await,
         Operation::ShowProgram => programs::show(app, context).await,
         Operation::DeleteProgram => programs::delete(app, context).await,
-        Operation::ListWorkers
-        | Operation::ShowWorker
-        | Operation::Beat
-        | Operation::DrainWorker
-        | Operation::RemoveWorker => run_worker(app, operation, context, body).await,
-        Operation::ListLeases
-        | Operation::ShowLease
-        | Operation::AcquireLease
-        | Operation::RenewLease
-        | Operation::ReleaseLease => run_lease(app, operation, context, body).await,
-        job => jobs::answer(app, job, context, body).await,
-    }
-}
-
-async fn run_worker<D: Door>(
-    app: &App<D>,
-    operation: Operation,
-    context: &Context,
-    body: &[u8],
-) -> Result<Reply, Stop> {
-    match operation {
         Operation::ListWorkers => workers::list(app, context).await,
         Operation::ShowWorker => workers::show(app, context).await,
         Operation::Beat => workers::beat(app, context, body).await,
         Operation::DrainWorker => workers::drain(app, context).await,
         Operation::RemoveWorker => workers::remove(app, context).await,
-        _ => Err(mismatch("worker")),
-    }
-}
-
-async fn run_lease<D: Door>(
-    app: &App<D>,
-    operation: Operation,
-    context: &Context,
-    body: &[u8],
-) -> Result<Reply, Stop> {
-    match operation {
         Operation::ListLeases => leases::list(app, context).await,
         Operation::ShowLease => leases::show(app, context).await,
         Operation::AcquireLease => leases::acquire(app, context, body).await,
         Operation::RenewLease => leases::renew(app, context, body).await,
         Operation::ReleaseLease => leases::release(app, context, body).await,
-        _ => Err(mismatch("lease")),
+        Operation::SubmitJob => jobs::submit(app, context, body).await,
+        Operation::ListJobs => jobs::list(app, context).await,
+        Operation::ShowJob => jobs::show(app, context).await,
+        Operation::ShowJobResult => jobs::result(app, context).await,
+        Operation::ListJobTasks => jobs::tasks(app, context).await,
+        Operation::FollowJob => jobs::follow(app, context).await,
+        Operation::CancelJob => jobs::cancel(app, context).await,
     }
 }
 

@@ -1,8 +1,10 @@
 //! `SetQueue`: changes settings in shard 0 and sends the full new settings to every other shard.
 
 use minicbor::{Decode, Encode};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{AlertThresholds, Backoff, QueueSettings};
+use crate::hash::encode_into;
 use crate::outbox::Message;
 use crate::shard::{Batch, Shard};
 use crate::{Effect, Namespace, QueueHandle, QueueName, RefusalCode, Reply};
@@ -89,6 +91,15 @@ pub struct SetQueue {
     /// Refuse unless the settings still have this version.
     #[n(2)]
     pub expected_version: Option<u64>,
+}
+
+impl SetQueue {
+    /// Hash of the order as given.
+    pub(crate) fn body_hash(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(64);
+        encode_into(self, &mut bytes);
+        xxh3_64_with_seed(&bytes, 8)
+    }
 }
 
 impl Shard {

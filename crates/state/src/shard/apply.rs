@@ -4,17 +4,14 @@
 //! deadline die, due tasks become ready, aged records go, then the orders one by one, each seeing what the ones before it did,
 //! and last a bounded step for jobs.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
 use super::{Batch, Shard};
 use crate::batch::{decode_order, read_frame};
 use crate::dedup::Outcome;
-use crate::hash::encode_into;
 use crate::ids::request_hash;
 use crate::slots::slot_of;
 use crate::task::BodyHashes;
 use crate::{
-    Applied, Audience, Command, Grow, Lsn, Namespace, Order, RefusalCode, Reply, SetQueue, TaskId,
+    Applied, Audience, Claim, Command, Enqueue, Lsn, Namespace, Order, RefusalCode, Reply, TaskId,
 };
 
 /// What is known of an order before its verb runs.
@@ -82,37 +79,43 @@ impl Shard {
         Ok(Known { request, voided: self.is_voided(namespace, Some(key)), slot })
     }
 
+    /// Runs an order unless its request is remembered; then answers as the first time.
     fn apply_order(&mut self, batch: &mut Batch, order: Order) -> Reply {
         let known = match self.know(&order) {
             Ok(known) => known,
             Err(code) => return Reply::refused(code),
         };
-        let namespace = order.namespace;
-        match order.command {
-            Command::Enqueue(verb) => {
-                let hashes = BodyHashes::of(&verb);
-                let id = verb.id.clone();
-                self.once(batch, known, hashes.body, Some(&id), |shard, batch| {
-                    shard.apply_enqueue(batch, &namespace, verb, hashes)
-                })
-            }
-            Command::Cancel(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
-                    shard.apply_cancel(batch, &namespace, &verb)
-                })
-            }
-            Command::SetQueue(verb) => {
-                self.once(batch, known, settings_hash(&verb), None, |shard, batch| {
-                    shard.apply_set_queue(batch, &namespace, &verb)
-                })
-            }
-            Command::Claim(verb) => {
-                self.apply_claim(batch, &namespace, known.request, known.voided, &verb)
-            }
-            Command::Complete(verb) => self.apply_complete(batch, &namespace, verb),
-            Command::Fail(verb) => self.apply_fail(batch, &namespace, verb),
-            Command::Expire(verb) => self.apply_expire(batch, &namespace, &verb),
-            Command::Unclaim(verb) => self.apply_unclaim(batch, &namespace, &verb),
+        let Order { namespace, command, .. } = order;
+        let memo = known.request.and_then(|key| Some((key, command.remembered_by()?)));
+        if let Some((key, body_hash)) = memo
+            && let Some(reply) = self.recall(key, body_hash, known.voided, None)
+        {
+            return reply;
+        }
+        let reply = self.run(batch, &namespace, known, command);
+        if let Some((key, body_hash)) = memo {
+            self.remember(key, body_hash, known.slot, &reply);
+        }
+        reply
+    }
+
+    /// Every verb and its rule.
+    fn run(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        known: Known,
+        command: Command,
+    ) -> Reply {
+        match command {
+            Command::Enqueue(verb) => self.enqueue_once(batch, namespace, known, verb),
+            Command::Claim(verb) => self.claim_once(batch, namespace, known, &verb),
+            Command::Complete(verb) => self.apply_complete(batch, namespace, verb),
+            Command::Fail(verb) => self.apply_fail(batch, namespace, verb),
+            Command::Expire(verb) => self.apply_expire(batch, namespace, &verb),
+            Command::Unclaim(verb) => self.apply_unclaim(batch, namespace, &verb),
+            Command::Cancel(verb) => self.apply_cancel(batch, namespace, &verb),
+            Command::SetQueue(verb) => self.apply_set_queue(batch, namespace, &verb),
             Command::Deliver(verb) => self.apply_deliver(batch, &verb),
             Command::Acked(verb) => self.apply_acked(batch, &verb),
             Command::SetMembers(verb) => self.apply_set_members(batch, verb),
@@ -121,178 +124,80 @@ impl Shard {
             Command::SteerMember(verb) => self.apply_steer_member(batch, &verb),
             Command::Refound(verb) => self.apply_refound(batch, verb),
             Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
-            verb @ (Command::Retry(_) | Command::Drop(_) | Command::Sweep(_)) => {
-                self.apply_repair_order(batch, &namespace, known, verb)
-            }
-            Command::Void(verb) => self.apply_void(&namespace, &verb),
-            verb @ (Command::SetSchedule(_) | Command::DeleteSchedule(_)) => {
-                self.apply_schedule_order(batch, &namespace, known, verb)
-            }
-            Command::Fire(verb) => self.apply_fire(batch, &namespace, &verb),
+            Command::Retry(verb) => self.apply_retry(batch, namespace, &verb),
+            Command::Drop(verb) => self.apply_drop(batch, namespace, &verb),
+            Command::Sweep(verb) => self.apply_sweep(batch, namespace, &verb),
+            Command::Void(verb) => self.apply_void(namespace, &verb),
+            Command::SetSchedule(verb) => self.apply_set_schedule(namespace, verb),
+            Command::DeleteSchedule(verb) => self.apply_delete_schedule(namespace, &verb),
+            Command::Fire(verb) => self.apply_fire(batch, namespace, &verb),
+            Command::PutObject(verb) => self.apply_put_object(namespace, verb),
+            Command::DeleteObject(verb) => self.apply_delete_object(namespace, verb),
             Command::Collect(verb) => self.apply_collect(&verb),
-            verb @ (Command::AddToken(_) | Command::RevokeToken(_)) => self.apply_token_order(verb),
-            verb @ (Command::PutObject(_) | Command::DeleteObject(_)) => {
-                self.apply_object_order(batch, &namespace, known, verb)
-            }
-            Command::Grow(verb) => self.apply_growth_order(batch, known, verb),
-            // Leases and workers, and behind them jobs.
-            verb => self.apply_holder_order(batch, &namespace, known, verb),
-        }
-    }
-
-    fn apply_schedule_order(
-        &mut self,
-        batch: &mut Batch,
-        namespace: &Namespace,
-        known: Known,
-        command: Command,
-    ) -> Reply {
-        match command {
-            Command::SetSchedule(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, _| {
-                    shard.apply_set_schedule(namespace, verb)
-                })
-            }
-            Command::DeleteSchedule(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, _| {
-                    shard.apply_delete_schedule(namespace, &verb)
-                })
-            }
-            _ => Reply::refused(RefusalCode::BadCommand),
-        }
-    }
-
-    /// What operators do to tasks that have ended, or to many at once.
-    fn apply_repair_order(
-        &mut self,
-        batch: &mut Batch,
-        namespace: &Namespace,
-        known: Known,
-        command: Command,
-    ) -> Reply {
-        match command {
-            Command::Retry(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
-                    shard.apply_retry(batch, namespace, &verb)
-                })
-            }
-            Command::Drop(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
-                    shard.apply_drop(batch, namespace, &verb)
-                })
-            }
-            Command::Sweep(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
-                    shard.apply_sweep(batch, namespace, &verb)
-                })
-            }
-            _ => Reply::refused(RefusalCode::BadCommand),
-        }
-    }
-
-    fn apply_token_order(&mut self, command: Command) -> Reply {
-        match command {
             Command::AddToken(verb) => self.apply_add_token(verb),
             Command::RevokeToken(verb) => self.apply_revoke_token(&verb),
-            _ => Reply::refused(RefusalCode::BadCommand),
-        }
-    }
-
-    /// Leases and workers: those who hold something as long as they prove their life.
-    fn apply_holder_order(
-        &mut self,
-        batch: &mut Batch,
-        namespace: &Namespace,
-        known: Known,
-        command: Command,
-    ) -> Reply {
-        match command {
+            Command::Grow(verb) => self.apply_grow(batch, verb),
             Command::AcquireLease(verb) => self.apply_acquire_lease(batch, namespace, verb),
-            Command::ReleaseLease(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, batch| {
-                    shard.apply_release_lease(batch, namespace, &verb)
-                })
-            }
+            Command::ReleaseLease(verb) => self.apply_release_lease(batch, namespace, &verb),
+            Command::ExpireLease(verb) => self.apply_expire_lease(batch, namespace, &verb),
+            Command::SubmitJob(verb) => self.apply_submit_job(namespace, verb),
+            Command::CancelJob(verb) => self.apply_cancel_job(namespace, &verb),
             Command::RegisterWorker(verb) => self.apply_register_worker(namespace, verb),
             Command::DrainWorker(verb) => self.apply_drain_worker(namespace, &verb),
             Command::RemoveWorker(verb) => self.apply_remove_worker(batch, namespace, &verb),
-            Command::ExpireLease(verb) => self.apply_expire_lease(batch, namespace, &verb),
-            other => self.apply_job_order(batch, namespace, known, other),
         }
     }
 
-    fn apply_job_order(
+    /// An enqueue needs its hashes in any case, so it looks them up itself.
+    fn enqueue_once(
         &mut self,
         batch: &mut Batch,
         namespace: &Namespace,
         known: Known,
-        command: Command,
+        verb: Enqueue,
     ) -> Reply {
-        match command {
-            Command::SubmitJob(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, _| {
-                    shard.apply_submit_job(namespace, verb)
-                })
-            }
-            Command::CancelJob(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, _| {
-                    shard.apply_cancel_job(namespace, &verb)
-                })
-            }
-            _ => Reply::refused(RefusalCode::BadCommand),
-        }
-    }
-
-    fn apply_growth_order(&mut self, batch: &mut Batch, known: Known, verb: Grow) -> Reply {
-        let body_hash = verb.body_hash();
-        self.once(batch, known, body_hash, None, |shard, batch| shard.apply_grow(batch, verb))
-    }
-
-    fn apply_object_order(
-        &mut self,
-        batch: &mut Batch,
-        namespace: &Namespace,
-        known: Known,
-        command: Command,
-    ) -> Reply {
-        match command {
-            Command::PutObject(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, _| {
-                    shard.apply_put_object(namespace, verb)
-                })
-            }
-            Command::DeleteObject(verb) => {
-                self.once(batch, known, verb.body_hash(), None, |shard, _| {
-                    shard.apply_delete_object(namespace, verb)
-                })
-            }
-            _ => Reply::refused(RefusalCode::BadCommand),
-        }
-    }
-
-    /// Runs a verb unless its request is remembered; then answers as the first time.
-    fn once(
-        &mut self,
-        batch: &mut Batch,
-        known: Known,
-        body_hash: u64,
-        id: Option<&TaskId>,
-        verb: impl FnOnce(&mut Shard, &mut Batch) -> Reply,
-    ) -> Reply {
+        let hashes = BodyHashes::of(&verb);
         let Some(key) = known.request else {
-            return verb(self, batch);
+            return self.apply_enqueue(batch, namespace, verb, hashes);
         };
-        match self.recall_submit(key, body_hash) {
-            Some(Ok(outcome)) => return rebuild_reply(outcome, id),
-            Some(Err(code)) => return Reply::refused(code),
-            None if known.voided => return Reply::refused(RefusalCode::RequestVoided),
-            None => {}
+        if let Some(reply) = self.recall(key, hashes.body, known.voided, Some(&verb.id)) {
+            return reply;
         }
-        let reply = verb(self, batch);
-        if let Some(outcome) = Outcome::of(&reply) {
-            self.remember_submit(key, body_hash, outcome, known.slot);
-        }
+        let reply = self.apply_enqueue(batch, namespace, verb, hashes);
+        self.remember(key, hashes.body, known.slot, &reply);
         reply
+    }
+
+    /// Claims are remembered in a list of their own, with what they were given.
+    fn claim_once(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        known: Known,
+        verb: &Claim,
+    ) -> Reply {
+        self.apply_claim(batch, namespace, known.request, known.voided, verb)
+    }
+
+    /// What a request was answered the first time, or that it was voided; none if it is new.
+    fn recall(
+        &self,
+        key: [u64; 2],
+        body_hash: u64,
+        voided: bool,
+        id: Option<&TaskId>,
+    ) -> Option<Reply> {
+        match self.recall_submit(key, body_hash) {
+            Some(Ok(outcome)) => Some(rebuild_reply(outcome, id)),
+            Some(Err(code)) => Some(Reply::refused(code)),
+            None => voided.then(|| Reply::refused(RefusalCode::RequestVoided)),
+        }
+    }
+
+    fn remember(&mut self, key: [u64; 2], body_hash: u64, slot: Option<u16>, reply: &Reply) {
+        if let Some(outcome) = Outcome::of(reply) {
+            self.remember_submit(key, body_hash, outcome, slot);
+        }
     }
 }
 
@@ -316,11 +221,4 @@ fn rebuild_reply(outcome: Outcome, id: Option<&TaskId>) -> Reply {
         (Outcome::JobCancelled, _) => Reply::JobCancelled,
         (Outcome::Growing { shards, slots }, _) => Reply::Growing { shards, slots },
     }
-}
-
-/// Hash of a settings order as given.
-fn settings_hash(order: &SetQueue) -> u64 {
-    let mut bytes = Vec::with_capacity(64);
-    encode_into(order, &mut bytes);
-    xxh3_64_with_seed(&bytes, 8)
 }

@@ -95,6 +95,8 @@ pub struct Function {
     pub last_line: usize,
     /// Whether it is a test or stands in a module built only for tests.
     pub is_test: bool,
+    /// Whether it is nothing but one `match` whose arms do one line each: a table.
+    pub is_table: bool,
 }
 
 /// All functions with a body, nested ones and methods too.
@@ -123,8 +125,20 @@ impl Walk {
             first_line: signature.fn_token.span.start().line,
             last_line: block.brace_token.span.close().end().line,
             is_test: self.test_modules > 0 || is_test_only(attributes),
+            is_table: is_table(block),
         });
     }
+}
+
+fn is_table(block: &syn::Block) -> bool {
+    let [syn::Stmt::Expr(syn::Expr::Match(table), None)] = &block.stmts[..] else {
+        return false;
+    };
+    let line = |span: proc_macro2::Span| span.start().line;
+    table.arms.iter().all(|arm| {
+        let end = arm.comma.as_ref().map(|comma| line(comma.span));
+        end == Some(line(arm.fat_arrow_token.spans[0]))
+    })
 }
 
 impl<'ast> Visit<'ast> for Walk {

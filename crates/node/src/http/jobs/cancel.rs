@@ -13,7 +13,10 @@ use crate::http::objects::write_one;
 use crate::http::problems;
 use crate::http::request::Context;
 
-pub(super) async fn cancel<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
+pub(in crate::http) async fn cancel<D: Door>(
+    app: &App<D>,
+    context: &Context,
+) -> Result<Reply, Stop> {
     let id = job_id(context)?;
     let (request, key) = app.request_key(context);
     let order = cancel_job_order(&context.namespace, key, id.as_str())

@@ -23,7 +23,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Longest wait.
 const WAIT_MS_MAX: u64 = 60_000;
 
-pub(super) async fn follow<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
+pub(in crate::http) async fn follow<D: Door>(
+    app: &App<D>,
+    context: &Context,
+) -> Result<Reply, Stop> {
     let after: u64 = context.query_as("after", "must be a number from 0")?.unwrap_or(0);
     let rule = format!("must be 0 to {WAIT_MS_MAX}");
     let wait_ms: u64 = context.query_as("wait_ms", &rule)?.unwrap_or(0);

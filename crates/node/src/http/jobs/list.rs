@@ -14,7 +14,7 @@ use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::{read, show_view};
 
-pub(super) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
+pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let after = context.query("after").map(|text| parse_name("after", text, JobId::parse));
     let after = after.transpose().map_err(|error| problems::bad_field(&error))?;
     let limit = page_limit(app, context)?;

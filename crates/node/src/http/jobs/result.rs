@@ -17,7 +17,10 @@ use crate::http::requests::{read, show_view};
 /// Most outputs told; the others are in the bucket `jobs` under the job's id.
 const OUTPUTS_TOLD_MAX: usize = 1_000;
 
-pub(super) async fn result<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
+pub(in crate::http) async fn result<D: Door>(
+    app: &App<D>,
+    context: &Context,
+) -> Result<Reply, Stop> {
     let (seen, job) = look(app, context).await?;
     let mut shown = JobResult {
         id: job.id().to_string(),

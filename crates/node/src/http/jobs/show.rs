@@ -15,7 +15,7 @@ use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::{Seen, read, show_view};
 
-pub(super) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
+pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let (seen, job) = look(app, context).await?;
     show_view(context, &seen, &show_job(&job))
 }

@@ -16,7 +16,7 @@ use crate::http::problems;
 use crate::http::programs::with_programs;
 use crate::http::request::{Context, read_document};
 
-pub(super) async fn submit<D: Door>(
+pub(in crate::http) async fn submit<D: Door>(
     app: &App<D>,
     context: &Context,
     body: &[u8],

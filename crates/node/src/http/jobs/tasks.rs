@@ -14,7 +14,10 @@ use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::{read, show_view};
 
-pub(super) async fn tasks<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
+pub(in crate::http) async fn tasks<D: Door>(
+    app: &App<D>,
+    context: &Context,
+) -> Result<Reply, Stop> {
     let limit = page_limit(app, context)?;
     let (seen, job) = look(app, context).await?;
     let named = |name: &str| job.spec().stages.iter().position(|stage| stage.name.as_str() == name);
