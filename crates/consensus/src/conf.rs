@@ -28,6 +28,15 @@ pub struct Conf {
     pub auto_leave: bool,
 }
 
+/// What is known of a shard that is not open.
+pub(crate) static NO_CONF: Conf = Conf {
+    voters: Vec::new(),
+    learners: Vec::new(),
+    voters_outgoing: Vec::new(),
+    learners_next: Vec::new(),
+    auto_leave: false,
+};
+
 /// A wanted change of membership: all of it happens, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {

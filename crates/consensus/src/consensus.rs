@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::conf::{Change, Conf};
+use crate::conf::{Change, Conf, NO_CONF};
 use crate::config::{BOOTSTRAP, Config, NodeId, Recovered, ShardId, Start};
 use crate::engine::Engine;
 use crate::entry::Entry;
@@ -306,6 +306,11 @@ impl Consensus {
     /// The membership in force.
     pub fn conf(&self, shard: ShardId) -> Conf {
         self.shards.get(&shard).map_or_else(Conf::default, Engine::conf)
+    }
+
+    /// The membership of the newest change that was applied, without a copy.
+    pub fn conf_applied(&self, shard: ShardId) -> &Conf {
+        self.shards.get(&shard).map_or(&NO_CONF, Engine::conf_applied)
     }
 
     /// The membership as of `index`, which must not be below the last snapshot point.

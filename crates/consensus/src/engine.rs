@@ -165,6 +165,10 @@ impl Engine {
         either!(self, shard => shard.conf())
     }
 
+    pub(crate) fn conf_applied(&self) -> &Conf {
+        either!(self, shard => shard.conf_applied())
+    }
+
     pub(crate) fn conf_at(&self, index: u64) -> Option<Conf> {
         match self {
             Engine::Raft(shard) => shard.conf_at(index),

@@ -62,7 +62,8 @@ pub struct Replica {
     pub(crate) opening: Option<ShardId>,
     /// Messages between shards wait that need not wait for a tick.
     pub(crate) outbox_due: bool,
-    pub(crate) framers: BTreeMap<NodeId, Framer>,
+    /// The frames of this turn, sorted by addressee.
+    pub(crate) framers: Vec<(NodeId, Framer)>,
     pub(crate) outbox: Outbox,
     pub(crate) outputs: Outputs,
     pub(crate) stopping_since_ms: Option<u64>,
@@ -110,7 +111,7 @@ impl Replica {
             planner: Planner::default(),
             opening: None,
             outbox_due: false,
-            framers: BTreeMap::new(),
+            framers: Vec::new(),
             outbox: Outbox::default(),
             outputs: Outputs::default(),
             stopping_since_ms: None,
@@ -220,7 +221,12 @@ impl Replica {
 
     /// Puts a message into the peer's next frame.
     pub(crate) fn send(&mut self, to: NodeId, message: &PeerMessage) {
-        let framer = self.framers.entry(to).or_default();
+        let place = self.framers.binary_search_by_key(&to, |(node, _)| *node);
+        let position = place.unwrap_or_else(|position| {
+            self.framers.insert(position, (to, Framer::new()));
+            position
+        });
+        let framer = &mut self.framers[position].1;
         framer.push(message);
         if framer.len() >= FRAME_BYTES_MAX {
             let framer = std::mem::take(framer);
@@ -231,11 +237,14 @@ impl Replica {
 
     /// Closes all frames of this turn.
     pub(crate) fn close_frames(&mut self) {
-        for (to, framer) in std::mem::take(&mut self.framers) {
+        // The list comes back empty, with its room.
+        let mut framers = std::mem::take(&mut self.framers);
+        for (to, framer) in framers.drain(..) {
             if !framer.is_empty() {
                 self.outputs.frames.push((to, framer.finish(&self.header(to))));
             }
         }
+        self.framers = framers;
     }
 
     fn header(&self, to: NodeId) -> Header {

@@ -72,6 +72,10 @@ impl LeaseShard {
         self.conf.clone()
     }
 
+    pub(crate) fn conf_applied(&self) -> &Conf {
+        &self.conf
+    }
+
     /// Who the members are is not in this log; whoever knows says so.
     pub(crate) fn set_conf(&mut self, conf: Conf) {
         self.conf = conf;

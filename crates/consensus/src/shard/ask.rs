@@ -4,7 +4,7 @@ use raft::eraftpb;
 use raft::{GetEntriesContext, ProgressState};
 
 use super::Shard;
-use crate::conf::Conf;
+use crate::conf::{Conf, NO_CONF};
 use crate::config::NodeId;
 use crate::entry::Entry;
 use crate::outbox::Role;
@@ -83,6 +83,11 @@ impl Shard {
 
     pub(crate) fn conf(&self) -> Conf {
         Conf::from_engine(&self.raw.raft.prs().conf().to_conf_state())
+    }
+
+    /// The membership of the newest change that was applied: the one in force, save while a snapshot is accepted.
+    pub(crate) fn conf_applied(&self) -> &Conf {
+        self.confs.last().map_or(&NO_CONF, |(_, conf)| conf)
     }
 
     pub(crate) fn conf_at(&self, index: u64) -> Option<Conf> {

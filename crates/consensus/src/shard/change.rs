@@ -67,7 +67,7 @@ impl Shard {
 
     /// Leaves the joint phase when that is allowed; called whenever something moved.
     pub(super) fn leave_joint_phase(&mut self) {
-        let is_joint = self.confs.last().is_some_and(|(_, conf)| conf.is_joint());
+        let is_joint = self.conf_applied().is_joint();
         if !is_joint || self.transferring().is_some() || !self.is_settled() {
             return;
         }
@@ -80,6 +80,10 @@ impl Shard {
 
     /// A leader whose vote ends with the joint phase hands over to the best of those who stay.
     pub(super) fn hand_over_when_leaving(&mut self) {
+        // Asked at every tick: what was applied is at hand, the engine's own form would be copied.
+        if !self.conf_applied().is_joint() {
+            return;
+        }
         let conf = self.conf();
         if !conf.is_joint() || conf.voters.contains(&self.node) || self.transferring().is_some() {
             return;

@@ -13,6 +13,8 @@ use super::message::{PeerMessage, SnapshotMessage};
 /// The version this build writes. A node refuses frames of a later one.
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 1 + 8 * 6;
+/// Room for a few heartbeats or one small entry, so that a usual frame is not copied while it grows.
+const FRAME_BYTES_USUAL: usize = 512;
 /// Most messages read from one frame.
 const MESSAGES_MAX: usize = 65_536;
 /// Room is made at once for at most this many.
@@ -66,7 +68,9 @@ pub struct Framer {
 impl Framer {
     /// An empty frame; the header is written when it is finished.
     pub fn new() -> Self {
-        Framer { bytes: vec![0; HEADER_BYTES], messages: 0 }
+        let mut bytes = Vec::with_capacity(FRAME_BYTES_USUAL);
+        bytes.resize(HEADER_BYTES, 0);
+        Framer { bytes, messages: 0 }
     }
 
     /// Whether no message was added.
@@ -134,19 +138,18 @@ impl Framer {
 
     /// The frame with its header.
     pub fn finish(mut self, header: &Header) -> Bytes {
-        let mut head = Vec::with_capacity(HEADER_BYTES);
-        head.push(VERSION);
-        for word in [
+        self.bytes[0] = VERSION;
+        let words = [
             header.cluster,
             header.from,
             header.from_incarnation,
             header.to,
             header.to_incarnation,
             header.wall_ms,
-        ] {
-            head.extend_from_slice(&word.to_le_bytes());
+        ];
+        for (place, word) in self.bytes[1..HEADER_BYTES].chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
         }
-        self.bytes[..HEADER_BYTES].copy_from_slice(&head);
         Bytes::from(self.bytes)
     }
 }
@@ -195,7 +198,7 @@ pub fn open(mut frame: Bytes) -> Result<(Header, Messages), FrameError> {
         to_incarnation: frame.get_u64_le(),
         wall_ms: frame.get_u64_le(),
     };
-    Ok((header, Messages { rest: frame, given: 0 }))
+    Ok((header, Messages { rest: frame, given: 0, engine_only: false }))
 }
 
 /// The messages of a frame in order; ends after the first that cannot be read.
@@ -203,9 +206,15 @@ pub fn open(mut frame: Bytes) -> Result<(Header, Messages), FrameError> {
 pub struct Messages {
     rest: Bytes,
     given: usize,
+    engine_only: bool,
 }
 
 impl Messages {
+    /// Only those of the consensus engine; the bodies of the others are not read.
+    pub fn of_engine(self) -> Messages {
+        Messages { engine_only: true, ..self }
+    }
+
     /// About how many will come, from their lengths alone.
     fn count_ahead(&self) -> usize {
         let mut rest = &self.rest[..];
@@ -230,7 +239,7 @@ impl Messages {
             return Err(FrameError::Malformed);
         }
         let body = self.rest.split_to(length);
-        if !(RAFT..=END).contains(&kind) {
+        if !(RAFT..=END).contains(&kind) || (self.engine_only && kind != RAFT) {
             return Ok(None);
         }
         self.given += 1;

@@ -67,7 +67,7 @@ impl Replica {
 
     /// The voters' median wall clock for a shard, and whether this node is its only voter.
     pub(crate) fn median_wall_ms(&self, position: usize, now: Now) -> (u64, bool) {
-        let conf = self.consensus.conf(position as u16);
+        let conf = self.consensus.conf_applied(position as u16);
         (self.clocks.median(self.config.node, &conf.voters, now), conf.voters.len() == 1)
     }
 
