@@ -305,7 +305,8 @@ impl World {
             what: format!("node {node} wrote a frame that nobody can read: {error}"),
         };
         let (_, messages) = peer::open(frame.clone()).map_err(unreadable)?;
-        for message in messages {
+        // Whoever gets the frame reads the rest of it.
+        for message in messages.of_engine() {
             let PeerMessage::Raft(message) = message.map_err(unreadable)? else {
                 continue;
             };
