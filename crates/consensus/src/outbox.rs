@@ -156,6 +156,8 @@ pub enum Reason {
     QuorumLost,
     /// Leadership was handed over on purpose.
     Transferred,
+    /// Leadership was handed over because this node's disk stood still.
+    DiskStalled,
     /// A membership change took this leader's vote away.
     Removed,
     /// The lease is ours.

@@ -56,6 +56,7 @@ pub fn reason_text(reason: Reason) -> &'static str {
         Reason::LeaderHeard => "leader heard",
         Reason::QuorumLost => "quorum lost",
         Reason::Transferred => "leadership transferred",
+        Reason::DiskStalled => "the disk stood still, leadership transferred",
         Reason::Removed => "removed from the members",
         Reason::LeaseTaken => "took the lease",
         Reason::LeaseLost => "somebody else has the lease",

@@ -48,6 +48,7 @@ marks! {
     LeaderLostQuorum => "a leader stepped down for want of a quorum",
     LeaderConnectionLost => "a follower acted on the closed connection of its leader",
     TransferDone => "leadership moved by a transfer",
+    LeaderYieldedDisk => "a leader whose disk stood still gave the lead away",
     ConflictTruncation => "a follower dropped a conflicting suffix of its log",
     PriorTermCommit => "an entry of an earlier term was committed through a later one",
     LeaderCrashUncommitted => "a leader died with uncommitted entries",

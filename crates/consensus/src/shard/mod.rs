@@ -4,7 +4,8 @@
 //! change of role is reported; the engine is never called in a state in which it would panic.
 //!
 //! The parts: `open` builds it, `step` screens messages, `ready` moves work out, `persist` takes disk answers,
-//! `timers`, `roles` and `ballots` hold elections, `repair` a damaged log, `reads` read rounds, `change` membership,
+//! `timers`, `roles` and `ballots` hold elections, `relieve` replaces a leader without a disk, `repair` mends a damaged
+//! log, `reads` does read rounds, `change` membership,
 //! `snapshot` snapshots, `ask` the queries.
 
 mod ask;
@@ -15,6 +16,7 @@ mod persist;
 mod propose;
 mod reads;
 mod ready;
+mod relieve;
 mod repair;
 mod roles;
 mod snapshot;
@@ -56,6 +58,7 @@ pub(crate) struct Shard {
     timers: timers::Timers,
     /// Answers to the campaign that is under way.
     ballots: ballots::Ballots,
+    stall: relieve::Stall,
     /// Index of a snapshot that was accepted and is not installed yet.
     installing: Option<u64>,
     /// Memberships since the last snapshot point, by the index at which each took effect.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use raft::eraftpb::HardState;
 use raft::{NO_LIMIT, RawNode, ReadOnlyOption};
 
-use super::{Shard, ballots, reads, repair, roles, timers};
+use super::{Shard, ballots, reads, relieve, repair, roles, timers};
 use crate::config::{Config, Recovered, ShardId};
 use crate::entry::Entry;
 use crate::errors::OpenError;
@@ -48,6 +48,7 @@ impl Shard {
             repair,
             timers: timers::Timers::default(),
             ballots: ballots::Ballots::default(),
+            stall: relieve::Stall::default(),
             installing: None,
             confs: vec![(start.index, conf)],
             opened_term,

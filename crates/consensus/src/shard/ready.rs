@@ -1,8 +1,12 @@
 //! Moves work out of the engine: log records, messages, entries to apply, finished reads.
 //!
 //! Promises: within a batch a restart precedes the hard state and that precedes entries; a leader's messages
-//! leave at once and overlap its own disk write (they promise nothing about it), all others wait as long as
-//! something of this shard is not durable.
+//! leave at once and overlap its own disk write (they promise nothing about it), as do answers to heartbeats; all
+//! others wait as long as something of this shard is not durable.
+//!
+//! An answer to a heartbeat says "I hear you in this term", no more. A leader that counts it knows that no later leader
+//! had this node's vote at that time; that the term is not yet on disk here takes nothing from that, since those who
+//! elected the leader have it on theirs. If it waited, a slow disk of a follower would look like its death (F-11).
 
 use raft::{Ready, eraftpb};
 
@@ -134,7 +138,8 @@ impl Shard {
                 // Tells the leader how far the damaged log reaches; the engine leaves this field alone.
                 message.inner.index = self.raw.raft.raft_log.persisted;
             }
-            if self.is_leader() && message.kind.is_from_leader() {
+            let is_sign_of_life = message.kind == MessageKind::HeartbeatAnswer && !is_repairing;
+            if is_sign_of_life || (self.is_leader() && message.kind.is_from_leader()) {
                 self.send(message, out);
             } else {
                 held.push(message);

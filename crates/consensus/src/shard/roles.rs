@@ -85,7 +85,7 @@ impl Shard {
                 role: after.role,
                 leader: self.leader(),
                 vote: self.vote(),
-                reason: reason(before, after, cause),
+                reason: reason(before, after, cause, self.is_stalled()),
                 pre_votes,
                 votes,
             });
@@ -106,7 +106,7 @@ impl Shard {
     }
 }
 
-fn reason(before: View, after: View, cause: Cause) -> Reason {
+fn reason(before: View, after: View, cause: Cause, is_stalled: bool) -> Reason {
     match (after.role, cause) {
         (Role::Leader, _) => Reason::ElectionWon,
         (Role::Candidate, Cause::Message(MessageKind::TimeoutNow)) => Reason::Transferred,
@@ -118,7 +118,11 @@ fn reason(before: View, after: View, cause: Cause) -> Reason {
         (Role::Follower, Cause::PeerGone) => Reason::LeaderConnectionLost,
         (Role::Follower, Cause::Change) => Reason::Removed,
         (Role::Follower, _) if after.term > before.term && before.transferee != 0 => {
-            Reason::Transferred
+            if is_stalled {
+                Reason::DiskStalled
+            } else {
+                Reason::Transferred
+            }
         }
         (Role::Follower, _) if after.term > before.term => Reason::HigherTerm,
         (Role::Follower, _) if after.leader != 0 => Reason::LeaderHeard,

@@ -64,6 +64,9 @@ impl Shard {
         }
         if self.is_leader() {
             self.hand_over_when_leaving();
+            self.hand_over_when_stalled();
+        } else {
+            self.forget_stall();
         }
     }
 

@@ -84,9 +84,10 @@ pub fn check(node: NodeId, shard: ShardId, promise: Promise, durable: &ShardMirr
     }
 }
 
-/// A node applies only what its own disk holds.
+/// A node applies only what its own disk holds: in its log, or in the snapshot from which its state was loaded. Such a
+/// snapshot is durable before it is loaded; that the log begins behind it may reach a slow disk later.
 pub fn check_applied(view: &ShardView, durable: &ShardMirror) -> Verdict {
-    if view.applied.index <= durable.last_index() {
+    if view.applied.index <= durable.last_index().max(view.start_index) {
         return Ok(());
     }
     violation(

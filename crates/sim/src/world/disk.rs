@@ -12,6 +12,10 @@ use crate::marks::Mark;
 
 /// A slow disk takes up to this long for a sync.
 const SLOW_SYNC_US_MAX: u64 = 2_000_000;
+/// One sync in so many of a slow disk hangs instead, up to the longest time below.
+const HANG_ONE_IN: u64 = 16;
+/// A hanging sync takes up to this long.
+const HANG_US_MAX: u64 = 20_000_000;
 
 impl World {
     /// Starts the next sync if there is something to write and the disk is idle.
@@ -61,6 +65,9 @@ impl World {
         }
         if machine.leads_any() {
             self.marks.hit(Mark::SlowDiskLeader);
+        }
+        if self.rng.u64(0..HANG_ONE_IN) == 0 {
+            return log_uniform(&mut self.rng, SLOW_SYNC_US_MAX, HANG_US_MAX);
         }
         usual_us + log_uniform(&mut self.rng, 10_000, SLOW_SYNC_US_MAX)
     }

@@ -193,6 +193,7 @@ impl World {
             (_, Reason::QuorumLost) => self.mark(Mark::LeaderLostQuorum),
             (_, Reason::LeaderConnectionLost) => self.mark(Mark::LeaderConnectionLost),
             (_, Reason::Transferred) => self.mark(Mark::TransferDone),
+            (_, Reason::DiskStalled) => self.mark(Mark::LeaderYieldedDisk),
             _ => {}
         }
     }
