@@ -32,8 +32,10 @@ mod s3;
 mod schedules;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;
+mod slow_disk;
 mod sync_error;
 mod tls;
+mod tracer;
 mod wait;
 mod work;
 mod worker;

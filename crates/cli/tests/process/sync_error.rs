@@ -1,35 +1,26 @@
 //! A disk that fails to make writes durable, once: the node must not go on (F-13).
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::cluster::Cluster;
 use crate::fresh::{ikada, without_settings};
+use crate::tracer;
 use crate::work::{Stream, check_all_there};
-
-fn have_tracer() -> bool {
-    let probe = Command::new("strace")
-        .args(["-f", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO:when=1000", "true"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    probe.is_ok_and(|status| status.success())
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_sync_fails_ends_at_once_and_recovers() {
-    if !have_tracer() {
-        eprintln!("SKIPPED: strace is not installed or may not trace here; install it to run this");
+    if !tracer::is_there() {
         return;
     }
     let mut cluster = Cluster::start().await;
     let victim = cluster.settle().await[&0];
     cluster.kill(victim);
-    let mut tracer = without_settings(Command::new("strace"));
-    tracer
+    let mut program = without_settings(Command::new("strace"));
+    program
         .args(["-f", "-o", "/dev/null", "-e", "trace=fdatasync"])
         .args(["-e", "inject=fdatasync:error=EIO:when=30"])
         .arg(ikada().get_program());
-    cluster.launch_by(victim, tracer);
+    cluster.launch_by(victim, program);
     cluster.settle().await;
     let stream = Stream::start(&cluster.urls());
     let status = cluster.ended(victim).await;
