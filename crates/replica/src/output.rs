@@ -261,6 +261,16 @@ pub enum Halt {
         /// The hash that a majority of the voters has.
         theirs: u64,
     },
+    /// The log holds something that only a newer version can apply.
+    #[error(
+        "shard {shard}: entry {index} was written by a newer version, which this one cannot apply; start the newer version on this node"
+    )]
+    Newer {
+        /// Which shard.
+        shard: ShardId,
+        /// Where in its log.
+        index: u64,
+    },
     /// A peer says that this node's id belongs to another disk.
     #[error(
         "node {node} was wiped or replaced: the cluster knows it with another disk, and its votes went with that one"

@@ -26,6 +26,9 @@ pub struct Applied {
     pub replies: Vec<Reply>,
     /// What happened, in order.
     pub effects: Vec<Effect>,
+    /// A newer version wrote the entry, or an order in it. It changed nothing here, but does so elsewhere: whoever
+    /// applied it must not go on with this state.
+    pub is_newer: bool,
 }
 
 /// One consequence of an entry.

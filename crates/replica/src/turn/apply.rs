@@ -3,7 +3,7 @@
 use ikada_consensus::{Entry, EntryKind};
 use ikada_state::{Applied, Audience, Effect, Lsn, Reply, ShardId};
 
-use crate::output::Now;
+use crate::output::{Halt, Now};
 use crate::peer::{HashReport, Hint, PeerMessage, Told};
 use crate::planted::{self, Bug};
 use crate::replica::Replica;
@@ -32,7 +32,12 @@ impl Replica {
         let data: &[u8] = if entry.kind == EntryKind::Normal { &entry.data } else { &[] };
         let waited_for = seat.tickets.front().is_some_and(|ticket| ticket.index <= entry.index);
         let audience = if seat.leads() || waited_for { Audience::Leader } else { Audience::Nobody };
-        let Applied { orders, replies, effects } = seat.state.apply_for(lsn, data, audience);
+        let Applied { orders, replies, effects, is_newer } =
+            seat.state.apply_for(lsn, data, audience);
+        if is_newer {
+            self.outputs.halt = Some(Halt::Newer { shard, index: entry.index });
+        }
+        let seat = &mut self.seats[usize::from(shard)];
         seat.snapshot.entries += 1;
         seat.snapshot.log_bytes += entry.data.len() as u64;
         self.applied_orders += orders as u64;

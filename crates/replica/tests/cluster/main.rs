@@ -8,6 +8,7 @@ mod leadership;
 mod leases;
 mod lost_claims;
 mod members;
+mod newer;
 mod operations;
 mod reads;
 mod schedules;

@@ -15,6 +15,12 @@ const COMPLETE: u8 = 2;
 /// Longest name in a short order: its length is one byte.
 const NAME_MAX: usize = u8::MAX as usize;
 
+/// Whether an order begins like a short one of a kind that is not known here.
+pub(super) fn is_unknown_brief(first: u8) -> bool {
+    // Numbers of one byte in CBOR.
+    first < 24 && first != ENQUEUE && first != COMPLETE
+}
+
 /// Appends the short form of an order; false if it has none.
 pub(super) fn write_brief(order: &Order, out: &mut Vec<u8>) -> bool {
     match &order.command {

@@ -10,7 +10,7 @@ mod build;
 mod read;
 
 pub use build::BatchBuilder;
-pub(crate) use read::{decode_order, read_frame};
+pub(crate) use read::{decode_order, is_newer_order, read_frame};
 
 /// The only format version so far.
 const VERSION: u8 = 1;

@@ -1,7 +1,7 @@
 //! Reads an entry. Total: any bytes give a frame or an error, and nothing is allocated on the word
 //! of a length field alone.
 
-use super::brief::read_brief;
+use super::brief::{is_unknown_brief, read_brief};
 use super::{HEADER_BYTES, VERSION};
 use crate::Order;
 use crate::limits::BATCH_ORDERS_MAX;
@@ -18,6 +18,13 @@ pub(crate) enum FrameError {
     /// The frame announces too many orders.
     #[error("batch holds too many orders")]
     Count,
+}
+
+impl FrameError {
+    /// Whether a newer version wrote the entry.
+    pub(crate) fn is_newer(self) -> bool {
+        matches!(self, FrameError::Version(version) if version > VERSION)
+    }
 }
 
 /// A checked frame: log time and the bytes of each order.
@@ -84,6 +91,16 @@ pub(crate) fn decode_order(bytes: &[u8]) -> Option<Order> {
     (decoder.position() == bytes.len()).then_some(order)
 }
 
+/// Whether an order that does not decode has a form, a kind or a variant that only a newer version knows.
+#[cold]
+pub(crate) fn is_newer_order(bytes: &[u8]) -> bool {
+    if bytes.first().is_some_and(|first| is_unknown_brief(*first)) {
+        return true;
+    }
+    let decoded = minicbor::Decoder::new(bytes).decode::<Order>();
+    decoded.is_err_and(|error| error.is_unknown_variant())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,8 +148,17 @@ mod tests {
         let kind = bytes.iter().position(|byte| *byte == 7).unwrap();
         bytes[kind] = 23;
         assert_eq!(decode_order(&bytes), None);
+        assert!(!is_newer_order(&bytes), "the body of another kind");
+        let mut newer = bytes.clone();
+        // The number 240.
+        newer.splice(kind..=kind, [0x18, 240]);
+        assert_eq!(decode_order(&newer), None);
+        assert!(is_newer_order(&newer), "a kind that only a later version has");
         bytes[kind] = 7;
         bytes.push(0);
         assert_eq!(decode_order(&bytes), None);
+        assert!(!is_newer_order(&bytes), "merely broken");
+        assert!(is_newer_order(&[9, 1, 2]), "a short form that only a later version has");
+        assert!(!is_newer_order(&[1]) && !is_newer_order(&[]), "merely broken");
     }
 }

@@ -5,7 +5,7 @@
 //! and last a bounded step for jobs.
 
 use super::{Batch, Shard};
-use crate::batch::{decode_order, read_frame};
+use crate::batch::{decode_order, is_newer_order, read_frame};
 use crate::dedup::Outcome;
 use crate::ids::request_hash;
 use crate::slots::slot_of;
@@ -38,9 +38,12 @@ impl Shard {
         if entry.is_empty() {
             return Applied::default();
         }
-        let Ok(frame) = read_frame(entry) else {
-            self.core.entries_refused += 1;
-            return Applied::default();
+        let frame = match read_frame(entry) {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.core.entries_refused += 1;
+                return Applied { is_newer: error.is_newer(), ..Applied::default() };
+            }
         };
         let mut batch = Batch { audience, ..Batch::default() };
         let listening = audience != Audience::Nobody;
@@ -50,10 +53,14 @@ impl Shard {
         self.retain_by_age(&mut batch);
         self.forget_requests();
         let mut replies = Vec::with_capacity(if listening { frame.len() } else { 0 });
+        let mut is_newer = false;
         for bytes in frame.orders() {
             let reply = match decode_order(bytes) {
                 Some(order) => self.apply_order(&mut batch, order),
-                None => Reply::refused(RefusalCode::BadCommand),
+                None => {
+                    is_newer |= is_newer_order(bytes);
+                    Reply::refused(RefusalCode::BadCommand)
+                }
             };
             if listening {
                 replies.push(reply);
@@ -62,7 +69,7 @@ impl Shard {
         self.tend_jobs(&mut batch);
         let change = self.index.flush_queues(&self.core.queues);
         self.core.hash.add(change);
-        Applied { orders: frame.len(), replies, effects: batch.effects }
+        Applied { orders: frame.len(), replies, effects: batch.effects, is_newer }
     }
 
     /// What the shard knows of an order beforehand; refused if its slot is away.

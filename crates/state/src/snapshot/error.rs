@@ -10,7 +10,7 @@ pub enum RestoreError {
     #[error("snapshot has bytes after its trailer")]
     Trailing,
     /// The format is of another version.
-    #[error("snapshot version {0} is not known")]
+    #[error("snapshot has version {0}, this program knows {known}; start the version that wrote it", known = crate::snapshot::VERSION)]
     Version(u32),
     /// A record is of an unknown kind, or not in its place.
     #[error("snapshot record {record} has kind {kind}, which does not belong there")]
