@@ -10,7 +10,7 @@ use crate::bench::PeerKind;
 pub(crate) enum BenchCommand {
     /// Time cold starts: from nothing to one agreed leader per shard on every node.
     Startup(StartupArgs),
-    /// Kill leaders under load: how long writes wait, and that nothing acknowledged is lost.
+    /// Kill or stop leaders under load: how long writes wait, and that nothing acknowledged is lost.
     Failover(FailoverArgs),
     /// Measure the task queue: enqueue, whole lives, drain, latency at a fixed rate, memory of waiting tasks.
     Queue(QueueBenchArgs),
@@ -25,6 +25,7 @@ Examples:
   ikada bench failover                          50 times kill -9 of a leader under 200 writes/s
   ikada bench failover --kills 5 --output json
   ikada bench failover --kills 10 --beside etcd,nats   the same for three servers of each, in one table
+  ikada bench failover --graceful               the same with leaders that are asked to stop
   ikada bench queue                             all phases on a cluster of its own, a few minutes
   ikada bench queue --only lifecycle,drain --tasks 200000
   ikada bench queue --existing --url http://127.0.0.1:7400 --only enqueue
@@ -146,7 +147,10 @@ pub(crate) struct ObjectsBenchArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FailoverArgs {
-    /// How many leaders to kill.
+    /// Ask leaders to stop instead of killing them.
+    #[arg(long, conflicts_with = "beside")]
+    pub(crate) graceful: bool,
+    /// How many leaders to kill, or to stop.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "N")]
     pub(crate) kills: u32,
     /// Writes per second.

@@ -1,4 +1,4 @@
-//! What a killed leader costs: how long writes wait, and that nothing acknowledged is lost or doubled (F-1).
+//! What a killed or stopped leader costs: how long writes wait, and that nothing acknowledged is lost or doubled (F-1, F-28).
 
 use std::time::{Duration, Instant};
 
@@ -22,12 +22,12 @@ const CALM: Duration = Duration::from_millis(500);
 /// How finely the return of writes is watched; the times themselves come from the answers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// One kill.
+/// One kill, or one stop.
 #[derive(Debug, Clone, Serialize)]
 struct Kill {
     /// Which one, from 1.
     kill: u32,
-    /// The killed node.
+    /// The node that went.
     node: u64,
     /// What it led.
     shards: Vec<u16>,
@@ -42,6 +42,8 @@ struct Kill {
 pub(super) struct FailoverReport {
     rate: u32,
     kills: u32,
+    /// Whether leaders were asked to stop instead.
+    graceful: bool,
     /// Kill to writable again, on the shards that lost their leader.
     gap: Summary,
     /// Longest time without any acknowledged write per kill.
@@ -56,18 +58,18 @@ pub(super) struct FailoverReport {
     per_kill: Vec<Kill>,
 }
 
-/// Kills leaders of shard 0 under load.
+/// Kills or stops leaders of shard 0 under load.
 pub(super) async fn measure(args: &FailoverArgs) -> Result<FailoverReport, Failure> {
     let shape = Shape { name: "bench", nodes: args.nodes, shards: args.shards };
     let mut nodes = Nodes::prepare(shape)?;
     nodes.start_missing()?;
     nodes.settle(PATIENCE).await?;
     let load = Load::start(&nodes.urls(), args.rate)?;
-    let bar = progress_bar(u64::from(args.kills), "kills");
+    let bar = progress_bar(u64::from(args.kills), if args.graceful { "stops" } else { "kills" });
     let mut per_kill = Vec::new();
     for kill in 1..=args.kills {
         tokio::time::sleep(CALM).await;
-        let struck = strike(&mut nodes, &load, kill).await?;
+        let struck = strike(&mut nodes, &load, kill, args.graceful).await?;
         bar.set_message(format!("last gap {} ms", struck.gap_ms));
         per_kill.push(struck);
         nodes.start_missing()?;
@@ -87,6 +89,7 @@ pub(super) async fn measure(args: &FailoverArgs) -> Result<FailoverReport, Failu
     let report = FailoverReport {
         rate: args.rate,
         kills: args.kills,
+        graceful: args.graceful,
         gap: Summary::of(per_kill.iter().map(|kill| kill.gap_ms)),
         silence: Summary::of(per_kill.iter().map(|kill| kill.silence_ms)),
         counted,
@@ -101,14 +104,22 @@ pub(super) async fn measure(args: &FailoverArgs) -> Result<FailoverReport, Failu
     Ok(report)
 }
 
-/// Kills the leader of shard 0 and waits until all that it led is writable again.
-async fn strike(nodes: &mut Nodes, load: &Load, kill: u32) -> Result<Kill, Failure> {
+/// Ends the leader of shard 0 and waits until all that it led is writable again.
+async fn strike(
+    nodes: &mut Nodes,
+    load: &Load,
+    kill: u32,
+    graceful: bool,
+) -> Result<Kill, Failure> {
     let agreed = nodes.settle(PATIENCE).await?;
     let node = agreed.shards.iter().find(|shard| shard.shard == 0).map(|shard| shard.leader);
     let node = node.ok_or_else(|| Failure::failed("shard 0 has no leader"))?;
     let led = agreed.led_by(node);
     let killed = Instant::now();
-    nodes.kill(node)?;
+    let leaving = match graceful {
+        true => Some(nodes.dismiss(node)?),
+        false => nodes.kill(node).map(|()| None)?,
+    };
     let back = loop {
         let firsts: Option<Vec<Instant>> =
             led.iter().map(|shard| load.first_in_later_term(shard.shard, shard.term)).collect();
@@ -119,12 +130,15 @@ async fn strike(nodes: &mut Nodes, load: &Load, kill: u32) -> Result<Kill, Failu
         if killed.elapsed() > PATIENCE {
             let seconds = PATIENCE.as_secs();
             let detail = format!(
-                "kill {kill}: the shards of node {node} took no writes again within {seconds} s"
+                "end {kill}: the shards of node {node} took no writes again within {seconds} s"
             );
             return Err(Failure::failed_next(detail, nodes.keep_logs()));
         }
         tokio::time::sleep(LOOK_EVERY).await;
     };
+    if let Some(leaving) = leaving {
+        leaving.ended(PATIENCE).await?;
+    }
     nodes.settle(PATIENCE).await?;
     Ok(Kill {
         kill,
@@ -179,7 +193,11 @@ impl Document for FailoverReport {
                 format!("{} ms", kill.silence_ms),
             ]
         });
-        let times = [("kill -9 to writable again", self.gap), ("longest silence", self.silence)];
+        let gap = match self.graceful {
+            true => "asked to stop to writable again",
+            false => "kill -9 to writable again",
+        };
+        let times = [(gap, self.gap), ("longest silence", self.silence)];
         let times = times.map(|(what, summary)| {
             let mut row = vec![what.to_owned(), summary.count.to_string()];
             row.extend(summary.cells());
@@ -196,10 +214,10 @@ impl Document for FailoverReport {
         ];
         vec![
             Grid {
-                headings: &["kill", "node", "led shards", "gap", "silence"],
+                headings: &["end", "node", "led shards", "gap", "silence"],
                 rows: kills.collect(),
             },
-            Grid { headings: &["write gap", "kills", "p50", "p99", "max"], rows: times.into() },
+            Grid { headings: &["write gap", "ends", "p50", "p99", "max"], rows: times.into() },
             Grid {
                 headings: &["acked", "missing", "duplicated", "unknown", "retried", "copies"],
                 rows: vec![counts],

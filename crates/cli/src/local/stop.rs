@@ -1,5 +1,6 @@
 //! Ending nodes: killed like a power cut, or asked to stop; and noticing one that ended by itself.
 
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use super::Nodes;
@@ -19,6 +20,16 @@ impl Nodes {
         };
         let killed = child.kill().and_then(|()| child.wait());
         killed.map(drop).map_err(|error| Failure::failed(format!("kill of node {id}: {error}")))
+    }
+
+    /// Asks a node to stop, and counts it as gone from now on.
+    pub(crate) fn dismiss(&mut self, id: u64) -> Result<Leaving, Failure> {
+        let node = self.nodes.iter_mut().find(|node| node.id == id);
+        let Some(mut child) = node.and_then(|node| node.child.take()) else {
+            return Err(Failure::failed(format!("node {id} is not running")));
+        };
+        drop(child.stdin.take());
+        Ok(Leaving { id, child })
     }
 
     /// Fails if a node has ended by itself, with the end of its log.
@@ -56,6 +67,38 @@ impl Nodes {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
+    }
+}
+
+/// A node that was asked to stop. Dropped before it has ended, it is killed.
+pub(crate) struct Leaving {
+    id: u64,
+    child: Child,
+}
+
+impl Leaving {
+    /// Waits until it has ended, as it should.
+    pub(crate) async fn ended(mut self, patience: Duration) -> Result<(), Failure> {
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(None) => tokio::time::sleep(Duration::from_millis(20)).await,
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => {
+                    return Err(Failure::failed(format!("node {} ended with {status}", self.id)));
+                }
+                Err(error) => return Err(Failure::failed(format!("node {}: {error}", self.id))),
+            }
+        }
+        Err(Failure::failed(format!("node {} did not stop in {patience:?}", self.id)))
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        // Already ended is as good as killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
