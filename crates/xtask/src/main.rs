@@ -2,12 +2,13 @@
 //!
 //! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
 //! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
-//! `chaos` runs a cluster of real processes under faults. Leaves out: releases and benchmarks.
+//! `chaos` runs a cluster of real processes under faults, `mixed` one of two versions. Leaves out: releases and benchmarks.
 //!
 //! This file only routes: it reads the arguments and picks the exit code.
 
 mod chaos;
 mod fix;
+mod mixed;
 mod tidy;
 mod tree;
 mod verify;
@@ -25,7 +26,8 @@ Examples:
   cargo xtask verify --list           the names of the steps
   cargo xtask tidy                    the house rules alone, in seconds
   cargo xtask fix                     format, and let clippy mend what it can
-  cargo xtask chaos --minutes 10 --faults kill,partition,pause,worker";
+  cargo xtask chaos --minutes 10 --faults kill,partition,pause,worker
+  cargo xtask mixed --from v0.1.0     that version and this one in one cluster, forward and back";
 
 /// Checks and mends this repository.
 #[derive(Parser)]
@@ -51,6 +53,8 @@ enum Command {
     Fix,
     /// Run a cluster of real processes under faults, and judge what its clients saw.
     Chaos(chaos::ChaosArgs),
+    /// Run another version and this one in one cluster, rolling forward and back.
+    Mixed(mixed::MixedArgs),
     /// Check the house rules: arrows, purity, sizes, headers, papers; edits nothing.
     Tidy,
 }
@@ -78,6 +82,7 @@ fn run() -> anyhow::Result<bool> {
         Command::Verify { only, .. } => verify::run(&root, &only),
         Command::Fix => fix::run(&root),
         Command::Chaos(args) => chaos::run(&root, &args),
+        Command::Mixed(args) => mixed::run(&root, &args),
         Command::Tidy => tidy::run(&root),
     }
 }

@@ -5,7 +5,7 @@
 //! that fail (the simulator's business) and what a verdict means (`cli/src/verify`).
 
 mod network;
-mod nodes;
+pub mod nodes;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -167,7 +167,8 @@ fn strike(
     Ok(struck)
 }
 
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
+/// Builds the binary of the working copy.
+pub fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let built = Command::new("cargo")
         .args(["build", "--release", "-p", "ikada-cli"])
         .current_dir(root)

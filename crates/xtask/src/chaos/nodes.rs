@@ -16,7 +16,8 @@ const PORT: u16 = 27_400;
 
 /// All nodes; ended when dropped.
 pub struct Nodes {
-    binary: PathBuf,
+    /// What each node runs.
+    binaries: Vec<PathBuf>,
     folder: PathBuf,
     hosts: Vec<(String, u16)>,
     children: Vec<Option<Child>>,
@@ -34,7 +35,8 @@ impl Nodes {
         };
         let hosts = (1..=count).map(host).collect();
         let children = (0..count).map(|_| None).collect();
-        let mut nodes = Nodes { binary: binary.to_owned(), folder, hosts, children, kept: false };
+        let binaries = (0..count).map(|_| binary.to_owned()).collect();
+        let mut nodes = Nodes { binaries, folder, hosts, children, kept: false };
         for id in 1..=count {
             nodes.launch(id, network)?;
         }
@@ -46,9 +48,10 @@ impl Nodes {
         let (host, port) = &self.hosts[id as usize - 1];
         let log = self.folder.join(format!("{id}.log"));
         let log = File::options().create(true).append(true).open(log).context("a log file")?;
+        let binary = &self.binaries[id as usize - 1];
         let mut command = match network {
-            Some(network) => network.command(id, &self.binary),
-            None => Command::new(&self.binary),
+            Some(network) => network.command(id, binary),
+            None => Command::new(binary),
         };
         command.arg("server").args(["--node-id", &id.to_string(), "--shed", "off"]);
         command.args(["--expect", &self.hosts.len().to_string(), "--shards", "2"]);
@@ -65,6 +68,34 @@ impl Nodes {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).current_dir(&self.folder);
         self.children[id as usize - 1] = Some(command.spawn().context("a node")?);
+        Ok(())
+    }
+
+    /// From its next start on a node runs this.
+    pub fn use_binary(&mut self, id: u64, binary: &Path) {
+        self.binaries[id as usize - 1] = binary.to_owned();
+    }
+
+    /// What a node has said so far.
+    pub fn log(&self, id: u64) -> anyhow::Result<String> {
+        let bytes = std::fs::read(self.folder.join(format!("{id}.log"))).context("a log file")?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Asks a node to stop, and waits until it has, as it should.
+    pub fn stop(&mut self, id: u64, patience: Duration) -> anyhow::Result<()> {
+        self.signal(id, "TERM")?;
+        let deadline = Instant::now() + patience;
+        let Some(child) = &mut self.children[id as usize - 1] else { return Ok(()) };
+        loop {
+            match child.try_wait().context("a child")? {
+                Some(status) if status.success() => break,
+                Some(status) => bail!("node {id} ended with {status}"),
+                None if Instant::now() > deadline => bail!("node {id} does not stop"),
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+        self.children[id as usize - 1] = None;
         Ok(())
     }
 
@@ -106,7 +137,7 @@ impl Nodes {
         let deadline = Instant::now() + PATIENCE;
         let url = self.urls()[0].clone();
         loop {
-            let mut status = Command::new(&self.binary);
+            let mut status = Command::new(&self.binaries[0]);
             status.args(["cluster", "status", "--output", "quiet", "--url", &url]);
             let seen = status.stderr(Stdio::null()).output().context("ikada cluster status")?;
             if seen.status.success() && seen.stdout.starts_with(b"healthy") {
