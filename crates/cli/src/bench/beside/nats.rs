@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -15,6 +16,10 @@ const SUBJECT: &str = "bench";
 /// What every message holds, after its number.
 const PAYLOAD: &str =
     concat!("0123456789012345678901234567890123456789", "0123456789012345678901234567890123456789");
+/// How long a list may stand still.
+const LIST_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an answer may take.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 /// Longest message that is read.
 const MESSAGE_BYTES_MAX: usize = 8 << 20;
 
@@ -48,9 +53,7 @@ pub(super) async fn leader(addresses: &[String]) -> Option<usize> {
     for address in addresses {
         let mut link = Link::open(address, "look").await.ok()?;
         let subject = format!("$JS.API.STREAM.INFO.{STREAM}");
-        let looked = link.request(&subject, "", "");
-        let looked = tokio::time::timeout(std::time::Duration::from_secs(1), looked).await;
-        seen = Some(looked.ok()?.ok()?);
+        seen = Some(link.request(&subject, "", "").await.ok()?);
     }
     let cluster = &seen.as_ref()?["cluster"];
     let replicas = cluster["replicas"].as_array()?;
@@ -75,7 +78,8 @@ pub(super) async fn list(address: &str) -> io::Result<BTreeMap<u64, u64>> {
     let mut listed = BTreeMap::new();
     let mut left = count;
     while left > 0 {
-        let (to, body) = link.next().await?;
+        let next = tokio::time::timeout(LIST_PATIENCE, link.next()).await;
+        let (to, body) = next.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         if to.ends_with(".all") {
             let number = body.split(' ').next().and_then(|number| number.parse().ok());
             *listed.entry(number.unwrap_or(u64::MAX)).or_default() += 1;
@@ -129,7 +133,9 @@ impl Link {
 
     async fn request(&mut self, subject: &str, head: &str, body: &str) -> io::Result<Value> {
         self.send(subject, "answer", head, body).await?;
-        let (_, body) = self.next().await?;
+        // A server that has no leader yet drops what it is asked.
+        let answer = tokio::time::timeout(ANSWER_PATIENCE, self.next()).await;
+        let (_, body) = answer.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         serde_json::from_str(&body).map_err(io::Error::other)
     }
 
