@@ -116,3 +116,18 @@ fn tq_26_a_restored_shard_is_the_same() {
     }
     assert_eq!(restored.shard.hash(), world.shard.hash());
 }
+
+#[test]
+fn f_28_a_snapshot_of_a_newer_version_is_refused_in_words() {
+    let world = World::new();
+    let mut chunks: Vec<Vec<u8>> = world.shard.freeze().chunks().collect();
+    // Kind, length, the head of the header's array; then the version.
+    let version = chunks[0][5..].iter().position(|byte| *byte == 2).expect("a version") + 5;
+    assert!(version < 9, "it comes first");
+    chunks[0][version] += 1;
+    let refusal = Shard::restore(chunks.into_iter()).expect_err("refused").to_string();
+    assert_eq!(
+        refusal,
+        "snapshot has version 3, this program knows 2; start the version that wrote it"
+    );
+}

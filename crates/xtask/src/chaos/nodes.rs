@@ -143,6 +143,9 @@ impl Nodes {
             if seen.status.success() && seen.stdout.starts_with(b"healthy") {
                 return Ok(());
             }
+            if !self.are_running()? {
+                bail!("a node ended by itself; see {}", self.keep().display());
+            }
             if Instant::now() > deadline {
                 bail!("the cluster did not come up; see {}", self.keep().display());
             }
