@@ -157,7 +157,7 @@ impl Client {
         let mut maybe_done = false;
         let nodes = self.inner.urls.len();
         for attempt in 0.. {
-            let node = (self.inner.current.load(Ordering::Relaxed) + attempt) % nodes;
+            let node = self.inner.current.load(Ordering::Relaxed) % nodes;
             let head = self.head(method.clone(), path, node);
             let sent = build_put(head, source, options, &request).await;
             let (built, sent) =
@@ -177,6 +177,7 @@ impl Client {
                     (after, detail)
                 }
             };
+            self.leave(node);
             if attempt + 1 >= nodes * ROUNDS_MAX {
                 return Err(match maybe_done {
                     true => Error::Unknown { request, detail },
@@ -211,7 +212,7 @@ impl Client {
                 Next::Accept => (None, "no answer".to_owned()),
                 Next::Again { after, detail, .. } => (after, detail),
             };
-            self.inner.current.fetch_add(1, Ordering::Relaxed);
+            self.leave(node);
             let round_over = attempt.is_multiple_of(self.inner.urls.len());
             let pause = if round_over { backoff.next(after) } else { Duration::ZERO };
             if tokio::time::Instant::now() + pause >= deadline {

@@ -137,14 +137,7 @@ impl Client {
                 }
             };
             failures += 1;
-            let next = (node + 1) % self.inner.urls.len();
-            // Another call may have moved on already; never step over a node because of that.
-            let _ = self.inner.current.compare_exchange(
-                node,
-                next,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
+            self.leave(node);
             // The other nodes are asked at once; a pause comes when all have failed.
             let round_over = failures.is_multiple_of(self.inner.urls.len());
             let pause = if round_over { backoff.next(after) } else { Duration::ZERO };
@@ -153,6 +146,14 @@ impl Client {
             }
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Has calls from now on begin at the next node; whoever answers is kept (CH-2).
+    pub(super) fn leave(&self, node: usize) {
+        let next = (node + 1) % self.inner.urls.len();
+        // Another call may have moved on already; never step over a node because of that.
+        let (current, order) = (&self.inner.current, Ordering::Relaxed);
+        let _ = current.compare_exchange(node, next, order, order);
     }
 
     /// One try on one node.

@@ -13,7 +13,7 @@ use ikada_api::state::{
     Command, Digest, Lsn, Object, ObjectKey, ObjectVersion, Order, PutCondition, PutObject,
     Reply as StateReply, RequestId, RequestKey, ShardId,
 };
-use ikada_api::v1::OBJECT_DIGEST_HEADER;
+use ikada_api::v1::{OBJECT_DIGEST_HEADER, ObjectInfo, print_positions};
 use ikada_replica::call::{Answer, Outcome, Request, Routing};
 
 use super::name::{check_bucket, object_key};
@@ -53,8 +53,7 @@ where
     let key = object_key(context)?;
     check_bucket(&key.1)?;
     let announced = read_headers(parts)?;
-    let place = app.rooms.uploads.enter(context.timeout).await;
-    let _place = place.map_err(|_| app.full(Lane::Upload, "uploads"))?;
+    let _place = app.transfer(Lane::Upload, context).await?;
     let content = take_in(app, body).await?;
     if announced.digest.is_some_and(|digest| digest != content.digest) {
         return Err(problems::wrong_digest(&content.digest.to_string()).into());
@@ -150,7 +149,9 @@ pub(in crate::http) async fn commit<D: Door>(
     let stored = ObjectVersion { version, size, content_type, digest, chunks, created_ms };
     let object = Object { namespace, bucket, name, versions: Vec::new() };
     let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = show_document(context, status, &describe(&object, &stored))?;
+    let lsn = Some(print_positions([position]));
+    let mut response =
+        show_document(context, status, &ObjectInfo { lsn, ..describe(&object, &stored) })?;
     let kind = response.headers().get(CONTENT_TYPE).cloned();
     add_headers(response.headers_mut(), &stored);
     if let Some(kind) = kind {
