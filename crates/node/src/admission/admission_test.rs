@@ -258,6 +258,84 @@ async fn ch_16_transfers_wait_in_bounded_queues_of_their_own() {
     assert_eq!(rooms.uploads.waiting(), 0);
 }
 
+// CH-23: places are taken as calls come and are free when they end; whoever waits gets the next one, in order.
+#[tokio::test]
+async fn ch_23_places_grow_with_the_calls_and_shrink_with_them() {
+    let rooms = Rooms::new(2, 4, 4);
+    let (soon, long) = (Duration::from_millis(1), Duration::from_secs(60));
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let seat = rooms.downloads.enter(soon).await.unwrap();
+        assert_eq!(seat.waited, None, "a free place is taken at once");
+        held.push(seat);
+    }
+    let turns = std::sync::Mutex::new(Vec::new());
+    let wait = |number: u32| {
+        let (rooms, turns) = (&rooms, &turns);
+        async move {
+            let seat = rooms.downloads.enter(long).await.unwrap();
+            turns.lock().unwrap().push(number);
+            assert!(seat.waited.is_some());
+        }
+    };
+    let free = async {
+        while rooms.downloads.waiting() < 3 {
+            tokio::task::yield_now().await;
+        }
+        held.pop();
+    };
+    tokio::join!(wait(1), wait(2), wait(3), free);
+    assert_eq!(*turns.lock().unwrap(), [1, 2, 3]);
+    assert_eq!(rooms.downloads.waiting(), 0);
+    assert_eq!(rooms.downloads.enter(soon).await.unwrap().waited, None, "idle places are free");
+}
+
+// F-32: an idle node takes any burst; a busy one no more at a time than it answers in half a second.
+#[test]
+fn f_32_a_busy_node_takes_no_more_than_it_answers() {
+    let admission = Admission::new(Rules::default(), 1);
+    let mut sampler = Sampler::default();
+    let mut source = Fake(vec![(Some(0), Some(0)), (Some(0), Some(0))], 0);
+    sampler.look(&admission, &mut source);
+    admission.settle(Lane::Submit, 500);
+    sampler.look(&admission, &mut source);
+    assert!(!admission.is_crowded(Lane::Submit, 8_000), "idle");
+    admission.set_load(Load { cpu: 9_000, memory: 0 });
+    for (under_way, wanted) in [(31, false), (499, false), (500, true), (8_000, true)] {
+        assert_eq!(admission.is_crowded(Lane::Submit, under_way), wanted, "{under_way}");
+    }
+    for (under_way, wanted) in [(31, false), (32, true)] {
+        assert_eq!(admission.is_crowded(Lane::List, under_way), wanted, "answers nothing");
+    }
+    for lane in [Lane::Settle, Lane::Renew, Lane::Claim, Lane::Operate] {
+        assert!(!admission.is_crowded(lane, 8_000), "{lane:?}");
+    }
+    for lane in [Lane::Upload, Lane::Download] {
+        assert!(!admission.is_crowded(lane, 8_000), "{lane:?} waits in a queue of its own");
+    }
+    admission.set_load(Load { cpu: 0, memory: 0 });
+    admission.took(Lane::Submit, Duration::from_secs(1));
+    assert!(admission.is_crowded(Lane::Submit, 500), "slow disks count as well");
+    assert!(!Admission::new(Rules::off(), 1).is_crowded(Lane::Submit, 8_000));
+}
+
+// CH-22
+#[test]
+fn ch_22_misses_are_shed_by_steps_of_their_own() {
+    let admission = Admission::new(Rules::default(), 1);
+    for (cpu, wanted) in [(8_999, 0.0), (9_000, 25.0), (9_499, 25.0), (9_500, 50.0), (10_000, 50.0)]
+    {
+        admission.set_load(Load { cpu, memory: 0 });
+        let shed = (0..DRAWS).filter(|_| {
+            // Admitted before it is known to be a miss.
+            let admitted = admission.judge(Lane::Settle, None).is_ok();
+            admitted && admission.judge_miss().is_err()
+        });
+        let found = f64::from(shed.count() as u32) * 100.0 / f64::from(DRAWS);
+        assert!((found - wanted).abs() <= 1.0, "at {cpu}: {found} %, not {wanted}");
+    }
+}
+
 #[test]
 fn ch_16_no_lane_takes_the_places_of_another() {
     let rooms = Rooms::new(1, 1, 1);
@@ -279,6 +357,9 @@ fn rules_are_read_as_they_are_written() {
     assert_eq!(rules.of(Lane::List).memory, Some(8_000));
     assert_eq!(rules.of(Lane::Settle).memory, None);
     assert_eq!(parse(&["off"]), Ok(Rules::off()));
+    let misses = parse(&["miss=50:10,60:100"]).unwrap();
+    assert_eq!([4_999, 5_000, 6_000].map(|cpu| misses.miss_share(cpu)), [0, 1_000, 10_000]);
+    assert_eq!(parse(&["miss=off"]).unwrap().miss_share(10_000), 0);
     assert_eq!(parse(&["upload=off"]).unwrap().of(Lane::Upload).share(10_000), 0);
     for bad in [
         "",
@@ -289,6 +370,7 @@ fn rules_are_read_as_they_are_written() {
         "upload=101:1",
         "upload=70:5,60:1",
         "x=1:1",
+        "miss=1",
         "memory=0",
         "memory=x",
     ] {

@@ -41,12 +41,20 @@ pub enum Reason {
     Deadline,
     /// As many calls are under way, or wait, as may (CH-16).
     Full,
+    /// The CPU is busy, and the bytes asked for are not in memory (CH-22).
+    Miss,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 5] =
-        [Reason::Memory, Reason::Priority, Reason::Cpu, Reason::Deadline, Reason::Full];
+    pub const ALL: [Reason; 6] = [
+        Reason::Memory,
+        Reason::Priority,
+        Reason::Cpu,
+        Reason::Deadline,
+        Reason::Full,
+        Reason::Miss,
+    ];
 
     /// The reason's public name.
     pub fn as_str(self) -> &'static str {
@@ -56,6 +64,7 @@ impl Reason {
             Reason::Cpu => "cpu",
             Reason::Deadline => "deadline",
             Reason::Full => "full",
+            Reason::Miss => "miss",
         }
     }
 

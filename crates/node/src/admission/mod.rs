@@ -22,12 +22,18 @@ use std::time::Duration;
 pub use decide::{Ask, Load, Reason, decide};
 pub use lane::Lane;
 pub use measure::{CpuReading, Machine, Source};
-pub use rooms::{Queue, Rooms, RoomsFull};
+pub use rooms::{Queue, Rooms, RoomsFull, Seat};
 pub use rules::{BadRule, LaneRule, Rules, Step};
 pub use sample::watch;
 
+use rules::PILED_UP_US;
 use sample::Minute;
 use service_time::ServiceTime;
+
+/// A lane with fewer calls under way is never crowded: so many keep a node busy.
+const CROWD_MIN: usize = 32;
+/// From this use of CPU on, hundredths of a percent, lanes may be crowded.
+const CROWD_CPU: u16 = 9_000;
 
 /// Decides for one node, and counts what it decided.
 #[derive(Debug)]
@@ -40,6 +46,9 @@ pub struct Admission {
     service: [ServiceTime; Lane::ALL.len()],
     admitted: [AtomicU64; Lane::ALL.len()],
     shed: [[AtomicU64; Reason::ALL.len()]; Lane::ALL.len()],
+    /// Calls that were answered, and those of them since the last look but one.
+    settled: [AtomicU64; Lane::ALL.len()],
+    settled_lately: [AtomicU64; Lane::ALL.len()],
     minute: Minute,
     draws: AtomicU64,
     seed: u64,
@@ -63,9 +72,22 @@ impl Admission {
     pub fn new(rules: Rules, seed: u64) -> Admission {
         let service = Lane::ALL.map(ServiceTime::of);
         let (admitted, shed) = (Default::default(), Default::default());
+        let (settled, settled_lately) = (Default::default(), Default::default());
         let (load, draws, minute) = (AtomicU64::new(0), AtomicU64::new(0), Minute::default());
         let bystands = AtomicBool::new(false);
-        Admission { rules, load, bystands, service, admitted, shed, minute, draws, seed }
+        Admission {
+            rules,
+            load,
+            bystands,
+            service,
+            admitted,
+            shed,
+            settled,
+            settled_lately,
+            minute,
+            draws,
+            seed,
+        }
     }
 
     /// Admits everything that has room; for tests of other things.
@@ -75,27 +97,67 @@ impl Admission {
 
     /// Decides about one call that can wait so long.
     pub fn judge(&self, lane: Lane, left: Option<Duration>) -> Result<(), Reason> {
-        let rule = self.rules.of(lane);
-        if rule.is_free() {
-            self.admitted[lane.index()].fetch_add(1, Relaxed);
-            return Ok(());
-        }
-        let left_us = left.map(|left| left.as_micros() as u64);
-        let ask = Ask { left_us, expected_us: self.service[lane.index()].expected_us() };
-        let mut load = self.load();
-        if self.bystands.load(Relaxed) {
-            load.cpu = 0;
-        }
-        let verdict = decide(rule, load, ask, || self.draw());
+        let verdict = self.weigh(lane, left);
         match verdict {
             Ok(()) => drop(self.admitted[lane.index()].fetch_add(1, Relaxed)),
-            Err(reason) => self.count_shed(lane, reason),
+            Err(reason) => drop(self.shed[lane.index()][reason.index()].fetch_add(1, Relaxed)),
         }
         verdict
     }
 
-    /// Counts a call that was shed elsewhere.
-    pub fn count_shed(&self, lane: Lane, reason: Reason) {
+    /// Decides once more about a call that was admitted and then had to wait: the load may have changed, and time has
+    /// passed (CH-23).
+    pub fn judge_again(&self, lane: Lane, left: Option<Duration>) -> Result<(), Reason> {
+        self.weigh(lane, left).inspect_err(|reason| self.turn_away(lane, *reason))
+    }
+
+    /// Decides about a download that was admitted, and whose bytes are not in memory (CH-22).
+    pub fn judge_miss(&self) -> Result<(), Reason> {
+        let share = self.rules.miss_share(self.cpu_of_ours());
+        if share == 0 || self.draw() >= share {
+            return Ok(());
+        }
+        self.turn_away(Lane::Download, Reason::Miss);
+        Err(Reason::Miss)
+    }
+
+    /// Whether a busy node has as many calls of a lane under way as it answers in half a second, and enough to keep it
+    /// busy: one more would only wait (F-32).
+    pub fn is_crowded(&self, lane: Lane, under_way: usize) -> bool {
+        let rule = self.rules.of(lane);
+        if !rule.bounded || under_way < CROWD_MIN {
+            return false;
+        }
+        let busy = self.cpu_of_ours() >= CROWD_CPU;
+        let slow = self.service[lane.index()].expected_us() >= PILED_UP_US;
+        let lately = self.settled_lately[lane.index()].load(Relaxed);
+        (busy || slow) && under_way as u64 >= lately
+    }
+
+    /// Counts calls that were answered.
+    pub fn settle(&self, lane: Lane, count: u64) {
+        self.settled[lane.index()].fetch_add(count, Relaxed);
+    }
+
+    /// CPU in use; none of it if that is not this node's doing.
+    fn cpu_of_ours(&self) -> u16 {
+        if self.bystands.load(Relaxed) { 0 } else { self.load().cpu }
+    }
+
+    fn weigh(&self, lane: Lane, left: Option<Duration>) -> Result<(), Reason> {
+        let rule = self.rules.of(lane);
+        if rule.is_free() {
+            return Ok(());
+        }
+        let left_us = left.map(|left| left.as_micros() as u64);
+        let ask = Ask { left_us, expected_us: self.service[lane.index()].expected_us() };
+        let load = Load { cpu: self.cpu_of_ours(), memory: self.load().memory };
+        decide(rule, load, ask, || self.draw())
+    }
+
+    /// Counts a call as shed that had been counted as admitted.
+    pub fn turn_away(&self, lane: Lane, reason: Reason) {
+        self.admitted[lane.index()].fetch_sub(1, Relaxed);
         self.shed[lane.index()][reason.index()].fetch_add(1, Relaxed);
     }
 

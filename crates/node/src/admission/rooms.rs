@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
@@ -53,6 +53,15 @@ pub struct Queue {
     waiting_max: usize,
 }
 
+/// A place in a queue.
+#[derive(Debug)]
+pub struct Seat {
+    /// Held while the transfer is under way.
+    pub place: OwnedSemaphorePermit,
+    /// How long it took to get it, if it was not free at once.
+    pub waited: Option<Duration>,
+}
+
 struct Waits<'a>(&'a AtomicUsize);
 
 impl Drop for Waits<'_> {
@@ -68,10 +77,11 @@ impl Queue {
     }
 
     /// Takes a place, waiting for one if others do not fill the queue.
-    pub async fn enter(&self, patience: Duration) -> Result<OwnedSemaphorePermit, RoomsFull> {
+    pub async fn enter(&self, patience: Duration) -> Result<Seat, RoomsFull> {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Ok(place);
+            return Ok(Seat { place, waited: None });
         }
+        let begun = Instant::now();
         let before = self.waiting.fetch_add(1, Relaxed);
         let _waits = Waits(&self.waiting);
         if before >= self.waiting_max {
@@ -79,7 +89,7 @@ impl Queue {
         }
         let waiting = self.places.clone().acquire_owned();
         match tokio::time::timeout(patience, waiting).await {
-            Ok(Ok(place)) => Ok(place),
+            Ok(Ok(place)) => Ok(Seat { place, waited: Some(begun.elapsed()) }),
             _ => Err(RoomsFull),
         }
     }

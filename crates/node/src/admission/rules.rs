@@ -6,7 +6,7 @@ use super::decide::WHOLE;
 use super::lane::Lane;
 
 /// Calls of tasks count as piled up when they take this long; a healthy write takes a hundredth of it.
-const PILED_UP_US: u64 = 1_000_000;
+pub(super) const PILED_UP_US: u64 = 1_000_000;
 /// Most steps of one lane.
 const STEPS_MAX: usize = 16;
 
@@ -30,15 +30,22 @@ pub struct LaneRule {
     pub patience_us: u64,
     /// Whether calls are shed that cannot be answered in time.
     pub deadline: bool,
+    /// Whether a busy node takes no more calls at a time than it answers in half a second.
+    pub bounded: bool,
 }
 
 impl LaneRule {
-    const FREE: LaneRule =
-        LaneRule { steps: Vec::new(), memory: None, patience_us: 0, deadline: false };
+    const FREE: LaneRule = LaneRule {
+        steps: Vec::new(),
+        memory: None,
+        patience_us: 0,
+        deadline: false,
+        bounded: false,
+    };
 
     /// The share of calls that is shed at some use of CPU.
     pub fn share(&self, cpu: u16) -> u16 {
-        self.steps.iter().rev().find(|step| cpu >= step.from).map_or(0, |step| step.share)
+        share_of(&self.steps, cpu)
     }
 
     /// Whether nothing is ever shed by it.
@@ -47,12 +54,16 @@ impl LaneRule {
     }
 }
 
+fn share_of(steps: &[Step], cpu: u16) -> u16 {
+    steps.iter().rev().find(|step| cpu >= step.from).map_or(0, |step| step.share)
+}
+
 /// A rule that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRule {
     /// No such lane.
     #[error(
-        "shed {0:?} names no lane; write off, memory=PERCENT, or LANE=STEPS with read, download, submit, upload or list"
+        "shed {0:?} names no lane; write off, memory=PERCENT, or LANE=STEPS with read, download, miss, submit, upload or list"
     )]
     Lane(String),
     /// Steps that cannot be read.
@@ -67,11 +78,15 @@ pub enum BadRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     lanes: [LaneRule; Lane::ALL.len()],
+    /// Steps for downloads of what is not in memory, beside those of their lane (CH-22).
+    misses: Vec<Step>,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Rules { lanes: Lane::ALL.map(default_rule) }
+        // Never all of them: what nobody could read would never come into memory.
+        let misses = vec![Step { from: 9_000, share: 2_500 }, Step { from: 9_500, share: 5_000 }];
+        Rules { lanes: Lane::ALL.map(default_rule), misses }
     }
 }
 
@@ -82,8 +97,14 @@ fn default_rule(lane: Lane) -> LaneRule {
     let downloads = vec![step(8_500, 500), step(9_000, 1_000), step(9_500, 2_500)];
     let uploads = vec![step(7_001, 500), step(7_500, 1_000), step(8_000, 2_500)];
     let all = step(9_001, WHOLE);
-    let rule =
-        |steps, patience_us| LaneRule { steps, memory: Some(9_000), patience_us, deadline: true };
+    let rule = |steps, patience_us| LaneRule {
+        steps,
+        memory: Some(9_000),
+        patience_us,
+        deadline: true,
+        // Transfers have queues of their own.
+        bounded: patience_us > 0,
+    };
     match lane {
         // Results free memory, and a lost renewal costs a whole attempt.
         Lane::Settle | Lane::Renew | Lane::Claim | Lane::Operate => LaneRule::FREE,
@@ -98,7 +119,12 @@ fn default_rule(lane: Lane) -> LaneRule {
 impl Rules {
     /// Nothing is shed by load.
     pub fn off() -> Rules {
-        Rules { lanes: Lane::ALL.map(|_| LaneRule::FREE) }
+        Rules { lanes: Lane::ALL.map(|_| LaneRule::FREE), misses: Vec::new() }
+    }
+
+    /// The share of downloads from disks or peers that is shed at some use of CPU.
+    pub fn miss_share(&self, cpu: u16) -> u16 {
+        share_of(&self.misses, cpu)
     }
 
     /// The rule of a lane.
@@ -126,6 +152,10 @@ impl Rules {
             let bound = bound.ok_or_else(|| BadRule::Memory(word.to_owned()))?;
             let lanes = self.lanes.iter_mut().filter(|rule| rule.memory.is_some());
             lanes.for_each(|rule| rule.memory = Some(bound));
+            return Ok(());
+        }
+        if name == "miss" {
+            self.misses = read_steps(value).ok_or_else(|| BadRule::Steps(word.to_owned()))?;
             return Ok(());
         }
         let sheddable = |lane: &Lane| *lane >= Lane::Read;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Admission;
 use super::decide::{Load, WHOLE};
+use super::lane::Lane;
 use super::measure::{CpuReading, Source};
 
 /// Time between two looks.
@@ -66,6 +67,8 @@ pub(super) struct Sampler {
     /// The two readings before.
     before: [Option<CpuReading>; 2],
     looked: bool,
+    /// What was answered by the look before.
+    settled: [u64; Lane::ALL.len()],
 }
 
 impl Sampler {
@@ -87,6 +90,11 @@ impl Sampler {
         let memory = source.memory().unwrap_or(Load::WORST.memory);
         admission.set_load(Load { cpu: cpu.min(WHOLE), memory: memory.min(WHOLE) });
         admission.service.iter().for_each(|service| service.settle());
+        for (lane, before) in self.settled.iter_mut().enumerate() {
+            let now = admission.settled[lane].load(Relaxed);
+            admission.settled_lately[lane].store(now - *before, Relaxed);
+            *before = now;
+        }
         let (admitted, shed) = admission.totals();
         admission.minute.note(admitted, shed);
     }

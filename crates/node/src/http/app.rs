@@ -10,14 +10,14 @@ use ikada_api::state::{RequestId, RequestKey};
 use ikada_api::v1::{QueueHealth, ScheduleInfo};
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
 use ikada_replica::state::{QueueView, Schedule};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::door::Door;
 use super::limits::HttpLimits;
 use super::problems;
 use super::request::Context;
 use super::security::Security;
-use crate::admission::{Admission, Lane, Reason, Rooms};
+use crate::admission::{Admission, Lane, Reason, Rooms, Seat};
 use crate::auth::{Principal, REFRESH_EVERY};
 use crate::metrics::HttpCounters;
 use crate::watch::{SAMPLE_EVERY, Samples, judge, wall_ms};
@@ -146,13 +146,42 @@ impl<D: Door> App<D> {
         left: Option<Duration>,
     ) -> Result<SemaphorePermit<'_>, Problem> {
         self.admission.judge(lane, left).map_err(|reason| problems::shed(lane, reason))?;
+        if self.admission.is_crowded(lane, self.rooms.under_way(lane)) {
+            return Err(self.full(lane, "requests"));
+        }
         self.rooms.enter(lane).map_err(|_| self.full(lane, "requests"))
     }
 
     /// A call for which there is no place.
     pub(super) fn full(&self, lane: Lane, what: &'static str) -> Problem {
-        self.admission.count_shed(lane, Reason::Full);
+        self.admission.turn_away(lane, Reason::Full);
         problems::door_full(what)
+    }
+
+    /// A place for a transfer of an admitted call. Whoever had to wait for it is judged again (CH-23).
+    pub(super) async fn transfer(
+        &self,
+        lane: Lane,
+        context: &Context,
+    ) -> Result<OwnedSemaphorePermit, Problem> {
+        let (queue, what) = match lane {
+            Lane::Download => (&self.rooms.downloads, "downloads"),
+            _ => (&self.rooms.uploads, "uploads"),
+        };
+        let seat = queue.enter(context.timeout).await;
+        let Seat { place, waited } = seat.map_err(|_| self.full(lane, what))?;
+        if let Some(waited) = waited {
+            let left = context.left(lane).map(|left| left.saturating_sub(waited));
+            let verdict = self.admission.judge_again(lane, left);
+            verdict.map_err(|reason| problems::shed(lane, reason))?;
+        }
+        Ok(place)
+    }
+
+    /// Lets a download read bytes that are not in memory, or tells why not (CH-22).
+    pub(super) fn admit_miss(&self) -> Result<(), Problem> {
+        let verdict = self.admission.judge_miss();
+        verdict.map_err(|reason| problems::shed(Lane::Download, reason))
     }
 
     /// How addresses of nodes begin.

@@ -364,6 +364,9 @@ pub(super) fn shed(lane: Lane, reason: Reason) -> Problem {
         Reason::Cpu => {
             (503, "shed_cpu", "the CPU is busy, and some calls of this kind are turned away")
         }
+        Reason::Miss => {
+            (503, "shed_miss", "the CPU is busy, and some files that are not in memory must wait")
+        }
         Reason::Deadline => {
             (503, "shed_deadline", "the answer would come after the caller's time is over")
         }

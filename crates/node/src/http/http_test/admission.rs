@@ -8,6 +8,10 @@ use crate::admission::{Admission, CpuReading, Lane, Reason, Rules, Source, watch
 /// A machine whose CPU and memory are all in use.
 struct Busy(u64);
 
+async fn put(bench: &Bench, path: &str, body: &str) -> u16 {
+    bench.send("PUT", path, &[], body.to_owned()).await.status.as_u16()
+}
+
 impl Source for Busy {
     fn cpu(&mut self) -> Option<CpuReading> {
         self.0 += 100;
@@ -62,6 +66,48 @@ async fn ch_18_an_upload_is_shed_before_its_body_is_read() {
     assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "shed_priority"));
     // A busy CPU alone keeps nobody from submitting.
     assert_eq!(bench.post("/v1/tasks", r#"{"id":"t","queue":"q"}"#).await.status, 201);
+}
+
+// CH-22: what is in memory is served while the CPU is busy; what is not may have to wait.
+#[tokio::test]
+async fn ch_22_a_busy_node_serves_from_memory_and_sheds_what_is_not_in_it() {
+    let rules = ["memory=100", "upload=off", "download=off", "miss=90:100"];
+    let (bench, admission) = busy(&rules).await;
+    assert_eq!(put(&bench, "/v1/objects/b/x", "in memory").await, 201);
+    assert_eq!(bench.get("/v1/objects/b/x").await.body, "in memory");
+    crate::http::Door::shelf(bench.door()).forget_all();
+    let heard = bench.get("/v1/objects/b/x").await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "shed_miss"));
+    assert_eq!(heard.header("retry-after"), "1");
+    assert_eq!(bench.send("HEAD", "/v1/objects/b/x", &[], "").await.status, 200, "no bytes");
+    assert_eq!(admission.shed(Lane::Download, Reason::Miss), 1);
+    assert_eq!(admission.admitted(Lane::Download), 2, "counted once, as shed");
+}
+
+// CH-23: whoever waited for a place is judged again, by the time that is left.
+#[tokio::test]
+async fn ch_23_a_transfer_is_judged_again_when_its_turn_comes() {
+    let admission = Arc::new(Admission::new(Rules::default(), 1));
+    let limits = HttpLimits { uploads_max: 1, ..HttpLimits::default() };
+    let bench = Arc::new(Bench::admitting(limits, Security::default(), admission.clone()));
+    let place = bench.app.rooms.uploads.enter(std::time::Duration::ZERO).await.unwrap();
+    let waiting = bench.clone();
+    let waiting = tokio::spawn(async move {
+        let patient = [("ikada-timeout-ms", "60000")];
+        waiting.send("PUT", "/v1/objects/b/k", &patient, "late").await
+    });
+    while bench.app.rooms.uploads.waiting() == 0 {
+        tokio::task::yield_now().await;
+    }
+    // It was let in when uploads were fast. Now none could be done within its minute.
+    admission.took(Lane::Upload, std::time::Duration::from_secs(3_600));
+    drop(place);
+    let heard = waiting.await.unwrap();
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "shed_deadline"));
+    assert_eq!(admission.shed(Lane::Upload, Reason::Deadline), 1);
+    assert_eq!(admission.admitted(Lane::Upload), 0, "counted once");
+    assert_eq!(bench.get("/v1/objects/b").await.json()["objects"], serde_json::json!([]));
+    assert_eq!(put(&bench, "/v1/objects/b/k", "no deadline").await, 201, "its place is free again");
 }
 
 // CH-32: on demand.

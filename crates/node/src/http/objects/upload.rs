@@ -30,8 +30,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let announced = read_headers(parts)?;
-    let place = app.rooms.uploads.enter(context.timeout).await;
-    let _place = place.map_err(|_| app.full(Lane::Settle, "uploads"))?;
+    let _place = app.transfer(Lane::Settle, context).await?;
     let content = take_in(app, body).await?;
     if announced.digest.is_some_and(|digest| digest != content.digest) {
         return Err(problems::wrong_digest(&content.digest.to_string()).into());

@@ -159,13 +159,15 @@ impl<'a, D: Door> Writes<'a, D> {
     /// The frames of finished writes.
     pub(super) fn finish(&mut self, answers: Vec<(CallId, Answer)>) -> Vec<u8> {
         let mut frames = Vec::with_capacity(answers.len() * 128);
+        let mut enqueued = 0;
         for (id, answer) in answers {
             let Some(open) = self.open.remove(&id) else {
                 continue;
             };
             let OpenWrite { call, context, kind, writing, trace, _permits } = open;
-            if let Kind::Enqueue(_, Some(begun)) = &kind {
-                self.app.admission.took(Lane::Submit, begun.elapsed());
+            if let Kind::Enqueue(_, begun) = &kind {
+                enqueued += 1;
+                begun.inspect(|begun| self.app.admission.took(Lane::Submit, begun.elapsed()));
             }
             let reply = contain(self.app, || {
                 let written = writing.finish(judge(answer)?, kind.request())?;
@@ -176,6 +178,7 @@ impl<'a, D: Door> Writes<'a, D> {
             }
             encode_answer(self.app, call, reply, &mut frames);
         }
+        self.app.admission.settle(Lane::Submit, enqueued);
         frames
     }
 }
