@@ -1,24 +1,21 @@
 //! From a request to a response: guard, route, context, body, handler. Routes only; verbs live in their files.
 
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Body;
-use hyper::header::CONTENT_LENGTH;
 use hyper::http::request::Parts;
 use ikada_api::routes::{Access, BodyBound, Class, Found, Operation, Route, Scope, find};
-use ikada_api::state::limits::OBJECT_CHUNK_BYTES;
 use ikada_replica::call;
 
 use super::answer::{self, Reply, Stop};
 use super::app::App;
 use super::door::Door;
-use super::guard::{Contained, check_origin};
+use super::passage::{check_head, contain, finish, in_lane};
 use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
-use super::trace::{Trace, note};
+use super::trace::Trace;
 use super::{
     cluster, dashboard, jobs, leases, objects, operate, problems, programs, queues, requests,
     schedules, tasks, tokens, workers,
@@ -39,21 +36,17 @@ where
     let form = form_wanted(request.headers());
     let source = request.extensions().get::<Source>().map(|source| source.0);
     let mut trace = Trace { source, ..Trace::default() };
-    let outcome = Contained(Box::pin(respond(app, request, &mut trace))).await;
+    let outcome = contain(app, Box::pin(respond(app, request, &mut trace))).await;
     let response = match outcome {
-        Ok(Ok(response)) => response,
-        Ok(Err(Stop::Problem(problem))) => answer::problem_as(&problem, form),
-        Ok(Err(Stop::Redirect(node))) => match app.door.address_of(node) {
+        Some(Ok(response)) => response,
+        Some(Err(Stop::Problem(problem))) => answer::problem_as(&problem, form),
+        Some(Err(Stop::Redirect(node))) => match app.door.address_of(node) {
             Some(address) => answer::redirect(app.scheme(), &address, &path),
             None => answer::problem_as(&problems::no_leader_address(node), form),
         },
-        Err(_) => {
-            app.counters.panics.fetch_add(1, Ordering::Relaxed);
-            answer::problem(&problems::internal())
-        }
+        None => answer::problem(&problems::internal()),
     };
-    app.counters.count(response.status().as_u16());
-    note(app, &trace, response.status().as_u16());
+    finish(app, &trace, &response);
     response
 }
 
@@ -64,11 +57,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
-    let url_bytes = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
-    if url_bytes > app.limits.url_bytes_max {
-        return Err(problems::url_too_long(app.limits.url_bytes_max).into());
-    }
-    check_origin(&parts.headers, &app.door.info().client_addr)?;
+    check_head(app, &parts)?;
     let found = find(parts.method.as_str(), parts.uri.path());
     if let Found::Route(route, names) = &found {
         trace.operation = Some(route.operation);
@@ -99,21 +88,8 @@ where
     let Some(lane) = Lane::of(route) else {
         return serve(app, route, &context, &parts, body).await;
     };
-    let _place = app.admit(lane, context.left(lane))?;
-    let begun = Instant::now();
-    let answered = serve(app, route, &context, &parts, body).await;
-    // A claim waits for work, and a refusal is no service.
-    if lane != Lane::Claim && answered.as_ref().is_ok_and(|reply| reply.status().is_success()) {
-        app.admission.took(lane, begun.elapsed() / pieces(&parts));
-    }
-    answered
-}
-
-/// How many pieces an upload has by its own word: its time counts per piece.
-fn pieces(parts: &Parts) -> u32 {
-    let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    let bytes = length.and_then(|length| length.parse::<u64>().ok()).unwrap_or(0);
-    (bytes / OBJECT_CHUNK_BYTES).clamp(1, u64::from(u32::MAX)) as u32
+    let serving = || serve(app, route, &context, &parts, body);
+    in_lane(app, lane, context.left(lane), &parts, serving).await
 }
 
 /// Serves a call that was let in.

@@ -21,6 +21,7 @@ mod leases;
 mod limits;
 mod objects;
 mod operate;
+mod passage;
 mod pipe;
 mod places;
 mod problems;

@@ -36,11 +36,11 @@ use self::sign::{ChunkKey, Signed};
 use super::answer::{Reply, Stop};
 use super::app::App;
 use super::door::Door;
-use super::guard::{Contained, check_origin};
+use super::passage::{check_head, contain, finish, in_lane};
 use super::problems;
 use super::request::Context;
 use super::security::{Source, allow, policy_of};
-use super::trace::{Trace, note};
+use super::trace::Trace;
 use crate::admission::Lane;
 use crate::auth::{Denied, Principal};
 use crate::watch::wall_ms;
@@ -62,21 +62,14 @@ where
     let source = request.extensions().get::<Source>().map(|source| source.0);
     let path = request.uri().path().to_owned();
     let mut trace = Trace { source, ..Trace::default() };
-    let outcome = Contained(Box::pin(respond(app, request, &mut trace))).await;
-    let mut response = match outcome {
-        Ok(Ok(response)) => response,
-        Ok(Err(fault)) => fault.show(&path),
-        Err(_) => {
-            app.counters.panics.fetch_add(1, Ordering::Relaxed);
-            Fault::from(problems::internal()).show(&path)
-        }
-    };
+    let outcome = contain(app, Box::pin(respond(app, request, &mut trace))).await;
+    let outcome = outcome.unwrap_or_else(|| Err(problems::internal().into()));
+    let mut response = outcome.unwrap_or_else(|fault| fault.show(&path));
     let id = format!("{:016x}", app.draw());
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert("x-amz-request-id", id);
     }
-    app.counters.count(response.status().as_u16());
-    note(app, &trace, response.status().as_u16());
+    finish(app, &trace, &response);
     response
 }
 
@@ -87,11 +80,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
-    let url_bytes = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
-    if url_bytes > app.limits.url_bytes_max {
-        return Err(problems::url_too_long(app.limits.url_bytes_max).into());
-    }
-    check_origin(&parts.headers, &app.door.info().client_addr)?;
+    check_head(app, &parts)?;
     let entered = enter(app, &parts).await?;
     trace.principal = Some(entered.principal.clone());
     let call = Call::read(&parts)?;
@@ -105,9 +94,8 @@ where
     let names = vec![call.bucket.clone(), call.key.clone()];
     let timeout = app.limits.timeout_default;
     let context = Context::of_s3(entered.principal.clone(), namespace, names, timeout);
-    let lane = lane_of(operation);
-    let _place = app.admit(lane, None)?;
-    serve(app, &context, &parts, call, &entered, body).await
+    let serving = || serve(app, &context, &parts, call, &entered, body);
+    in_lane(app, lane_of(operation), None, &parts, serving).await
 }
 
 fn lane_of(operation: Operation) -> Lane {

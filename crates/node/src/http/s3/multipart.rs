@@ -4,7 +4,6 @@
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::Body;
-use hyper::header::ETAG;
 use hyper::http::request::Parts;
 use ikada_api::state::{
     BucketName, Command, DeleteObject, Object, ObjectKey, ObjectName, Order, PutCondition,
@@ -15,7 +14,7 @@ use ikada_replica::call::{Query, View};
 use super::body::Reader;
 use super::buckets::page;
 use super::fault::Fault;
-use super::object::{announced, object_key};
+use super::object::{announced, newest, object_key, store};
 use super::route::Call;
 use super::xml::{element, elements, first};
 use crate::admission::Lane;
@@ -56,6 +55,11 @@ fn upload_of(call: &Call) -> Result<&str, Fault> {
     let id = call.query("uploadId").unwrap_or("");
     let ours = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if ours { Ok(id) } else { Err(Fault::no_upload()) }
+}
+
+/// The call's object in an answer.
+fn names_of(call: &Call) -> String {
+    [element("Bucket", &call.bucket), element("Key", &call.key)].concat()
 }
 
 /// Objects of an upload: the first says what it will be, the others are its parts.
@@ -119,7 +123,7 @@ pub(super) async fn begin<D: Door>(
     bytes.push(target).await.map_err(|error| problems::not_spread(&error))?;
     let content = bytes.finish().await.map_err(|error| problems::not_spread(&error))?;
     commit(app, context, place(context, &part_name(&upload, 0))?, announced, content).await?;
-    let names = [element("Bucket", &call.bucket), element("Key", &call.key)].concat();
+    let names = names_of(call);
     let id = element("UploadId", &upload);
     Ok(page(&format!("<InitiateMultipartUploadResult>{names}{id}</InitiateMultipartUploadResult>")))
 }
@@ -139,24 +143,16 @@ where
     let number = call.query("partNumber").and_then(|number| number.parse().ok());
     let number = number.filter(|number| (1..=PARTS_MAX).contains(number));
     let number = number.ok_or_else(|| Fault::argument("partNumber must be 1 to 10000"))?;
-    super::object::newest(app, context, place(context, &part_name(upload, 0))?)
+    newest(app, context, place(context, &part_name(upload, 0))?)
         .await
         .map_err(|fault| if fault.code == "NoSuchKey" { Fault::no_upload() } else { fault })?;
-    let room = app.rooms.uploads.enter(context.timeout).await;
-    let _room = room.map_err(|_| app.full(Lane::Upload, "uploads"))?;
-    let content = reader.store(app).await?;
     let announced = Announced {
         content_type: PART_TYPE.to_owned(),
         condition: PutCondition::Any,
         digest: None,
     };
     let key = place(context, &part_name(upload, number))?;
-    let reply = commit(app, context, key, announced, content).await?;
-    let mut response = text(StatusCode::OK, "application/xml", "");
-    if let Some(tag) = reply.headers().get(ETAG) {
-        response.headers_mut().insert(ETAG, tag.clone());
-    }
-    Ok(response)
+    store(app, context, key, announced, reader).await
 }
 
 pub(super) async fn complete<D, B>(
@@ -174,8 +170,7 @@ where
     let (key, upload) = (object_key(context)?, upload_of(call)?);
     let wanted = read_parts(&reader.document().await?)?;
     let (content_type, stored) = open(app, context, upload).await?;
-    let room = app.rooms.uploads.enter(context.timeout).await;
-    let _room = room.map_err(|_| app.full(Lane::Upload, "uploads"))?;
+    let _place = app.transfer(Lane::Upload, context).await?;
     let shelf = app.door.shelf();
     let mut whole = Upload::begin(shelf);
     for (number, tag) in wanted {
@@ -201,7 +196,7 @@ where
     let announced = Announced { content_type, ..announced(parts)? };
     commit(app, context, key, announced, content).await?;
     forget(app, context, &stored, upload).await;
-    let names = [element("Bucket", &call.bucket), element("Key", &call.key)].concat();
+    let names = names_of(call);
     let tag = element("ETag", &format!("\"{digest}\""));
     Ok(page(&format!(
         "<CompleteMultipartUploadResult>{names}{tag}</CompleteMultipartUploadResult>"
@@ -245,7 +240,7 @@ pub(super) async fn list_parts<D: Door>(
 ) -> Result<Reply, Fault> {
     let upload = upload_of(call)?;
     let (_, stored) = open(app, context, upload).await?;
-    let names = [element("Bucket", &call.bucket), element("Key", &call.key)].concat();
+    let names = names_of(call);
     let mut body = format!("<ListPartsResult>{names}{}", element("UploadId", upload));
     body.push_str(&element("IsTruncated", "false"));
     for (part, version) in stored.iter().filter_map(|part| Some((part, part.newest()?))) {

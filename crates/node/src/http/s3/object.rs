@@ -5,7 +5,7 @@ use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::header::{CONTENT_TYPE, ETAG};
 use hyper::http::request::Parts;
-use ikada_api::state::{ObjectName, ObjectVersion};
+use ikada_api::state::{ObjectKey, ObjectName, ObjectVersion};
 use ikada_replica::call::{Query, View};
 
 use super::body::Reader;
@@ -32,7 +32,7 @@ const TYPE_DEFAULT: &str = "binary/octet-stream";
 const DELETES_MAX: usize = 1_000;
 
 /// The full name of a call's object.
-pub(super) fn object_key(context: &Context) -> Result<ikada_api::state::ObjectKey, Fault> {
+pub(super) fn object_key(context: &Context) -> Result<ObjectKey, Fault> {
     let name = ObjectName::parse(&context.names[1]);
     let name = name.map_err(|error| Fault::argument(format!("key: {error}")))?;
     Ok((context.namespace.clone(), bucket(context)?, name))
@@ -67,8 +67,23 @@ where
 {
     let (key, announced) = (object_key(context)?, announced(parts)?);
     check_bucket(&key.1)?;
-    let place = app.rooms.uploads.enter(context.timeout).await;
-    let _place = place.map_err(|_| app.full(Lane::Upload, "uploads"))?;
+    store(app, context, key, announced, reader).await
+}
+
+/// Takes the bytes of an object, or of a part of one, in and gives them their name.
+pub(super) async fn store<D, B>(
+    app: &App<D>,
+    context: &Context,
+    key: ObjectKey,
+    announced: Announced,
+    reader: Reader<B>,
+) -> Result<Reply, Fault>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let _place = app.transfer(Lane::Upload, context).await?;
     let content = reader.store(app).await?;
     let reply = commit(app, context, key, announced, content).await?;
     Ok(stored(&reply))
@@ -78,7 +93,7 @@ where
 pub(super) async fn newest<D: Door>(
     app: &App<D>,
     context: &Context,
-    key: ikada_api::state::ObjectKey,
+    key: ObjectKey,
 ) -> Result<ObjectVersion, Fault> {
     let seen = read(app, context, Query::Object(key)).await?;
     let View::Object(object) = seen.view else { return Err(mismatch("get object").into()) };

@@ -1,0 +1,78 @@
+//! What both client doors do around a call: the checks before it, its place in a lane, the count and the audit line
+//! after it.
+//!
+//! Leaves out: who calls and what is answered, which each door has its own words for.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hyper::header::CONTENT_LENGTH;
+use hyper::http::request::Parts;
+use ikada_api::Problem;
+use ikada_api::state::limits::OBJECT_CHUNK_BYTES;
+
+use super::answer::Reply;
+use super::app::App;
+use super::door::Door;
+use super::guard::{Contained, check_origin};
+use super::problems;
+use super::trace::{Trace, note};
+use crate::admission::Lane;
+
+/// Refuses what is wrong whoever calls: an address that is too long, a page of another site.
+pub(super) fn check_head<D: Door>(app: &App<D>, parts: &Parts) -> Result<(), Problem> {
+    let url_bytes = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    if url_bytes > app.limits.url_bytes_max {
+        return Err(problems::url_too_long(app.limits.url_bytes_max));
+    }
+    check_origin(&parts.headers, &app.door.info().client_addr)
+}
+
+/// Runs a call; none if it panicked, which is counted.
+pub(super) async fn contain<D, F: Future>(app: &App<D>, call: Pin<Box<F>>) -> Option<F::Output> {
+    let outcome = Contained(call).await;
+    if outcome.is_err() {
+        app.counters.panics.fetch_add(1, Ordering::Relaxed);
+    }
+    outcome.ok()
+}
+
+/// Serves a call in its lane: it has a place meanwhile, and the time it took counts for those to come.
+pub(super) async fn in_lane<D, E, F>(
+    app: &App<D>,
+    lane: Lane,
+    left: Option<Duration>,
+    parts: &Parts,
+    serve: impl FnOnce() -> F,
+) -> Result<Reply, E>
+where
+    D: Door,
+    E: From<Problem>,
+    F: Future<Output = Result<Reply, E>>,
+{
+    let _place = app.admit(lane, left)?;
+    let begun = Instant::now();
+    let answered = serve().await;
+    app.admission.settle(lane, 1);
+    // A claim waits for work, and a refusal is no service.
+    if lane != Lane::Claim && answered.as_ref().is_ok_and(|reply| reply.status().is_success()) {
+        app.admission.took(lane, begun.elapsed() / pieces(parts));
+    }
+    answered
+}
+
+/// How many pieces an upload has by its own word: its time counts per piece.
+fn pieces(parts: &Parts) -> u32 {
+    let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let bytes = length.and_then(|length| length.parse::<u64>().ok()).unwrap_or(0);
+    (bytes / OBJECT_CHUNK_BYTES).clamp(1, u64::from(u32::MAX)) as u32
+}
+
+/// Counts an answer and writes it down.
+pub(super) fn finish<D: Door>(app: &App<D>, trace: &Trace, response: &Reply) {
+    let status = response.status().as_u16();
+    app.counters.count(status);
+    note(app, trace, status);
+}
