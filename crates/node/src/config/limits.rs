@@ -39,6 +39,8 @@ pub const BLOB_LINKS_MAX: usize = 8;
 pub const BLOB_CALL_MS: u64 = 15_000;
 /// Bytes of pieces kept in memory.
 pub const BLOB_CACHE_BYTES: u64 = 64 << 20;
+/// An object of more pieces passes memory by: it would drive out many small ones to keep a part of a large one.
+pub const CACHED_PIECES_MAX: usize = 8;
 /// Room on the disk that objects leave for the log and snapshots (F-12).
 pub const DISK_RESERVE_BYTES: u64 = 64 << 20;
 /// How often a node looks for pieces that it lacks. Cheap while nothing changed.

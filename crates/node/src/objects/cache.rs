@@ -36,12 +36,23 @@ impl Cache {
         self.0.get(digest)
     }
 
+    /// Whether a piece is here; a question of this kind counts for nothing in what is kept.
+    pub(super) fn holds(&self, digest: &Digest) -> bool {
+        self.0.peek(digest).is_some()
+    }
+
     pub(super) fn put(&self, digest: Digest, bytes: Bytes) {
         self.0.insert(digest, bytes);
     }
 
     pub(super) fn forget(&self, digest: &Digest) {
         self.0.remove(digest);
+    }
+
+    /// Lets go of everything.
+    #[cfg(test)]
+    pub(super) fn clear(&self) {
+        self.0.clear();
     }
 
     /// Bytes held.

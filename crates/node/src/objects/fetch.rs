@@ -38,6 +38,17 @@ impl Shelf {
         Ok(self.count_served(bytes))
     }
 
+    /// Empties the memory, so that a test meets the disk.
+    #[cfg(test)]
+    pub(crate) fn forget_all(&self) {
+        self.0.cache.clear();
+    }
+
+    /// Whether a piece is in memory.
+    pub(crate) fn in_memory(&self, digest: &Digest) -> bool {
+        self.0.cache.holds(digest)
+    }
+
     fn count_served(&self, bytes: Bytes) -> Bytes {
         Cells::add(&self.0.cells.served, 1);
         Cells::add(&self.0.cells.served_bytes, bytes.len() as u64);

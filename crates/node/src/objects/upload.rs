@@ -13,7 +13,7 @@ use ikada_store::blob::digest;
 use tokio::task::JoinSet;
 
 use super::{Shelf, SpreadError};
-use crate::config::UPLOAD_PIECES_MAX;
+use crate::config::{CACHED_PIECES_MAX, UPLOAD_PIECES_MAX};
 
 /// Largest object.
 const OBJECT_BYTES_MAX: u64 = OBJECT_CHUNKS_MAX as u64 * BLOB_BYTES_MAX as u64;
@@ -87,9 +87,21 @@ impl Upload {
         let bytes = std::mem::take(&mut self.piece).freeze();
         let digest = Digest(digest(&bytes));
         self.chunks.push(digest);
+        self.remember(digest, &bytes);
         let shelf = self.shelf.clone();
         self.under_way.spawn(async move { shelf.spread(digest, bytes).await });
         Ok(())
+    }
+
+    /// What was just brought is likely to be asked for (CH-26); a large object would drive out many small ones.
+    fn remember(&self, digest: Digest, bytes: &Bytes) {
+        let cache = &self.shelf.0.cache;
+        if self.chunks.len() <= CACHED_PIECES_MAX {
+            // A copy: the buffer that bytes came in may be twice as long as they are.
+            cache.put(digest, Bytes::copy_from_slice(bytes));
+        } else if self.chunks.len() == CACHED_PIECES_MAX + 1 {
+            self.chunks.iter().for_each(|digest| cache.forget(digest));
+        }
     }
 
     async fn wait_for_one(&mut self) -> Result<(), SpreadError> {

@@ -10,6 +10,15 @@ fn body_of(length: usize) -> Vec<u8> {
     (0..length).map(|place| (place * 31 + place / 4096) as u8).collect()
 }
 
+/// So many pieces, none like another.
+fn pieces_of(count: usize) -> Vec<u8> {
+    let mut bytes = body_of(count * MIB);
+    for (number, piece) in bytes.chunks_mut(MIB).enumerate() {
+        (piece[0], piece[1]) = (number as u8, count as u8);
+    }
+    bytes
+}
+
 async fn put(bench: &Bench, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Heard {
     bench.send("PUT", path, headers, body).await
 }
@@ -177,6 +186,10 @@ async fn ch_28_damage_is_found_and_never_served() {
     put(&bench, "/v1/objects/b/x", &[], b"good".to_vec()).await;
     let file = bench.door().blob_files().pop().unwrap();
     std::fs::write(&file, b"goof").unwrap();
+    let shelf = crate::http::Door::shelf(bench.door()).clone();
+    assert_eq!(bench.get("/v1/objects/b/x").await.body, "good", "what came in is in memory");
+    assert_eq!(shelf.counters().cache_hits, 1);
+    shelf.forget_all();
     let missing = bench.get("/v1/objects/b/x").await;
     assert_eq!(
         (missing.status, missing.code().as_str()),
@@ -187,6 +200,26 @@ async fn ch_28_damage_is_found_and_never_served() {
     assert_eq!(bench.get("/v1/objects/b/x").await.body, "good", "equal bytes heal it");
     put(&bench, "/v1/objects/b/x", &[], b"next".to_vec()).await;
     assert_eq!(bench.get("/v1/objects/b/x").await.body, "next", "memory never shows the old bytes");
+}
+
+// CH-26: asked first, filled by uploads and downloads, and not by what is too large for it.
+#[tokio::test]
+async fn ch_26_memory_is_asked_first_and_filled_both_ways() {
+    let bench = Bench::new();
+    let shelf = crate::http::Door::shelf(bench.door()).clone();
+    let seen = || (shelf.counters().cache_hits, shelf.counters().cache_misses);
+    put(&bench, "/v1/objects/b/x", &[], pieces_of(2)).await;
+    assert!(bench.get("/v1/objects/b/x").await.body == pieces_of(2));
+    assert_eq!(seen(), (2, 0), "filled by the upload");
+    shelf.forget_all();
+    for wanted in [(2, 2), (4, 2)] {
+        assert!(bench.get("/v1/objects/b/x").await.body == pieces_of(2));
+        assert_eq!(seen(), wanted, "filled by the download");
+    }
+    let held = shelf.counters().cache_bytes;
+    put(&bench, "/v1/objects/b/large", &[], pieces_of(9)).await;
+    assert_eq!(bench.get("/v1/objects/b/large").await.body.len(), 9 * MIB);
+    assert_eq!(shelf.counters().cache_bytes, held, "nine pieces pass it by");
 }
 
 // A3: what nothing refers to goes; everything else stays.

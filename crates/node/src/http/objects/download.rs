@@ -23,6 +23,7 @@ use super::precondition::tags;
 use super::range::{Span, span};
 use super::show::add_headers;
 use crate::admission::Lane;
+use crate::config::CACHED_PIECES_MAX;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
@@ -32,8 +33,6 @@ use crate::http::request::Context;
 use crate::http::requests::{Seen, label, read};
 use crate::objects::Shelf;
 
-/// A download of more pieces passes memory by: it would drive out many small objects to keep a part of a large one.
-const KEPT_PIECES_MAX: usize = 8;
 /// Pieces that wait for a slow reader.
 const PIECES_MAX: usize = 2;
 
@@ -74,7 +73,7 @@ pub(in crate::http) async fn download<D: Door>(
     }
     set(&mut response, CONTENT_LENGTH, &(to - from).to_string());
     if parts.method != Method::HEAD && from < to {
-        *response.body_mut() = stream(app, context.timeout, found, from, to).await?;
+        *response.body_mut() = stream(app, context, found, from, to).await?;
     }
     Ok(response)
 }
@@ -101,21 +100,23 @@ fn set(response: &mut Reply, name: hyper::header::HeaderName, text: &str) {
 /// The bytes in a span. The first piece is there before anything is promised.
 async fn stream<D: Door>(
     app: &App<D>,
-    patience: Duration,
+    context: &Context,
     found: &ObjectVersion,
     from: u64,
     to: u64,
 ) -> Result<crate::http::answer::ReplyBody, Stop> {
-    let place = app.rooms.downloads.enter(patience).await;
-    let place = place.map_err(|_| app.full(Lane::Download, "downloads"))?;
+    let place = app.transfer(Lane::Download, context).await?;
     let shelf = app.door.shelf().clone();
     let (first, last) =
         ((from / OBJECT_CHUNK_BYTES) as usize, ((to - 1) / OBJECT_CHUNK_BYTES) as usize);
     let wanted: Vec<Digest> = found.chunks.get(first..=last).unwrap_or_default().to_vec();
     // Somebody may remove the object while it is being read.
     shelf.pin(&wanted);
-    let keep = wanted.len() <= KEPT_PIECES_MAX;
+    let keep = wanted.len() <= CACHED_PIECES_MAX;
     let Some(digest) = wanted.first() else { return Err(mismatch("get object")) };
+    if !shelf.in_memory(digest) {
+        app.admit_miss()?;
+    }
     let piece =
         shelf.fetch(*digest, keep).await.map_err(|error| problems::piece_missing(&error))?;
     let begin = (from % OBJECT_CHUNK_BYTES) as usize;
@@ -146,7 +147,7 @@ async fn feed(
     mut sender: Sender<Bytes, Infallible>,
     patience: Duration,
 ) {
-    let keep = wanted.len() <= KEPT_PIECES_MAX;
+    let keep = wanted.len() <= CACHED_PIECES_MAX;
     let mut next = Some(first);
     for digest in wanted {
         let piece = match next.take() {
