@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ikada_api::Client;
+use ikada_api::client::Error;
 use ikada_api::v1::{AddNode, ChangeView, Number, SteerNode};
 
 use crate::args::ClusterCommand;
@@ -26,10 +27,10 @@ pub(crate) async fn members(
         }
         ClusterCommand::Replace(args) => {
             let wish = AddNode { peer_addr: args.peer_addr, replaces: Some(Number(args.node)) };
-            (client.add_node(&wish).await?, args.patience.no_wait)
+            (patiently(|| client.add_node(&wish)).await?, args.patience.no_wait)
         }
         ClusterCommand::Remove(args) => {
-            (client.remove_node(args.node).await?, args.patience.no_wait)
+            (patiently(|| client.remove_node(args.node)).await?, args.patience.no_wait)
         }
         ClusterCommand::Cordon(args) => {
             return steer(client, args.node, cordon(true), screen).await;
@@ -46,6 +47,28 @@ pub(crate) async fn members(
     };
     let last = if no_wait { change } else { watch(client, change).await? };
     screen.show(&last)
+}
+
+/// Asks again while the other nodes still fetch what the leaving one has.
+async fn patiently<F>(ask: impl Fn() -> F) -> Result<ChangeView, Error>
+where
+    F: Future<Output = Result<ChangeView, Error>>,
+{
+    let until = std::time::Instant::now() + PATIENCE;
+    let mut told = false;
+    loop {
+        match ask().await {
+            Err(error)
+                if error.code() == Some("copies_missing") && std::time::Instant::now() < until =>
+            {
+                if !told {
+                    eprintln!("waiting until the other nodes have the files of the leaving one");
+                    told = true;
+                }
+            }
+            other => return other,
+        }
+    }
 }
 
 fn cordon(cordoned: bool) -> SteerNode {

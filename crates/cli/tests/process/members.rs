@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use ikada_api::client::{GetOptions, ObjectSource, PutOptions};
 use ikada_api::v1::ClusterView;
 
 use crate::cluster::{Cluster, client};
@@ -45,12 +46,15 @@ async fn members_become(cluster: &Cluster, through: u64, wanted: &[u64]) -> Clus
     .await
 }
 
-// R9, F-17: a lone node grows to three, then one is replaced, while clients write.
+// CH-14, R9, F-17: a lone node grows to three, then one is replaced, while clients write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lone_node_grows_and_a_member_is_replaced() {
+async fn ch_14_a_lone_node_grows_and_a_member_is_replaced() {
     let mut cluster = Cluster::start_some(1, 4).await;
     let stream = Stream::start(&cluster.urls());
     stream.advance(50).await;
+    let file = ObjectSource::Bytes(vec![7; 1_500_000].into());
+    let stored = cluster.client().put_object("b", "k", &file, &PutOptions::default()).await;
+    stored.expect("stored by one node");
     for id in [2, 3] {
         cluster.launch(id);
         until("the node waits", || async {
@@ -80,6 +84,10 @@ async fn a_lone_node_grows_and_a_member_is_replaced() {
     cluster.settle().await;
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
+    // The node that took the file is gone.
+    let read = client(&[cluster.node(4).url.clone()]);
+    let read = read.get_object("b", "k", &GetOptions::default()).await.expect("there");
+    assert!(read.collect().await.expect("whole") == vec![7; 1_500_000]);
     // The new members found each other by what the log says, also after a restart of all.
     for id in 2..=4 {
         cluster.kill(id);

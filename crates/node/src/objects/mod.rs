@@ -17,6 +17,7 @@ mod cache;
 mod collect;
 mod counters;
 mod fetch;
+mod leave;
 mod message;
 mod repair;
 mod scrub;

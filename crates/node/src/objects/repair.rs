@@ -92,6 +92,16 @@ impl Shelf {
         looked.await.unwrap_or_default()
     }
 
+    /// As many references as are looked at in one go.
+    pub(super) async fn page_of_references<D: Door>(
+        &self,
+        door: &D,
+        shard: ShardId,
+        after: Option<Digest>,
+    ) -> Option<References> {
+        self.references(door, shard, after, PAGE).await
+    }
+
     /// A page of what this node's own state refers to.
     async fn references<D: Door>(
         &self,

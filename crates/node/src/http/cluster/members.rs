@@ -4,6 +4,8 @@
 //! so already (200). Progress shows in `GET /v1/cluster`. A change that would leave too few connected voters for a
 //! majority is refused here, before anything is recorded.
 
+use std::time::{Duration, Instant};
+
 use hyper::StatusCode;
 use ikada_api::Problem;
 use ikada_api::state::{ChangeMembers, Command, Member, Order, Reply as StateReply, SteerMember};
@@ -20,6 +22,9 @@ use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::{Context, read_document};
 use crate::peers::PROTOCOL;
+
+/// Time between two looks at what other nodes have.
+const COPIES_PAUSE: Duration = Duration::from_millis(200);
 
 pub(in crate::http) async fn add<D: Door>(
     app: &App<D>,
@@ -111,6 +116,9 @@ async fn begin<D: Door>(
     order: ChangeMembers,
 ) -> Result<Reply, Stop> {
     check_majority(&app.door.status().await, &order)?;
+    if let Some(leaving) = order.remove {
+        wait_for_copies(app, context, leaving).await?;
+    }
     let (add, remove) = (order.add.as_ref().map(|member| member.node), order.remove);
     let StateReply::ChangeBegun { number } =
         write(app, context, Command::ChangeMembers(order)).await?
@@ -131,6 +139,32 @@ async fn begin<D: Door>(
     });
     let code = if number == 0 { StatusCode::OK } else { StatusCode::ACCEPTED };
     show_document(context, code, &view)
+}
+
+/// Waits until the others have the bytes of objects that a leaving member has: its disk must not take the last copies
+/// along. They fetch them by themselves.
+async fn wait_for_copies<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    leaving: u64,
+) -> Result<(), Problem> {
+    // Time is left for the change itself.
+    let until = Instant::now() + context.timeout * 4 / 5;
+    loop {
+        let looked = app.door.shelf().missing_without(&app.door, leaving);
+        let missing = tokio::time::timeout_at(until.into(), looked).await.ok().flatten();
+        let detail = match missing {
+            Some(0) => return Ok(()),
+            Some(missing) => format!(
+                "{missing} pieces of objects are on too few nodes without node {leaving}; the others fetch them now, try again in a moment"
+            ),
+            None => "not all nodes could say in time which bytes of objects they have; try again, with more time".to_owned(),
+        };
+        if Instant::now() + COPIES_PAUSE >= until {
+            return Err(Problem::new(409, "copies_missing", "node cannot leave yet", detail));
+        }
+        tokio::time::sleep(COPIES_PAUSE).await;
+    }
 }
 
 /// Refuses what would leave a cluster without a majority of connected voters.
