@@ -86,6 +86,61 @@ fn b4_49_mq_14_a_dead_leader_is_replaced_and_follows_when_it_returns() {
     assert_eq!(net.see(first).leader(SHARD), Some(second));
 }
 
+// CH-15: silence makes a candidate after a time that is drawn and bounded; a majority makes it leader.
+#[test]
+fn ch_15_silence_makes_a_candidate_after_a_drawn_and_bounded_time() {
+    let mut waits = Vec::new();
+    for seed in 0..50 {
+        let mut net = Net::new(seed, &[1, 2, 3]);
+        let first = net.settle();
+        let died_ms = net.now_ms;
+        net.kill(first);
+        let stirred = net.run_until(10_000, |net| {
+            let stirs = |role| matches!(role, Some(Role::PreCandidate | Role::Candidate));
+            net.running().into_iter().any(|node| stirs(net.see(node).role(SHARD)))
+        });
+        assert!(stirred, "seed {seed}");
+        waits.push(net.now_ms - died_ms);
+        let second = net.settle();
+        let voted = net.running().into_iter().filter(|node| {
+            let seen = net.see(*node);
+            seen.leader(SHARD) == Some(second) && seen.term(SHARD) == net.see(second).term(SHARD)
+        });
+        assert!(voted.count() >= 2, "seed {seed}: two of three follow");
+        let silent = |node: &NodeId| {
+            net.nodes[node].roles.iter().any(|role| role.reason == Reason::NoHeartbeat)
+        };
+        assert!(net.running().iter().any(silent), "seed {seed}: for want of heartbeats");
+    }
+    // One to two seconds after the last heartbeat, which was at most 100 ms before the end, and one tick of 50 ms.
+    assert!(waits.iter().all(|wait| (850..=2_100).contains(wait)), "{waits:?}");
+    waits.sort_unstable();
+    waits.dedup();
+    assert!(waits.len() > 5, "drawn anew each time: {waits:?}");
+}
+
+// CH-15: nobody votes for a log that lacks what it has itself.
+#[test]
+fn ch_15_a_node_that_missed_a_commit_never_leads() {
+    for seed in 0..50 {
+        let mut net = Net::new(seed, &[1, 2, 3]);
+        let leader = net.settle();
+        let late = (1..=3).find(|node| *node != leader).expect("three nodes");
+        let other = (1..=3).find(|node| ![leader, late].contains(node)).expect("three nodes");
+        net.isolate(late);
+        let index = net.commit("missed by one");
+        net.kill(leader);
+        net.heal();
+        // It even asks first.
+        net.at(late).campaign(SHARD);
+        net.work(late);
+        assert_eq!(net.settle(), other, "seed {seed}");
+        assert!(!net.leaders.values().any(|node| *node == late), "seed {seed}");
+        net.run(2_000);
+        net.agree(index);
+    }
+}
+
 #[test]
 fn mq_27_a_change_of_role_names_the_votes_that_decided_it() {
     // MQ-27, MQ-22

@@ -128,6 +128,32 @@ async fn three_servers_found_a_cluster_and_survive_a_rolling_restart() {
     }
 }
 
+// CH-11: one DNS name, the same for all, is enough; addresses of it where nobody answers do not matter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_11_nodes_find_each_other_through_one_dns_name() {
+    let folder = tempfile::tempdir().expect("folder");
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let starting: Vec<_> = (1..=3)
+        .map(|node| {
+            let seed = Some(vec![format!("localhost:{}", ports[1])]);
+            tokio::spawn(start(RawConfig { peer: seed, ..raw(folder.path(), node, &ports) }))
+        })
+        .collect();
+    let mut servers = Vec::new();
+    for server in starting {
+        servers.push(server.await.expect("started"));
+    }
+    let clusters: Vec<u64> = servers.iter().map(|server| server.handle.info().cluster).collect();
+    assert!(clusters.iter().all(|cluster| *cluster == clusters[0]), "CH-13: {clusters:?}");
+    assert!(write(&servers[0].handle, "t").await);
+    for server in &servers {
+        assert!(exists(&server.handle, "t").await);
+    }
+    for server in servers {
+        stop(server).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_server_works_alone() {
     // B4-51

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ikada_api::Client;
 use ikada_api::client::{Error, GetOptions, ObjectSource, PutOptions};
+use ikada_api::v1::ClusterView;
 use ikada_node::config::{RawConfig, resolve};
 use ikada_node::http::Door;
 use ikada_node::{Handle, RunError, run};
@@ -107,32 +108,118 @@ async fn wait_for_pieces(folder: &Path, node: usize, count: usize) {
     panic!("node {node} has {} pieces, not {count}", blob_files(folder, node).len());
 }
 
-// CH-3, CH-4, CH-8, CH-10, CH-28
+// CH-3, CH-28: five nodes and three.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ch_3_every_node_serves_what_any_node_took() {
+    for nodes in [3, 5] {
+        let folder = tempfile::tempdir().unwrap();
+        let ports: Vec<u16> = (0..nodes).map(|_| free_port()).collect();
+        let servers = start_all(folder.path(), &ports).await;
+        let clients: Vec<Client> = servers.iter().map(client_of).collect();
+        for round in 0..6u64 {
+            let body = bytes_of(round, 2_500_000 + round as usize);
+            put(&clients[round as usize % nodes], "same/name", &body).await.unwrap();
+            for client in &clients {
+                let found = read(client, "same/name").await;
+                assert!(found == body, "overwrite, then read on every node");
+            }
+        }
+        let part = GetOptions { from: 2_400_000, ..GetOptions::default() };
+        let tail = clients[2].get_object("b", "same/name", &part).await.unwrap().collect().await;
+        assert!(tail.unwrap() == bytes_of(5, 2_500_005)[2_400_000..]);
+        for server in servers {
+            stop(server).await;
+        }
+    }
+}
+
+// CH-2: every node takes uploads, whoever leads; a client that met a dead node begins at a living one from then on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_2_any_node_takes_an_upload_and_a_client_keeps_to_one_that_answers() {
     let folder = tempfile::tempdir().unwrap();
     let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
     let servers = start_all(folder.path(), &ports).await;
-    let clients: Vec<Client> = servers.iter().map(client_of).collect();
-    for round in 0..6u64 {
-        let body = bytes_of(round, 2_500_000 + round as usize);
-        put(&clients[round as usize % 3], "same/name", &body).await.unwrap();
-        for client in &clients {
-            assert!(read(client, "same/name").await == body, "overwrite, then read on every node");
-        }
+    for (number, server) in servers.iter().enumerate() {
+        // One bucket is one shard, which one of the three leads.
+        put(&client_of(server), &format!("k{number}"), b"taken").await.unwrap();
     }
-    let stale = GetOptions { stale: true, ..GetOptions::default() };
-    let reader = clients[1].get_object("b", "same/name", &stale).await.unwrap();
-    assert!(reader.age_ms.is_some(), "a stale answer is labelled");
-    let part = GetOptions { from: 2_400_000, ..GetOptions::default() };
-    let tail = clients[2].get_object("b", "same/name", &part).await.unwrap().collect().await;
-    assert!(tail.unwrap() == bytes_of(5, 2_500_005)[2_400_000..]);
+    let dead = format!("http://127.0.0.1:{}", free_port());
+    let living = format!("http://{}", servers[0].handle.info().client_addr);
+    let client = Client::new([dead, living]).unwrap();
+    put(&client, "first", b"1").await.unwrap();
+    assert!(client.tries() >= 2, "one of them at the dead node");
+    let mut remembered = false;
+    for round in 0..20 {
+        let before = client.tries();
+        put(&client, &format!("more/{round}"), b"2").await.unwrap();
+        assert!(read(&client, &format!("more/{round}")).await == b"2");
+        // A client that forgets would begin at the dead node every time.
+        remembered |= client.tries() == before + 2;
+    }
+    assert!(remembered, "{} tries", client.tries());
+    for server in servers {
+        stop(server).await;
+    }
+}
+
+// CH-4: objects, the log behind them and the members are as before when all nodes were down at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_4_objects_and_members_survive_a_restart_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let servers = start_all(folder.path(), &ports).await;
+    let client = client_of(&servers[0]);
+    let first = put(&client, "kept", &bytes_of(1, 100)).await.unwrap();
+    let newest = put(&client, "kept", &bytes_of(2, 2_500_000)).await.unwrap();
+    assert!(newest > first);
+    let before = client.cluster().await.unwrap();
     for server in servers {
         stop(server).await;
     }
     let servers = start_all(folder.path(), &ports).await;
     for server in &servers {
-        assert!(read(&client_of(server), "same/name").await == bytes_of(5, 2_500_005));
+        let client = client_of(server);
+        assert!(read(&client, "kept").await == bytes_of(2, 2_500_000));
+        let old = GetOptions { version: Some(first), ..GetOptions::default() };
+        let old = client.get_object("b", "kept", &old).await.unwrap().collect().await.unwrap();
+        assert!(old == bytes_of(1, 100));
+        let after = client.cluster().await.unwrap();
+        assert_eq!(after.cluster, before.cluster);
+        let ids = |view: &ClusterView| view.members.iter().map(|node| node.node.0).collect();
+        let (then, now): (Vec<u64>, Vec<u64>) = (ids(&before), ids(&after));
+        assert_eq!(now, then);
+    }
+    let again = put(&client_of(&servers[1]), "kept", b"3").await.unwrap();
+    assert!(again > newest, "numbers go on");
+    for server in servers {
+        stop(server).await;
+    }
+}
+
+// CH-10: how fresh an answer is, is chosen call by call, and no node ever answers a reader with less.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_10_a_reader_chooses_how_fresh_its_answer_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let servers = start_all(folder.path(), &ports).await;
+    let clients: Vec<Client> = servers.iter().map(client_of).collect();
+    for round in 0..12u64 {
+        let body = bytes_of(round, 300);
+        let source = ObjectSource::Bytes(body.clone().into());
+        let writer = &clients[round as usize % 3];
+        let stored = writer.put_object("b", "k", &source, &PutOptions::default()).await.unwrap();
+        let lsn = stored.lsn.expect("a write gives its position");
+        for client in &clients {
+            // Read-your-writes on any node, without asking a leader.
+            let own = GetOptions { min_lsn: Some(lsn.clone()), ..GetOptions::default() };
+            let own = client.get_object("b", "k", &own).await.unwrap();
+            assert_eq!(own.version, stored.version.0);
+            assert!(own.collect().await.unwrap() == body);
+        }
+        assert!(read(&clients[(round as usize + 1) % 3], "k").await == body, "linearizable");
+        let stale = GetOptions { stale: true, ..GetOptions::default() };
+        let stale = clients[(round as usize + 2) % 3].get_object("b", "k", &stale).await.unwrap();
+        assert!(stale.age_ms.is_some(), "a stale answer is labelled");
     }
     for server in servers {
         stop(server).await;

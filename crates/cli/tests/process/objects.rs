@@ -59,6 +59,50 @@ async fn ch_1_folders_go_up_and_come_down_again() {
     assert_eq!(listed.stdout, b"");
 }
 
+/// Files below a folder that hold some bytes.
+fn holders(folder: &Path, mark: &[u8], found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            holders(&path, mark, found);
+        } else if std::fs::read(&path).unwrap_or_default().windows(mark.len()).any(|at| at == mark)
+        {
+            found.push(path.display().to_string());
+        }
+    }
+}
+
+// CH-8: bytes are in blobs, and neither in the log, nor in snapshots, nor in what a node says; and an object may be
+// larger than any message.
+#[tokio::test]
+async fn ch_8_bytes_stay_outside_the_log_and_are_never_told() {
+    let mut cluster = Cluster::prepare(3);
+    for id in 1..=3 {
+        let mut program = ikada();
+        program.env("IKADA_LOG", "debug");
+        cluster.launch_by(id, program);
+    }
+    cluster.settle().await;
+    let mark = b"canary-c7f0b1d2-in-the-middle-of-it";
+    let mut body = bytes_of(3, 20 << 20);
+    for place in [100, 5 << 20, 19 << 20] {
+        body[place..place + mark.len()].copy_from_slice(mark);
+    }
+    let (client, source) = (cluster.client(), ObjectSource::Bytes(body.clone().into()));
+    client.put_object("b", "large", &source, &PutOptions::default()).await.expect("stored");
+    let read = client.get_object("b", "large", &GetOptions::default()).await.expect("there");
+    assert!(read.collect().await.expect("whole") == body);
+    for id in 1..=3 {
+        cluster.signal(id, "TERM");
+        assert!(cluster.ended(id).await.success());
+        assert!(!cluster.log(id).contains("canary-c7f0b1d2"), "told by node {id}");
+    }
+    let mut found = Vec::new();
+    holders(cluster.node(1).data.parent().expect("a folder"), mark, &mut found);
+    assert!(!found.is_empty(), "it is somewhere");
+    assert!(found.iter().all(|file| file.contains("/blob/")), "{found:?}");
+}
+
 // F-37: a node that dies in the middle of uploads costs none that was acknowledged, and shows none that was not.
 #[tokio::test]
 async fn a_node_killed_during_uploads_loses_nothing_acknowledged() {

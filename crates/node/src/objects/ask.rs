@@ -48,7 +48,7 @@ impl AskError {
 
 /// One peer.
 pub(crate) struct Peer {
-    pub(super) node: u64,
+    pub(crate) node: u64,
     pub(super) addr: String,
     reach: BlobDialling,
     idle: Mutex<Vec<Socket>>,

@@ -14,6 +14,8 @@ mod dial;
 mod directory;
 mod follow;
 mod founding;
+#[cfg(test)]
+mod gossip_test;
 mod hello;
 mod listen;
 mod outgoing;

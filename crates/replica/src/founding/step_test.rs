@@ -98,7 +98,7 @@ impl World {
 }
 
 #[test]
-fn exactly_one_cluster_from_a_ring_of_seeds() {
+fn ch_13_exactly_one_cluster_from_a_ring_of_seeds() {
     // CH-13
     for seed in 0..200 {
         for count in [1, 2, 3, 5] {
