@@ -73,6 +73,7 @@ impl World {
     /// All nodes come back and tidy up: then each has every piece that is referred to, whole, and nothing else.
     pub(super) fn heal(&mut self) -> Result<(), Broken> {
         self.uploads.clear();
+        self.downloads.clear();
         for node in 0..NODES {
             self.start(node);
             self.catch_up(node);

@@ -69,6 +69,7 @@ impl World {
         }
         let (offset, bit) = (self.rng.u64(0..*length), self.rng.u8(0..8));
         if self.nodes[node].disk.flip_bit(file, offset, bit).is_ok() {
+            self.note_rot(node, name);
             self.lost.insert((node, name.to_owned()));
             self.tally.rotten += 1;
         }

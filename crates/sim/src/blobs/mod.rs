@@ -5,10 +5,12 @@
 //! log is simply a list of committed entries that each node applies when it likes: elections have a world of their own.
 //!
 //! Checks, after every step: every piece of every committed object is on a majority of the disks, damaged copies counted,
-//! and at least one copy is whole (A2, A3); bytes that a reader gets are those that were written (A1). After healing:
+//! and at least one copy is whole (A2, A3); bytes that a reader gets are those that were written (A1), and no removal takes
+//! a piece from under a reader that had it. After healing:
 //! every node has every piece, and nothing else.
 
 mod check;
+mod download;
 mod keep;
 mod node;
 mod upload;
@@ -18,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fastrand::Rng;
 use ikada_state::{Command, Lsn, Namespace, Order, Shard};
 
+use download::Download;
 use node::Node;
 use upload::Upload;
 
@@ -43,6 +46,10 @@ pub enum Mischief {
     StaleLooks,
     /// Damaged files are left in place and served.
     NoScrub,
+    /// A download keeps nothing from being removed.
+    NoReaderPins,
+    /// A name is committed however long ago its bytes were stored.
+    NoReconfirm,
 }
 
 /// The world.
@@ -56,6 +63,7 @@ pub struct World {
     /// What all committed entries come to.
     truth: [Shard; SHARDS],
     uploads: Vec<Upload>,
+    downloads: Vec<Download>,
     /// Copies that rotted and were not replaced yet, by node and digest.
     lost: BTreeSet<(usize, String)>,
     /// What each digest's bytes are.
@@ -78,6 +86,39 @@ pub struct Tally {
     pub removed: u64,
     pub removals_stopped: u64,
     pub read: u64,
+    pub downloaded: u64,
+    pub cut_short: u64,
+}
+
+impl Tally {
+    /// All counts, in the order above.
+    pub fn counts(&self) -> [u64; 12] {
+        let Tally { put, given_up, reconfirmed, deleted, crashed, rotten, .. } = *self;
+        let Tally { repaired, removed, removals_stopped, read, downloaded, cut_short, .. } = *self;
+        let first = [put, given_up, reconfirmed, deleted, crashed, rotten];
+        let last = [repaired, removed, removals_stopped, read, downloaded, cut_short];
+        let mut all = [0; 12];
+        all[..6].copy_from_slice(&first);
+        all[6..].copy_from_slice(&last);
+        all
+    }
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.put += other.put;
+        self.given_up += other.given_up;
+        self.reconfirmed += other.reconfirmed;
+        self.deleted += other.deleted;
+        self.crashed += other.crashed;
+        self.rotten += other.rotten;
+        self.repaired += other.repaired;
+        self.removed += other.removed;
+        self.removals_stopped += other.removals_stopped;
+        self.read += other.read;
+        self.downloaded += other.downloaded;
+        self.cut_short += other.cut_short;
+    }
 }
 
 /// A broken promise.
@@ -100,6 +141,7 @@ impl World {
             logs: [Vec::new(), Vec::new()],
             truth: genesis(),
             uploads: Vec::new(),
+            downloads: Vec::new(),
             lost: BTreeSet::new(),
             contents: BTreeMap::new(),
             tally: Tally::default(),
@@ -125,10 +167,12 @@ impl World {
             55..=57 => self.crash(node),
             58..=63 => self.start(node),
             64..=71 => self.now_ms += self.rng.u64(1..GRACE_MS / 3),
-            72..=87 => self.collect(node),
-            88..=90 => self.rot(node),
-            91..=92 => self.scrub(node),
-            93..=96 => self.repair(node),
+            72..=84 => self.collect(node),
+            85..=87 => self.rot(node),
+            88..=89 => self.scrub(node),
+            90..=92 => self.repair(node),
+            93..=94 => self.begin_download(node),
+            95..=98 => self.advance_download()?,
             _ => self.read(node)?,
         }
         Ok(())

@@ -86,6 +86,7 @@ impl World {
             let log = &self.logs[shard];
             self.nodes[number].apply_to(shard, log, to);
         }
+        self.drop_downloads(number);
         self.tally.crashed += 1;
     }
 

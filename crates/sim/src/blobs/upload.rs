@@ -87,7 +87,7 @@ impl World {
 
     fn commit_upload(&mut self, number: usize) {
         let age_ms = self.now_ms - self.uploads[number].begun_ms;
-        if age_ms > GRACE_MS / 2 {
+        if age_ms > GRACE_MS / 2 && self.mischief != Mischief::NoReconfirm {
             // "Stored" was said too long ago.
             self.uploads[number].begun_ms = self.now_ms;
             let pieces = self.uploads[number].pieces.clone();
