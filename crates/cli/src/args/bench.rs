@@ -32,6 +32,8 @@ Examples:
   ikada bench objects                           five nodes, seven clients, spikes, one minute
   ikada bench objects --shed upload=0:50        the same with half of all uploads turned away
   ikada bench objects --workload transfers --nodes 3
+  ikada bench objects --workload cached --nodes 3         beside nginx
+  ikada bench objects --workload overload --nodes 3       five times what the cluster can take
 
 Use a release build. Exit code 1 if a start never settles, or if anything acknowledged is missing or doubled.";
 
@@ -111,6 +113,10 @@ pub(crate) enum ObjectsWorkload {
     Recipes,
     /// One file at a time on an idle cluster, small cached files, one large file.
     Transfers,
+    /// One small file from memory, beside nginx; needs `nginx` and `wrk`.
+    Cached,
+    /// Five times as many submissions as the cluster can take, while workers renew their claims.
+    Overload,
 }
 
 /// Flags of `objects`.
@@ -138,7 +144,7 @@ pub(crate) struct ObjectsBenchArgs {
     /// MiB of the large file of `transfers`.
     #[arg(long, default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=16_384), value_name = "N")]
     pub(crate) large_mib: u32,
-    /// What the nodes turn away, as `ikada server --shed` has it; their defaults, but nothing for `transfers`.
+    /// What the nodes turn away, as `ikada server --shed` has it; their defaults, but nothing for `transfers` and `cached`.
     #[arg(long, value_name = "RULE")]
     pub(crate) shed: Vec<String>,
 }

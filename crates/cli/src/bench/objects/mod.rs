@@ -3,7 +3,11 @@
 //! Speaks HTTP by itself, without the client's retries, so that every call has exactly one outcome and what was turned
 //! away is seen as such (CH-31). Every acknowledged upload is read back in the end and compared by its digest.
 
+mod cached;
+mod overload;
+mod plan;
 mod recipes;
+mod renew;
 mod report;
 mod speak;
 mod transfers;
@@ -26,7 +30,7 @@ pub(in crate::bench) async fn measure(args: &ObjectsBenchArgs) -> Result<Objects
     let mut nodes = Nodes::prepare(Shape { name: "bench", nodes: args.nodes, shards: SHARDS })?;
     // Load is the point of the one and in the way of the other.
     let rules = match (args.workload, args.shed.is_empty()) {
-        (ObjectsWorkload::Transfers, true) => vec!["off".to_owned()],
+        (ObjectsWorkload::Transfers | ObjectsWorkload::Cached, true) => vec!["off".to_owned()],
         _ => args.shed.clone(),
     };
     nodes.shed(&rules);
@@ -35,6 +39,8 @@ pub(in crate::bench) async fn measure(args: &ObjectsBenchArgs) -> Result<Objects
     match args.workload {
         ObjectsWorkload::Recipes => recipes::measure(args, &nodes).await,
         ObjectsWorkload::Transfers => transfers::measure(args, &nodes).await,
+        ObjectsWorkload::Cached => cached::measure(args, &nodes).await,
+        ObjectsWorkload::Overload => overload::measure(args, &nodes).await,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::bytes_of;
+use super::plan::{Kind, Plan, Planned, RECIPES};
 use super::report::{Figure, ObjectsReport, Tally};
 use super::speak::{End, Line};
 use crate::args::ObjectsBenchArgs;
@@ -13,20 +14,11 @@ use crate::bench::progress_bar;
 use crate::failure::Failure;
 use crate::local::Nodes;
 
-/// Recipes that each client uploads first.
-const RECIPES: u64 = 10;
-/// One call in so many is an upload.
-const UPLOAD_EVERY: u64 = 200;
-/// Calls per second of a client between spikes.
-const BASE_RATE: u64 = 10;
-/// Lowest rate within a spike.
-const SPIKE_RATE: u64 = 50;
-/// When spikes come, as parts of a run of 60 s.
-const SPIKES: [f64; 4] = [15.0 / 60.0, 25.0 / 60.0, 45.0 / 60.0, 50.0 / 60.0];
-/// How far a client may be off, ms.
-const SPIKE_JITTER_MS: u64 = 2_000;
 /// Calls in flight per client.
 const IN_FLIGHT_MAX: usize = 200;
+/// The first uploads are tried again this often.
+const FIRST_TRIES_MAX: usize = 100;
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const UPLOAD_PATIENCE: Duration = Duration::from_secs(20);
 const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -39,6 +31,7 @@ struct Shared {
     downloads: Mutex<Tally>,
     /// Names of acknowledged uploads with the digest of what was written.
     written: Mutex<BTreeMap<String, String>>,
+    ready: tokio::sync::Barrier,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -58,6 +51,7 @@ pub(super) async fn measure(
         uploads: Mutex::default(),
         downloads: Mutex::default(),
         written: Mutex::default(),
+        ready: tokio::sync::Barrier::new(usize::from(args.clients)),
     });
     let length = Duration::from_secs(u64::from(args.seconds));
     let bar = progress_bar(u64::from(args.seconds), "seconds");
@@ -85,54 +79,45 @@ pub(super) async fn measure(
     );
     let figures = vec![Figure { what: "workload".to_owned(), value: about.clone() }];
     let calls = vec![uploads.calls("upload"), downloads.calls("download")];
-    Ok(ObjectsReport { about, calls, figures, checked, lost })
+    Ok(ObjectsReport { about, calls, figures, checked, lost, missed: Vec::new() })
 }
 
 async fn run_client(shared: Arc<Shared>, client: u64, length: Duration, spike: u32) {
-    let mut random = Draw(client + 1);
     let mut names = Vec::new();
     for number in 0..RECIPES {
         let name = format!("/v1/objects/recipes/c{client}-{number}");
-        upload(&shared, client + number, &name).await;
+        // All recipes are there before the first download; a try that was turned away counts as that.
+        for _ in 0..FIRST_TRIES_MAX {
+            if upload(&shared, turn(client, number), &name).await == End::Good {
+                break;
+            }
+            tokio::time::sleep(FIRST_PAUSE).await;
+        }
         names.push(name);
     }
-    let spikes: Vec<(Duration, Duration, u64)> = SPIKES
-        .iter()
-        .map(|part| {
-            let from =
-                length.mul_f64(*part) + Duration::from_millis(random.below(2 * SPIKE_JITTER_MS));
-            let from = from.saturating_sub(Duration::from_millis(SPIKE_JITTER_MS));
-            let long = Duration::from_millis(1_000 + random.below(2_000));
-            (from, from + long, SPIKE_RATE + random.below(u64::from(spike) + 1))
-        })
-        .collect();
+    // The spikes of all come together.
+    shared.ready.wait().await;
     let began = Instant::now();
     let in_flight = Arc::new(AtomicUsize::new(0));
     let mut calls = tokio::task::JoinSet::new();
-    let mut due = Duration::ZERO;
-    let mut count = 0;
-    while due < length {
+    for (count, Planned { due, kind }) in Plan::new(client, length, spike).enumerate() {
         tokio::time::sleep_until((began + due).into()).await;
-        let now_spike = spikes.iter().find(|(from, to, _)| (*from..*to).contains(&due));
-        let rate = now_spike.map_or(BASE_RATE, |(_, _, rate)| *rate);
-        due += Duration::from_secs_f64(1.0 / rate as f64);
-        count += 1;
-        let brings = random.below(UPLOAD_EVERY) == 0;
         if in_flight.load(Ordering::Relaxed) >= IN_FLIGHT_MAX {
-            let tally = if brings { &shared.uploads } else { &shared.downloads };
+            let tally = if kind == Kind::Upload { &shared.uploads } else { &shared.downloads };
             lock(tally).held_back += 1;
             continue;
         }
-        let name = match brings {
-            true => format!("/v1/objects/recipes/c{client}-more-{count}"),
-            false => names[random.below(RECIPES) as usize].clone(),
+        let name = match kind {
+            Kind::Upload => format!("/v1/objects/recipes/c{client}-more-{count}"),
+            Kind::Download(recipe) => names[recipe as usize].clone(),
         };
         in_flight.fetch_add(1, Ordering::Relaxed);
         let (shared, in_flight) = (shared.clone(), in_flight.clone());
         calls.spawn(async move {
-            match brings {
-                true => upload(&shared, client + count, &name).await,
-                false => download(&shared, client + count, &name).await,
+            let turn = turn(client, RECIPES + count as u64);
+            match kind {
+                Kind::Upload => drop(upload(&shared, turn, &name).await),
+                Kind::Download(_) => download(&shared, turn, &name).await,
             }
             in_flight.fetch_sub(1, Ordering::Relaxed);
         });
@@ -141,7 +126,12 @@ async fn run_client(shared: Arc<Shared>, client: u64, length: Duration, spike: u
     while calls.join_next().await.is_some() {}
 }
 
-async fn upload(shared: &Shared, number: u64, name: &str) {
+/// A number of its own for each call: it says which bytes, and which node.
+fn turn(client: u64, count: u64) -> u64 {
+    client * 1_000_003 + count
+}
+
+async fn upload(shared: &Shared, number: u64, name: &str) -> End {
     let bytes = bytes_of(number + 1, shared.object_bytes);
     let began = Instant::now();
     let outcome = call(shared, number, "PUT", name, &bytes, UPLOAD_PATIENCE, true).await;
@@ -149,6 +139,7 @@ async fn upload(shared: &Shared, number: u64, name: &str) {
     if outcome.0 == End::Good {
         lock(&shared.written).insert(name.to_owned(), outcome.1);
     }
+    outcome.0
 }
 
 async fn download(shared: &Shared, number: u64, name: &str) {
@@ -168,22 +159,24 @@ async fn call(
     keep: bool,
 ) -> (End, String) {
     let node = number as usize % shared.hosts.len();
+    let keep = keep || method == "GET";
     let kept = lock(&shared.idle[node]).pop();
-    let line = match kept {
-        Some(line) => Ok(line),
-        None => Line::open(&shared.hosts[node]).await,
+    let mut line = match kept {
+        Some(line) => Some(line),
+        None => Line::open(&shared.hosts[node]).await.ok(),
     };
-    let Ok(mut line) = line else { return (End::Failed, String::new()) };
-    match line.call(method, name, body, patience, keep || method == "GET").await {
-        Ok(heard) => {
-            // An upload that was turned away leaves its body behind; the node closes such a connection.
-            if heard.status < 400 || body.is_empty() {
-                lock(&shared.idle[node]).push(line);
+    // A node closes connections that were idle for a while; a call that met such a one is sent on a new one.
+    for _ in 0..2 {
+        let Some(mut open) = line.take() else { break };
+        if let Ok(heard) = open.call(method, name, body, patience, keep).await {
+            if !heard.closes {
+                lock(&shared.idle[node]).push(open);
             }
-            (heard.end(), heard.tag)
+            return (heard.end(), heard.tag);
         }
-        Err(_) => (End::Failed, String::new()),
+        line = Line::open(&shared.hosts[node]).await.ok();
     }
+    (End::Failed, String::new())
 }
 
 /// Reads every acknowledged upload back, from another node than it was written to, once the storm is over.
@@ -205,15 +198,4 @@ async fn read_back(shared: &Shared) -> (u64, u64) {
         lost += u64::from(!good);
     }
     (written.len() as u64, lost)
-}
-
-/// A small generator; nothing hangs on its quality.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound.max(1)
-    }
 }

@@ -42,6 +42,8 @@ pub(in crate::bench) struct ObjectsReport {
     pub(super) checked: u64,
     /// Of those, the ones that were not as written.
     pub(super) lost: u64,
+    /// Promises that the run did not keep, in words.
+    pub(super) missed: Vec<String>,
 }
 
 /// Gathers calls of one kind.
@@ -89,13 +91,15 @@ pub(super) fn rank(sorted: &[Duration], percent: usize) -> f64 {
 }
 
 impl ObjectsReport {
-    /// Whether every acknowledged upload is there.
+    /// Whether every acknowledged upload is there, and all else that was promised held.
     pub(in crate::bench) fn verdict(&self) -> Result<(), Failure> {
-        match self.lost {
-            0 => Ok(()),
-            lost => {
-                Err(Failure::failed(format!("{lost} acknowledged uploads are missing or changed")))
-            }
+        if self.lost > 0 {
+            let lost = format!("{} acknowledged uploads are missing or changed", self.lost);
+            return Err(Failure::failed(lost));
+        }
+        match self.missed.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::failed(self.missed.join("; "))),
         }
     }
 }
@@ -138,7 +142,8 @@ impl Document for ObjectsReport {
             what: "acknowledged uploads read back".to_owned(),
             value: format!("{}, {} lost or changed", self.checked, self.lost),
         };
-        let figures = self.figures.iter().chain([&checked]);
+        let checked = (self.checked > 0).then_some(&checked);
+        let figures = self.figures.iter().chain(checked);
         let rows = figures.map(|figure| vec![figure.what.clone(), figure.value.clone()]).collect();
         grids.push(Grid { headings: &["figure", "value"], rows });
         grids
@@ -146,5 +151,50 @@ impl Document for ObjectsReport {
 
     fn names(&self) -> Vec<String> {
         self.calls.iter().map(|calls| calls.good.to_string()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    // CH-31: every call is in exactly one column, and only good ones count as successes.
+    #[test]
+    fn ch_31_each_call_counts_once_and_failures_are_no_successes() {
+        let mut tally = Tally::default();
+        for number in 1..=100 {
+            tally.add(End::Good, ms(number));
+        }
+        (0..60).for_each(|_| tally.add(End::Failed, ms(9_000)));
+        (0..40).for_each(|_| tally.add(End::Shed, ms(2)));
+        tally.held_back = 7;
+        let calls = tally.calls("download");
+        assert_eq!((calls.good, calls.shed, calls.failed, calls.held_back), (100, 40, 60, 7));
+        assert_eq!(calls.success_percent, 50.0, "of those that were sent");
+        assert_eq!((calls.mean_ms, calls.p50_ms, calls.p99_ms), (50.5, 50.0, 99.0));
+        assert_eq!(calls.shed_p99_ms, 2.0);
+        let none = Tally::default().calls("upload");
+        assert_eq!((none.good, none.success_percent, none.p99_ms), (0, 0.0, 0.0));
+    }
+
+    // CH-31, CH-32: a lost upload fails the run.
+    #[test]
+    fn ch_31_a_lost_upload_is_no_success() {
+        let (calls, figures) = (Vec::new(), Vec::new());
+        let mut report = ObjectsReport {
+            about: String::new(),
+            calls,
+            figures,
+            checked: 5,
+            lost: 0,
+            missed: Vec::new(),
+        };
+        assert!(report.verdict().is_ok());
+        report.lost = 1;
+        assert!(report.verdict().is_err());
     }
 }

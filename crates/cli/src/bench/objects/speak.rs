@@ -7,6 +7,8 @@ use tokio::net::TcpStream;
 
 /// Longest head of an answer.
 const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Bytes read at a time.
+const SCRATCH_BYTES: usize = 64 << 10;
 /// Longest time that a node lets a call ask for.
 const TIMEOUT_MS_MAX: u128 = 120_000;
 
@@ -29,6 +31,8 @@ pub(super) struct Heard {
     pub(super) body: Vec<u8>,
     /// Bytes of the body, also when it was not kept.
     pub(super) length: usize,
+    /// Whether the node ends the connection with this answer.
+    pub(super) closes: bool,
 }
 
 /// A connection to one node.
@@ -36,13 +40,15 @@ pub(super) struct Line {
     stream: TcpStream,
     host: String,
     kept: Vec<u8>,
+    scratch: Vec<u8>,
 }
 
 impl Line {
     pub(super) async fn open(host: &str) -> std::io::Result<Line> {
         let stream = TcpStream::connect(host).await?;
         stream.set_nodelay(true)?;
-        Ok(Line { stream, host: host.to_owned(), kept: Vec::new() })
+        let (kept, scratch) = (Vec::new(), vec![0; SCRATCH_BYTES]);
+        Ok(Line { stream, host: host.to_owned(), kept, scratch })
     }
 
     /// Carries out one call. `keep` says whether the bytes of the answer are wanted or only counted.
@@ -62,7 +68,8 @@ impl Line {
         );
         let call = async {
             self.stream.write_all(head.as_bytes()).await?;
-            self.stream.write_all(body).await?;
+            // A node that turns an upload away closes before it has all bytes; what it said first can still be read.
+            let _ = self.stream.write_all(body).await;
             self.read(keep).await
         };
         tokio::time::timeout(patience, call).await.unwrap_or_else(|_| Err(broken("too late")))
@@ -115,19 +122,19 @@ impl Line {
         if !keep {
             body.clear();
         }
-        let mut scratch = vec![0; 256 << 10];
         while left > 0 {
-            let room = left.min(scratch.len());
-            let count = self.stream.read(&mut scratch[..room]).await?;
+            let room = left.min(self.scratch.len());
+            let count = self.stream.read(&mut self.scratch[..room]).await?;
             if count == 0 {
                 return Err(broken("cut off"));
             }
             left -= count;
             if keep {
-                body.extend_from_slice(&scratch[..count]);
+                body.extend_from_slice(&self.scratch[..count]);
             }
         }
-        Ok(Heard { status, tag, body, length })
+        let closes = field("connection: ").is_some_and(|word| word == "close");
+        Ok(Heard { status, tag, body, length, closes })
     }
 }
 

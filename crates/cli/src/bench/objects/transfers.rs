@@ -54,7 +54,14 @@ pub(super) async fn measure(
     let extra = peak.saturating_sub(before) as f64 / f64::from(1 << 20);
     note("most extra memory of a node meanwhile", format!("{extra:.0} MiB"));
     let about = format!("{} nodes", args.nodes);
-    Ok(ObjectsReport { about, calls: Vec::new(), figures, checked: ROUNDS as u64, lost: 0 })
+    Ok(ObjectsReport {
+        about,
+        calls: Vec::new(),
+        figures,
+        checked: ROUNDS as u64,
+        lost: 0,
+        missed: Vec::new(),
+    })
 }
 
 async fn megabytes(

@@ -1,0 +1,286 @@
+//! F-32: five times as many calls as the cluster can serve, and what becomes of them.
+//!
+//! First how fast a call is on an idle cluster, then how many lists of tasks it takes in when it is kept busy, then five
+//! times that, open loop: calls are sent when they are due, whether or not earlier ones were answered. Workers renew
+//! their claims all the while. In the end, how long it takes until calls are as fast as before.
+//!
+//! The senders run at a lower priority than the nodes, since all share one machine.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ikada_api::Client;
+
+use super::renew::Renewals;
+use super::report::{Calls, Figure, ObjectsReport, Tally};
+use super::speak::{End, Line};
+use crate::args::ObjectsBenchArgs;
+use crate::bench::queue::memory_of;
+use crate::failure::Failure;
+use crate::local::Nodes;
+
+/// How much more is offered than can be served.
+const TIMES: f64 = 5.0;
+/// Tasks of one call: so many that taking them in costs more than sending them.
+const TASKS: usize = 250;
+const PAYLOAD_BYTES: usize = 100;
+/// Calls under way per node while its capacity is measured.
+const BUSY_LINES: usize = 16;
+const BUSY_FOR: Duration = Duration::from_secs(10);
+/// Calls under way per node at most; one address may have 2,048 connections.
+const IN_FLIGHT_MAX: usize = 1_500;
+/// Calls per second on the idle cluster.
+const IDLE_RATE: f64 = 50.0;
+const IDLE_FOR: Duration = Duration::from_secs(5);
+/// How long a caller waits.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Back to normal when calls are no slower than so many times the idle ones.
+const BACK_TIMES: f64 = 2.0;
+const BACK_WITHIN: Duration = Duration::from_secs(10);
+const BACK_WINDOW: Duration = Duration::from_secs(1);
+const BACK_WINDOWS_MAX: u32 = 60;
+/// How far behind the nodes the senders stand.
+const NICE: &str = "5";
+
+/// What all senders share.
+struct Shared {
+    hosts: Vec<String>,
+    idle: Vec<Mutex<Vec<Line>>>,
+    in_flight: Vec<AtomicU64>,
+    body: Vec<u8>,
+    tally: Mutex<Tally>,
+    /// Calls that ended well.
+    good: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls of one phase, how long calls were sent, and how many ended well within that time.
+struct Phase {
+    calls: Calls,
+    seconds: f64,
+    good: u64,
+}
+
+impl Phase {
+    fn good_rate(&self) -> f64 {
+        self.good as f64 / self.seconds
+    }
+}
+
+pub(super) async fn measure(
+    args: &ObjectsBenchArgs,
+    nodes: &Nodes,
+) -> Result<ObjectsReport, Failure> {
+    let urls = nodes.urls();
+    let hosts: Vec<String> =
+        urls.iter().map(|url| url.trim_start_matches("http://").to_owned()).collect();
+    let payload = "x".repeat(PAYLOAD_BYTES);
+    let task = serde_json::json!({ "queue": "load", "payload": payload });
+    let body = serde_json::json!({ "tasks": vec![task; TASKS] }).to_string().into_bytes();
+    let shared = Arc::new(Shared {
+        idle: hosts.iter().map(|_| Mutex::default()).collect(),
+        in_flight: hosts.iter().map(|_| AtomicU64::new(0)).collect(),
+        hosts,
+        body,
+        tally: Mutex::default(),
+        good: AtomicU64::new(0),
+    });
+    let client = Client::new(&urls).map_err(|error| Failure::failed(error.to_string()))?;
+    step_back();
+    let idle = paced(&shared, "idle", IDLE_RATE, IDLE_FOR).await;
+    let busy = busy(&shared).await;
+    let capacity = busy.good_rate();
+    eprintln!("capacity: {capacity:.0} calls/s of {TASKS} tasks");
+    let terms = terms(&client).await?;
+    let renewals = Renewals::start(&client, &urls).await?;
+    let length = Duration::from_secs(u64::from(args.seconds));
+    let loaded = paced(&shared, "five times", capacity * TIMES, length).await;
+    let (renewed, renewals_failed) = renewals.stop().await;
+    let back = back_to_normal(&shared, idle.calls.p99_ms).await;
+    let elections = self::terms(&client).await?.saturating_sub(terms);
+    let memory = nodes.pids().iter().filter_map(|pid| memory_of(*pid)).max().unwrap_or(0);
+    let found =
+        Found { capacity, idle, busy, loaded, renewed, renewals_failed, elections, back, memory };
+    Ok(found.report(args))
+}
+
+/// Everything that a run found.
+struct Found {
+    capacity: f64,
+    idle: Phase,
+    busy: Phase,
+    loaded: Phase,
+    renewed: u64,
+    renewals_failed: u64,
+    elections: u64,
+    back: Option<Duration>,
+    memory: u64,
+}
+
+impl Found {
+    fn report(self, args: &ObjectsBenchArgs) -> ObjectsReport {
+        let goodput = self.loaded.good_rate() * 100.0 / self.capacity.max(f64::MIN_POSITIVE);
+        let asked = (self.renewed + self.renewals_failed).max(1);
+        let renewed = self.renewed as f64 * 100.0 / asked as f64;
+        let sent = self.loaded.calls.good + self.loaded.calls.shed + self.loaded.calls.failed;
+        let offered = (sent + self.loaded.calls.held_back) as f64 / self.loaded.seconds;
+        let slower = self.loaded.calls.p99_ms / self.idle.calls.p99_ms.max(f64::MIN_POSITIVE);
+        let back = match self.back {
+            Some(back) => format!("{:.1} s", back.as_secs_f64()),
+            None => format!("not within {BACK_WINDOWS_MAX} s"),
+        };
+        let mut missed = Vec::new();
+        let mut promise = |held: bool, what: &str| {
+            if !held {
+                missed.push(what.to_owned());
+            }
+        };
+        promise(goodput >= 80.0, "less than 80 % of the capacity was used");
+        promise(renewed >= 99.9, "less than 99.9 % of the renewals came through");
+        promise(self.elections == 0, "there was an election");
+        promise(self.back.is_some_and(|back| back <= BACK_WITHIN), "calls were slow afterwards");
+        let line = |what: &str, value: String| Figure { what: what.to_owned(), value };
+        let figures = vec![
+            line("capacity", format!("{:.0} calls/s of {TASKS} tasks", self.capacity)),
+            line("offered", format!("{offered:.0} calls/s for {:.0} s", self.loaded.seconds)),
+            line("goodput", format!("{goodput:.0} % of the capacity")),
+            line("p99 of accepted calls against idle", format!("{slower:.1} times")),
+            line("renewals", format!("{renewed:.2} % of {asked} came through")),
+            line("elections", self.elections.to_string()),
+            line("back to normal after", back),
+            line("largest node afterwards", format!("{} MiB", self.memory >> 20)),
+        ];
+        let about = format!("{} nodes, five times their capacity", args.nodes);
+        let calls = vec![self.idle.calls, self.busy.calls, self.loaded.calls];
+        ObjectsReport { about, calls, figures, checked: 0, lost: 0, missed }
+    }
+}
+
+/// Lets the nodes go first. Where there is no `renice`, all are equal.
+fn step_back() {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return };
+    let threads = threads.flatten().map(|thread| thread.file_name());
+    let _ = std::process::Command::new("renice")
+        .args(["-n", NICE, "-p"])
+        .args(threads)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status();
+}
+
+/// The sum of all terms: it rises with every election.
+async fn terms(client: &Client) -> Result<u64, Failure> {
+    let view = client.cluster().await?;
+    Ok(view.shards.iter().map(|shard| shard.term).sum())
+}
+
+/// As many calls as the cluster takes, a bounded number at a time.
+async fn busy(shared: &Arc<Shared>) -> Phase {
+    let began = Instant::now();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut senders = tokio::task::JoinSet::new();
+    for node in 0..shared.hosts.len() {
+        for _ in 0..BUSY_LINES {
+            let (shared, stop) = (shared.clone(), stop.clone());
+            senders.spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    send(&shared, node).await;
+                }
+            });
+        }
+    }
+    tokio::time::sleep(BUSY_FOR).await;
+    stop.store(true, Ordering::Relaxed);
+    end(shared, "capacity", began, senders).await
+}
+
+/// So many calls per second, sent when they are due.
+async fn paced(shared: &Arc<Shared>, kind: &str, rate: f64, length: Duration) -> Phase {
+    let began = Instant::now();
+    let mut senders = tokio::task::JoinSet::new();
+    let mut count = 0_u64;
+    loop {
+        let passed = began.elapsed();
+        if passed >= length {
+            break;
+        }
+        // All that is due by now: a late wake-up makes no call vanish.
+        let due = (passed.as_secs_f64() * rate) as u64 + 1;
+        while count < due {
+            let node = count as usize % shared.hosts.len();
+            count += 1;
+            if shared.in_flight[node].load(Ordering::Relaxed) >= IN_FLIGHT_MAX as u64 {
+                lock(&shared.tally).held_back += 1;
+                continue;
+            }
+            let shared = shared.clone();
+            shared.in_flight[node].fetch_add(1, Ordering::Relaxed);
+            senders.spawn(async move {
+                send(&shared, node).await;
+                shared.in_flight[node].fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+        while senders.try_join_next().is_some() {}
+        let next = Duration::from_secs_f64(count as f64 / rate);
+        tokio::time::sleep(next.saturating_sub(began.elapsed())).await;
+    }
+    end(shared, kind, began, senders).await
+}
+
+/// Ends a phase. What is still under way is waited for and counted, but is no part of the rate.
+async fn end(
+    shared: &Shared,
+    kind: &str,
+    began: Instant,
+    mut senders: tokio::task::JoinSet<()>,
+) -> Phase {
+    let (seconds, good) = (began.elapsed().as_secs_f64(), shared.good.load(Ordering::Relaxed));
+    while senders.join_next().await.is_some() {}
+    shared.good.store(0, Ordering::Relaxed);
+    let calls = std::mem::take(&mut *lock(&shared.tally)).calls(kind);
+    Phase { calls, seconds, good }
+}
+
+/// One call, counted once.
+async fn send(shared: &Shared, node: usize) {
+    let began = Instant::now();
+    let kept = lock(&shared.idle[node]).pop();
+    let mut heard = match kept {
+        Some(line) => ask(shared, node, line).await,
+        None => None,
+    };
+    // A kept connection may have been closed since.
+    if heard.is_none()
+        && let Ok(line) = Line::open(&shared.hosts[node]).await
+    {
+        heard = ask(shared, node, line).await;
+    }
+    let end = heard.unwrap_or(End::Failed);
+    shared.good.fetch_add(u64::from(end == End::Good), Ordering::Relaxed);
+    lock(&shared.tally).add(end, began.elapsed());
+}
+
+async fn ask(shared: &Shared, node: usize, mut line: Line) -> Option<End> {
+    let heard = line.call("POST", "/v1/tasks", &shared.body, PATIENCE, true).await.ok()?;
+    if !heard.closes {
+        lock(&shared.idle[node]).push(line);
+    }
+    Some(heard.end())
+}
+
+/// How long it takes until calls are about as fast as they were on the idle cluster.
+async fn back_to_normal(shared: &Arc<Shared>, idle_p99_ms: f64) -> Option<Duration> {
+    let began = Instant::now();
+    for _ in 0..BACK_WINDOWS_MAX {
+        let from = began.elapsed();
+        let window = paced(shared, "after", IDLE_RATE, BACK_WINDOW).await.calls;
+        if window.shed + window.failed == 0 && window.p99_ms <= BACK_TIMES * idle_p99_ms {
+            return Some(from);
+        }
+    }
+    None
+}
