@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -16,8 +18,6 @@ const SUBJECT: &str = "bench";
 /// What every message holds, after its number.
 const PAYLOAD: &str =
     concat!("0123456789012345678901234567890123456789", "0123456789012345678901234567890123456789");
-/// How long a list may stand still.
-const LIST_PATIENCE: Duration = Duration::from_secs(10);
 /// How long an answer may take.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 /// Longest message that is read.
@@ -68,28 +68,19 @@ pub(super) async fn list(address: &str) -> io::Result<BTreeMap<u64, u64>> {
     let mut link = Link::open(address, "list").await?;
     let subject = format!("$JS.API.STREAM.INFO.{STREAM}");
     let info = link.request(&subject, "", "").await?;
-    let count = info["state"]["messages"].as_u64().ok_or(io::ErrorKind::InvalidData)?;
-    let wish = json!({
-        "stream_name": STREAM,
-        "config": { "deliver_subject": link.inbox("all"), "ack_policy": "none", "deliver_policy": "all" },
-    });
-    let subject = format!("$JS.API.CONSUMER.CREATE.{STREAM}");
-    link.send(&subject, "made", "", &wish.to_string()).await?;
+    let bound = |name: &str| info["state"][name].as_u64().ok_or(io::ErrorKind::InvalidData);
+    let (first, last) = (bound("first_seq")?, bound("last_seq")?);
+    let subject = format!("$JS.API.STREAM.MSG.GET.{STREAM}");
     let mut listed = BTreeMap::new();
-    let mut left = count;
-    while left > 0 {
-        let next = tokio::time::timeout(LIST_PATIENCE, link.next()).await;
-        let (to, body) = next.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        if to.ends_with(".all") {
-            let number = body.split(' ').next().and_then(|number| number.parse().ok());
-            *listed.entry(number.unwrap_or(u64::MAX)).or_default() += 1;
-            left -= 1;
-        } else if let Some(error) = serde_json::from_str::<Value>(&body)
-            .ok()
-            .and_then(|answer| answer.get("error").map(Value::to_string))
-        {
-            return Err(io::Error::other(error));
+    for sequence in first..=last {
+        let answer = link.request(&subject, "", &json!({ "seq": sequence }).to_string()).await?;
+        if answer["error"].is_object() {
+            return Err(io::Error::other(format!("nats: message {sequence}: {answer}")));
         }
+        let data = STANDARD.decode(answer["message"]["data"].as_str().unwrap_or_default());
+        let text = String::from_utf8_lossy(&data.unwrap_or_default()).into_owned();
+        let number = text.split(' ').next().and_then(|number| number.parse().ok());
+        *listed.entry(number.unwrap_or(u64::MAX)).or_default() += 1;
     }
     Ok(listed)
 }
