@@ -36,6 +36,11 @@ impl Replica {
             Ok(_) => Told::Accepted,
             Err(ChangeError::NotLeader(not)) => Told::NotLeader { leader: not.leader },
             Err(error) => {
+                if let ChangeError::RemovesLeader(_) = error {
+                    // A node may lead without knowing that it leaves: if it was out of shard 0 before it heard of that,
+                    // it never will. Whoever leads next is asked again.
+                    self.give_lead_away(shard);
+                }
                 Told::Refused { code: "change_refused".into(), detail: error.to_string() }
             }
         };

@@ -67,13 +67,8 @@ impl Replica {
         }
         for position in 0..self.seats.len() {
             let shard = position as ShardId;
-            if self.seats[position].leads()
-                && self.consensus.transferring(shard).is_none()
-                && let Some(to) = self.best_successor(shard)
-                && !self.is_shunned(to)
-            {
-                // A refusal (the node just lost the lead) leaves nothing to do.
-                let _ = self.consensus.transfer(shard, to);
+            if self.best_successor(shard).is_some_and(|to| !self.is_shunned(to)) {
+                self.give_lead_away(shard);
             }
         }
     }

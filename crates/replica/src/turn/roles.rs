@@ -39,14 +39,18 @@ impl Replica {
             return;
         }
         for position in 0..self.seats.len() {
-            let shard = position as u16;
-            if self.seats[position].leads()
-                && self.consensus.transferring(shard).is_none()
-                && let Some(to) = self.best_successor(shard)
-            {
-                // A refusal (the node just lost the lead) leaves nothing to do.
-                let _ = self.consensus.transfer(shard, to);
-            }
+            self.give_lead_away(position as u16);
+        }
+    }
+
+    /// Begins to hand one shard over to the best voter that is up, if this node leads it.
+    pub(crate) fn give_lead_away(&mut self, shard: u16) {
+        if self.seats[usize::from(shard)].leads()
+            && self.consensus.transferring(shard).is_none()
+            && let Some(to) = self.best_successor(shard)
+        {
+            // A refusal (the node just lost the lead) leaves nothing to do.
+            let _ = self.consensus.transfer(shard, to);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Changes of membership driven by whoever leads shard 0, and leadership that is steered (R9, MQ-29, MQ-31).
 
+use ikada_consensus::Change;
 use ikada_replica::call::{Answer, Outcome, Request};
 use ikada_replica::peer::Header;
 use ikada_replica::state::{ChangeMembers, Command, Namespace, Order, Reply, SteerMember};
@@ -94,6 +95,28 @@ fn a_change_survives_the_leader_that_drives_it() {
     let now = voters(&cluster, through, 0);
     assert!(!now.contains(&gone) && now.len() == 4, "{now:?}");
     assert_eq!(voters(&cluster, through, 1), now);
+}
+
+/// R9, V5: a node that left shard 0 before it heard of its leave still leads another shard; seed 144 found it.
+#[test]
+fn a_leader_that_is_to_leave_hands_over_although_nobody_told_it() {
+    let mut cluster = Cluster::new(4, 2);
+    cluster.settle();
+    let leader = cluster.leader(1).expect("a leader");
+    let through = leader % 4 + 1;
+    let change = Change { remove: vec![leader], ..Change::default() };
+    let ask = || Request::Change { shard: 1, change: change.clone() };
+    let refused = cluster.ask(through, ask());
+    assert!(
+        matches!(&refused, Answer::Refused { code, .. } if code == "change_refused"),
+        "{refused:?}"
+    );
+    cluster.pass(1_000);
+    let next = cluster.leader(1).expect("a leader");
+    assert_ne!(next, leader, "it leads on");
+    assert!(matches!(cluster.ask(through, ask()), Answer::Accepted));
+    cluster.pass(1_000);
+    assert!(!voters(&cluster, next, 1).contains(&leader));
 }
 
 #[test]
