@@ -394,6 +394,26 @@ fn objects_move_with_their_bucket_and_are_never_without_a_reference() {
     }
 }
 
+/// Q11: an old shard is told of a new one by nobody but the new one itself; seed 559 found a line that never moved on.
+#[test]
+fn tq_29_an_old_shard_hears_a_new_one_it_did_not_know() {
+    let mut cluster = Cluster::founded(2);
+    let from = |source: u16, sequence: u64| {
+        Command::Deliver(Deliver { source, sequence, message: Message::Forget { slot: 7 } })
+    };
+    let old = &mut cluster.shards[1];
+    assert_eq!(old.run(from(256, 1)), refused(RefusalCode::WrongShard), "no cluster has so many");
+    assert_eq!(old.run(from(1, 1)), refused(RefusalCode::WrongShard), "its own number");
+    assert_eq!(old.shard.shards(), 2);
+    assert_eq!(old.run(from(3, 1)), Reply::Delivered { fresh: true });
+    assert_eq!(old.run(from(3, 1)), Reply::Delivered { fresh: false });
+    assert_eq!(old.shard.shards(), 4, "what it has to say to that one is kept from now on");
+    let again = Shard::restore(old.shard.freeze().chunks()).expect("a whole snapshot");
+    assert_eq!(again.hash(), old.shard.hash());
+    // Shard 0 knows how many there are.
+    assert_eq!(cluster.shards[0].run(from(3, 1)), refused(RefusalCode::WrongShard));
+}
+
 // B4-57: a job moves with its tasks and outputs, and goes on where it arrives.
 #[test]
 fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {

@@ -79,6 +79,18 @@ impl Shard {
         Ok(slots)
     }
 
+    /// Whether there may be such a shard. Only shard 0 knows how many there are; the others hear of a new one when it
+    /// speaks, or when a slot goes there.
+    pub(crate) fn may_exist(&self, shard: ShardId) -> bool {
+        shard < self.core.shards || (self.core.shard != 0 && shard < SHARDS_MAX)
+    }
+
+    /// There is such a shard. Without this, what a new shard says to an old one would be refused for ever, and an old one
+    /// would keep what it has to say to a new one.
+    pub(crate) fn learn_shard(&mut self, shard: ShardId) {
+        self.core.shards = self.core.shards.max(shard + 1);
+    }
+
     /// The settings of all queues; at least one message, whose acknowledgement shows that its shard works.
     fn settings_messages(&self) -> Vec<Message> {
         let set = self.core.queues.iter().filter(|record| record.settings.version > 0);

@@ -21,12 +21,13 @@ impl Shard {
         map_version: u64,
         last: bool,
     ) -> Result<(), RefusalCode> {
-        if slot >= SLOTS || target == self.core.shard {
+        if slot >= SLOTS || target == self.core.shard || !self.may_exist(target) {
             return Err(RefusalCode::BadValue);
         }
         if self.core.away.as_ref().is_some_and(|away| away.is_away(slot)) {
             return Ok(());
         }
+        self.learn_shard(target);
         let mut packer = Packer::default();
         self.pack_tasks(batch, slot, &mut packer);
         self.pack_leases(batch, slot, &mut packer);

@@ -24,7 +24,7 @@ pub struct Deliver {
 
 impl Shard {
     pub(crate) fn apply_deliver(&mut self, batch: &mut Batch, order: &Deliver) -> Reply {
-        if order.source >= self.core.shards || order.source == self.core.shard {
+        if order.source == self.core.shard || !self.may_exist(order.source) {
             return Reply::refused(RefusalCode::WrongShard);
         }
         let applied = self.core.inbox.get(&order.source).copied().unwrap_or(0);
@@ -47,6 +47,7 @@ impl Shard {
             return Reply::refused(code);
         }
         let source = order.source;
+        self.learn_shard(source);
         if applied > 0 {
             let before = Inbox { source, applied };
             self.core.hash.remove(digest_record(RecordKind::Inbox, &before));
