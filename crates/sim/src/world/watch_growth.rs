@@ -73,6 +73,20 @@ impl World {
         Ok(())
     }
 
+    /// A task that came into being and left within one entry was not known to the rules when it left.
+    pub(super) fn follow_late_leave(&mut self, shard: ShardId, effects: &[Effect]) {
+        for effect in effects {
+            let Effect::Travelled { id, came: false, .. } = effect else {
+                continue;
+            };
+            if !self.watch.travelling.contains_key(id)
+                && let Some(left) = self.watch.rules[usize::from(shard)].leave(id)
+            {
+                self.watch.travelling.insert(id.clone(), left);
+            }
+        }
+    }
+
     /// Where a task is or will be: the shard that took its slot in last.
     fn target_of(&self, id: &ikada_state::TaskId) -> ShardId {
         let namespace = ikada_state::Namespace::default();
