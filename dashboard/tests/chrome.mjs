@@ -97,7 +97,13 @@ class Tab {
     this.origin = new URL(address).origin;
     await this.call("Page.navigate", { url: address });
     if (same) await rest(100);
-    await this.until("document.querySelector('#content')", "the page is drawn");
+    const drawn = () => this.until("document.querySelector('#content')", "the page is drawn");
+    await drawn().catch(async (error) => {
+      // A script that did not come leaves the page blank: told, and loaded again as a person would.
+      console.log(`loading again: ${error.message.slice(0, 200)}`);
+      await this.call("Page.reload", {});
+      await drawn();
+    });
   }
 
   /** The value of an expression in the page. */

@@ -67,6 +67,8 @@ impl Lane {
             // Outputs of a task that is about to be completed.
             (Operation::Upload, _) => Some(Lane::Settle),
             (_, Class::Health) => None,
+            // Bytes of the binary cost less than a refusal, and a page without one of its scripts is blank.
+            (Operation::Dashboard, _) => None,
             (_, Class::Settle) => Some(Lane::Settle),
             (_, Class::Renew) => Some(Lane::Renew),
             (_, Class::Claim) => Some(Lane::Claim),
