@@ -414,6 +414,19 @@ fn tq_29_an_old_shard_hears_a_new_one_it_did_not_know() {
     assert_eq!(cluster.shards[0].run(from(3, 1)), refused(RefusalCode::WrongShard));
 }
 
+/// What an old shard has to say to a new one is kept only if it knows of it.
+#[test]
+fn tq_29_every_shard_knows_how_many_there_are_once_slots_have_moved() {
+    for (before, after) in [(2, 3), (2, 4), (3, 5)] {
+        let mut cluster = Cluster::founded(before);
+        assert!(matches!(cluster.grow(after), Reply::Growing { .. }));
+        cluster.open_added();
+        cluster.settle();
+        let counts: Vec<u16> = cluster.shards.iter().map(|world| world.shard.shards()).collect();
+        assert_eq!(counts, vec![after; usize::from(after)], "{before} to {after}");
+    }
+}
+
 // B4-57: a job moves with its tasks and outputs, and goes on where it arrives.
 #[test]
 fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ikada_api::Client;
-use ikada_api::v1::{ClaimRequest, CompleteItem, CompleteRequest, NewTask, Number};
+use ikada_api::v1::{ClaimRequest, NewTask, Number};
 
 use crate::cluster::{Cluster, client};
+use crate::holder;
 use crate::wait::until;
 
 /// So many workers, each with connections of its own.
@@ -55,16 +56,7 @@ async fn work(crowd: Arc<Crowd>, client: Client, number: usize) {
             continue;
         };
         let Some(task) = answer.tasks.into_iter().next() else { continue };
-        let item = CompleteItem {
-            id: task.id.clone(),
-            fence: task.fence,
-            result: None,
-            result_base64: None,
-            then: Vec::new(),
-            result_bytes: None,
-            outputs: Vec::new(),
-        };
-        let report = CompleteRequest { worker: name.clone(), tasks: vec![item] };
+        let report = holder::done(&name, &task);
         until("a completion is settled", || async {
             let answer = client.complete(&report).await.ok()?;
             answer.tasks[0].outcome.is_settled().then_some(())

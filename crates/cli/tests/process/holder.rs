@@ -144,7 +144,8 @@ fn wish(name: &str, count: usize) -> ClaimRequest {
     }
 }
 
-fn done(name: &str, task: &ClaimedTask) -> CompleteRequest {
+/// The report that a task was done.
+pub fn done(name: &str, task: &ClaimedTask) -> CompleteRequest {
     let item = CompleteItem {
         id: task.id.clone(),
         fence: task.fence,

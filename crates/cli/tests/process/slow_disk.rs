@@ -24,16 +24,22 @@ async fn check(cluster: &Cluster, stream: Stream, holder: Holder) {
     cluster.copies_become_equal().await;
 }
 
+/// A cluster with one shard, a stream of writes and claims that are held.
+async fn busy() -> (Cluster, Stream, Holder) {
+    let cluster = Cluster::start_with(1).await;
+    let stream = Stream::start(&cluster.urls());
+    let holder = Holder::start(&cluster.urls(), "held", CLAIMS).await;
+    stream.advance(50).await;
+    (cluster, stream, holder)
+}
+
 // F-10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f_10_a_leader_with_a_slow_disk_stays() {
     if !tracer::is_there() {
         return;
     }
-    let cluster = Cluster::start_with(1).await;
-    let stream = Stream::start(&cluster.urls());
-    let holder = Holder::start(&cluster.urls(), "held", CLAIMS).await;
-    stream.advance(50).await;
+    let (cluster, stream, holder) = busy().await;
     let before = cluster.reign().await;
     let Some(disk) = SlowDisk::make(&cluster, before.0, SLOW).await else { return };
     stream.advance(60).await;
@@ -49,10 +55,7 @@ async fn f_10_a_leader_whose_disk_hangs_yields_and_expires_nothing() {
     if !tracer::is_there() {
         return;
     }
-    let cluster = Cluster::start_with(1).await;
-    let stream = Stream::start(&cluster.urls());
-    let holder = Holder::start(&cluster.urls(), "held", CLAIMS).await;
-    stream.advance(50).await;
+    let (cluster, stream, holder) = busy().await;
     let (old, _) = cluster.reign().await;
     let Some(disk) = SlowDisk::make(&cluster, old, HANGING).await else { return };
     let hung = Instant::now();
