@@ -46,7 +46,7 @@ struct Part {
     nodes: BTreeMap<u64, Replica>,
     frames: VecDeque<(u64, u64, Bytes)>,
     now: Now,
-    answers: Vec<Answer>,
+    answers: Vec<(u64, Answer)>,
 }
 
 impl Part {
@@ -84,7 +84,7 @@ impl Part {
             for (to, frame) in outputs.frames {
                 self.frames.push_back((node, to, frame));
             }
-            self.answers.extend(outputs.answers.into_iter().map(|(_, answer)| answer));
+            self.answers.extend(outputs.answers);
             for work in outputs.snapshots {
                 if let SnapshotWork::Save { shard, start, conf, .. } = work {
                     let done = SnapshotDone::Saved { shard, start, conf, bytes: 1 << 20 };
@@ -165,33 +165,106 @@ impl Memory {
         self.leader.turn(1);
     }
 
-    /// Runs the requests with a bounded number of orders in flight; gives the answers.
-    fn run(&mut self, requests: impl Iterator<Item = (Request, u64)>) -> Vec<Answer> {
-        let mut requests = requests.peekable();
-        let (mut in_flight, mut weights) = (0, VecDeque::new());
-        let mut answers = Vec::new();
-        while requests.peek().is_some() || in_flight > 0 {
+    /// Asks what the source has to ask with a bounded number of orders in flight, until it is empty and all is answered.
+    fn run(&mut self, source: &mut impl Source) {
+        let (mut in_flight, mut weights) = (0, BTreeMap::new());
+        loop {
             // A turn every quarter: so leader and followers work at the same time.
             let mut turn = 0;
             while in_flight < IN_FLIGHT
                 && turn < IN_FLIGHT / 4
-                && let Some((request, weight)) = requests.next()
+                && let Some((request, weight)) = source.next()
             {
                 self.calls += 1;
                 let (id, routing) = (self.calls, Routing::Forward);
                 self.leader.step(1, Input::Call(Call { id, timeout_ms: 60_000, routing, request }));
                 in_flight += weight;
                 turn += weight;
-                weights.push_back(weight);
+                weights.insert(id, weight);
+            }
+            if in_flight == 0 {
+                return;
             }
             self.leader.turn(1);
-            self.exchange(in_flight > IN_FLIGHT * 3 / 4 || requests.peek().is_none());
-            for answer in self.leader.answers.drain(..) {
-                in_flight -= weights.pop_front().expect("asked");
-                answers.push(answer);
+            self.exchange(turn < IN_FLIGHT / 4);
+            for (id, answer) in self.leader.answers.drain(..) {
+                in_flight -= weights.remove(&id).expect("asked");
+                source.take(answer);
             }
         }
-        answers
+    }
+}
+
+/// What a phase asks next, and what it makes of the answers.
+trait Source {
+    /// The next call and the orders it stands for; nothing while it waits for answers, or at its end.
+    fn next(&mut self) -> Option<(Request, u64)>;
+    fn take(&mut self, answer: Answer);
+}
+
+/// Calls that are known beforehand.
+struct Fill {
+    calls: std::vec::IntoIter<(Request, u64)>,
+    answered: u64,
+}
+
+impl Fill {
+    fn new(calls: Vec<(Request, u64)>) -> Self {
+        Fill { calls: calls.into_iter(), answered: 0 }
+    }
+}
+
+impl Source for Fill {
+    fn next(&mut self) -> Option<(Request, u64)> {
+        self.calls.next()
+    }
+
+    fn take(&mut self, answer: Answer) {
+        let Answer::Written(_) = answer else { panic!("{answer:?}") };
+        self.answered += 1;
+    }
+}
+
+/// Claims and completes side by side, as workers with many slots do: a claim is asked whenever fewer than half of the
+/// orders in flight could be completions, until one comes back empty.
+struct Drain {
+    round: u64,
+    grants: VecDeque<Grant>,
+    /// Claims asked and not answered.
+    claims: u64,
+    commands: u64,
+    empty: bool,
+}
+
+/// Tasks per claim.
+const CLAIM: u32 = 128;
+
+impl Source for Drain {
+    fn next(&mut self) -> Option<(Request, u64)> {
+        let coming = self.grants.len() as u64 + self.claims * u64::from(CLAIM);
+        if !self.empty && coming < IN_FLIGHT / 2 {
+            self.claims += 1;
+            self.commands += 1;
+            // A claim writes one entry, so it is one order in flight.
+            return Some((claim(&format!("c{}-{}", self.round, self.commands)), 1));
+        }
+        let grant = self.grants.pop_front()?;
+        self.commands += 1;
+        Some((Request::Write(vec![complete(&grant)]), 1))
+    }
+
+    fn take(&mut self, answer: Answer) {
+        match answer {
+            Answer::Claimed(grants) => {
+                self.claims -= 1;
+                self.empty |= grants.is_empty();
+                self.grants.extend(grants);
+            }
+            Answer::Written(outcomes) => {
+                assert!(matches!(outcomes[0], Outcome::Reply { .. }), "{outcomes:?}");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -204,57 +277,38 @@ fn memory(count: u64) {
     let mut listing = Duration::ZERO;
     for round in 0..ROUNDS {
         let numbers = (0..count).map(|number| round * count + number);
-        let orders: Vec<Order> = numbers.map(order).collect();
+        let calls = numbers.map(|number| (Request::Write(vec![order(number)]), 1)).collect();
         let started = Instant::now();
-        let answers = cluster.run(orders.into_iter().map(|order| (Request::Write(vec![order]), 1)));
-        assert_eq!(answers.len() as u64, count, "every call is answered");
+        let mut fill = Fill::new(calls);
+        cluster.run(&mut fill);
+        assert_eq!(fill.answered, count, "every call is answered");
         if round > 0 {
             filling += started.elapsed();
             filled += count;
         }
         let orders: Vec<Order> =
             (0..count).map(|number| order(1 << 40 | round << 30 | number)).collect();
-        let lists =
-            orders.chunks(LIST).map(|list| (Request::Write(list.to_vec()), list.len() as u64));
-        let lists: Vec<(Request, u64)> = lists.collect();
+        let lists = orders.chunks(LIST);
+        let calls = lists.map(|list| (Request::Write(list.to_vec()), list.len() as u64)).collect();
         let started = Instant::now();
-        let answers = cluster.run(lists.into_iter());
-        assert_eq!(answers.len() as u64, count.div_ceil(LIST as u64), "every list is answered");
+        let mut fill = Fill::new(calls);
+        cluster.run(&mut fill);
+        assert_eq!(fill.answered, count.div_ceil(LIST as u64), "every list is answered");
         if round > 0 {
             listing += started.elapsed();
         }
         let started = Instant::now();
-        let commands = drain(&mut cluster, round);
+        let mut drain =
+            Drain { round, grants: VecDeque::new(), claims: 0, commands: 0, empty: false };
+        cluster.run(&mut drain);
         if round > 0 {
             draining += started.elapsed();
-            drained += commands;
+            drained += drain.commands;
         }
     }
     report("memory, enqueue, one per call", filled, filling);
     report("memory, enqueue, 16 per call", filled, listing);
     report("memory, claim 128 and complete one per call", drained, draining);
-}
-
-/// Claims and completes until nothing is left; gives the number of commands.
-fn drain(cluster: &mut Memory, round: u64) -> u64 {
-    let mut commands = 0;
-    for turn in 0.. {
-        let claims = (0..8).map(|n| (claim(&format!("c{round}-{turn}-{n}")), 128));
-        let grants: Vec<Grant> = cluster
-            .run(claims)
-            .into_iter()
-            .flat_map(|answer| match answer {
-                Answer::Claimed(tasks) => tasks,
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        commands += 8 + grants.len() as u64;
-        if grants.is_empty() {
-            break;
-        }
-        cluster.run(grants.iter().map(|grant| (Request::Write(vec![complete(grant)]), 1)));
-    }
-    commands
 }
 
 fn claim(request: &str) -> Request {
@@ -264,7 +318,7 @@ fn claim(request: &str) -> Request {
         worker: WorkerId::parse("w").expect("id"),
         session: SessionId(1),
         queues: vec![QueueName::parse("bench").expect("queue")],
-        count_max: 128,
+        count_max: CLAIM,
         wait_ms: 0,
         request: RequestId::parse(request).expect("id"),
     })
