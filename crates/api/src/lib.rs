@@ -1,5 +1,5 @@
 //! The public words of Ikada: version 1 of the HTTP/JSON types, their conversion to and from the state's types,
-//! the problem documents, and a client.
+//! the problem documents, and a client. Beside them, the words of S3 that the node's door and the command line share.
 //!
 //! Server and client use the same structs, so that the two cannot drift apart; the OpenAPI schemas are derived from
 //! them as well. Unknown fields are refused by name everywhere a client speaks; answers may gain fields.
@@ -13,6 +13,7 @@ pub mod openapi;
 pub mod pipe;
 pub mod problem;
 pub mod routes;
+pub mod s3;
 pub mod socket;
 pub mod v1;
 

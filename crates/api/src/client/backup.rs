@@ -14,11 +14,11 @@ use crate::problem::Problem;
 const SILENCE: Duration = Duration::from_secs(60);
 
 impl Client {
-    /// Asks one node for a backup and hands its bytes to `take`, in order. Gives their number.
-    pub async fn backup(
+    /// Asks one node for a backup and hands its bytes to `take`, in order; the node waits for it. Gives their number.
+    pub async fn backup<E: From<Error>>(
         &self,
-        mut take: impl FnMut(&Bytes) -> std::io::Result<()>,
-    ) -> Result<u64, Error> {
+        mut take: impl AsyncFnMut(Bytes) -> Result<(), E>,
+    ) -> Result<u64, E> {
         let ask = Ask::get("/v1/cluster/backup".to_owned());
         let lost = |detail: String| Error::Unavailable { detail };
         let timeout = self.inner.options.timeout;
@@ -41,15 +41,15 @@ impl Client {
             };
             count += data.len() as u64;
             if good {
-                take(&data).map_err(|error| lost(format!("writing: {error}")))?;
+                take(data).await?;
             } else {
                 said.extend_from_slice(&data);
             }
         }
         match (good, serde_json::from_slice::<Problem>(&said)) {
             (true, _) => Ok(count),
-            (false, Ok(problem)) => Err(Error::Refused(Box::new(problem))),
-            (false, Err(error)) => Err(Error::Protocol { detail: error.to_string() }),
+            (false, Ok(problem)) => Err(Error::Refused(Box::new(problem)).into()),
+            (false, Err(error)) => Err(Error::Protocol { detail: error.to_string() }.into()),
         }
     }
 }

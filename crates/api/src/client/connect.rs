@@ -1,7 +1,7 @@
 //! Connections to nodes, in the open (`http`) or by TLS (`https`), for plain calls and for pipes alike.
 //!
-//! Promise: an `https` node is believed only if the cluster's own authority signed its certificate for that host; there
-//! are no other authorities, and no way to switch the check off.
+//! Promise: an `https` node is believed only if the cluster's own authority signed its certificate for that host; the
+//! system's authorities count for object stores alone. There is no way to switch the check off.
 
 use std::fmt;
 use std::future::Future;
@@ -29,7 +29,7 @@ use crate::socket::Socket;
 #[error("the authority's certificate cannot be used: {0}")]
 pub struct BadAuthority(String);
 
-/// The cluster's authority, as a client trusts it.
+/// Authorities that a client trusts: the cluster's own, or for an object store the system's.
 #[derive(Clone)]
 pub struct TrustedAuthority(Arc<ClientConfig>);
 
@@ -45,6 +45,25 @@ impl TrustedAuthority {
         if roots.is_empty() {
             return Err(BadAuthority("there is no certificate in it".to_owned()));
         }
+        TrustedAuthority::of_roots(roots)
+    }
+
+    /// The authorities that this machine trusts.
+    pub(crate) fn of_system() -> Result<TrustedAuthority, BadAuthority> {
+        let mut roots = RootCertStore::empty();
+        // Some certificates of a system may be too old to be read; the others count.
+        let (added, _) =
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        match added {
+            0 => Err(BadAuthority(
+                "this machine has none; install its package ca-certificates".to_owned(),
+            )),
+            _ => TrustedAuthority::of_roots(roots),
+        }
+    }
+
+    fn of_roots(roots: RootCertStore) -> Result<TrustedAuthority, BadAuthority> {
+        let bad = |error: &dyn fmt::Display| BadAuthority(error.to_string());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13])

@@ -39,18 +39,21 @@ use http_body_util::combinators::BoxBody;
 use hyper::body::Bytes;
 use hyper_util::rt::TokioExecutor;
 
-use connect::Connector;
 use pipe::Pipes;
 
+pub(crate) use backoff::Backoff;
 pub use batch::{BatchOptions, Completer, Enqueuer, ItemError, Place};
+pub(crate) use connect::Connector;
 pub use connect::{BadAuthority, TrustedAuthority};
 pub use error::{BadUrl, Error};
 pub use events::{EventStream, Heard};
 pub use lease::{LeaseGuard, LeaseOptions};
 pub use logs::LogPart;
 pub use objects::{GetOptions, ObjectReader, ObjectSource, PutOptions};
+pub(crate) use send::{innermost, read_retry_after};
 pub use tasks::{Consistency, TaskQuery};
 pub use token::{AccessToken, BadToken};
+pub(crate) use url::unique_bits;
 pub use url::{BaseUrl, unique_key};
 
 /// How a client behaves; [`ClientOptions::default`] suits most.

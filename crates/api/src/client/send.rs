@@ -333,13 +333,13 @@ fn give_up(ask: &Ask, maybe_done: bool, detail: String) -> Error {
 }
 
 /// The wait a server asks for; 0 stands for "soon", which our own backoff covers.
-fn read_retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn read_retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     text.trim().parse().ok().filter(|seconds| *seconds > 0).map(Duration::from_secs)
 }
 
 /// The deepest cause says most: "connection refused" rather than "client error".
-pub(super) fn innermost(error: &dyn std::error::Error) -> String {
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

@@ -1,8 +1,18 @@
 //! `ikada cluster`.
 
+use std::fmt;
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use ikada_api::s3::{BadPlace, PART_BYTES_MIN, StorePlace};
+
+/// How object stores are reached, for two helps.
+macro_rules! store_help {
+    () => {
+        "\nObject stores: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN) are the key, for gs:// an HMAC key of Google;\nAWS_REGION, AWS_ENDPOINT_URL and AWS_CA_BUNDLE say where, https unless the endpoint says http. This command alone talks to\nthe store, the cluster does not."
+    };
+}
 
 /// Commands about the cluster.
 #[derive(Debug, Subcommand)]
@@ -31,7 +41,7 @@ pub(crate) enum ClusterCommand {
     /// Prefer a node as leader, or make others preferred over it.
     #[command(after_help = "Examples:\n  ikada cluster priority 2 10")]
     Priority(PriorityArgs),
-    /// Write the state of the running cluster into a file.
+    /// Write the state of the running cluster into a file or an object store.
     Backup(BackupArgs),
     /// Make the data folder of a new cluster from a backup, offline.
     Restore(RestoreArgs),
@@ -156,24 +166,67 @@ pub(crate) struct PriorityArgs {
     pub(crate) priority: i64,
 }
 
+/// Where a backup lies.
+#[derive(Debug, Clone)]
+pub(crate) enum BackupPlace {
+    /// On this machine.
+    File(PathBuf),
+    /// In an object store.
+    Store(StorePlace),
+}
+
+impl BackupPlace {
+    fn parser() -> impl TypedValueParser<Value = BackupPlace> {
+        PathBufValueParser::new().try_map(|path| -> Result<BackupPlace, BadPlace> {
+            match path.to_str().and_then(StorePlace::parse) {
+                Some(place) => Ok(BackupPlace::Store(place?)),
+                None => Ok(BackupPlace::File(path)),
+            }
+        })
+    }
+}
+
+impl fmt::Display for BackupPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BackupPlace::File(file) => file.display().fmt(formatter),
+            BackupPlace::Store(place) => place.fmt(formatter),
+        }
+    }
+}
+
+/// Largest part: several are in memory at once.
+const PART_MIB_MAX: usize = 1_024;
+
+fn part_mib(text: &str) -> Result<usize, String> {
+    let range = PART_BYTES_MIN >> 20..=PART_MIB_MAX;
+    let given = text.parse().ok().filter(|size| range.contains(size));
+    given.ok_or_else(|| format!("must be {} to {PART_MIB_MAX}", range.start()))
+}
+
 /// Flags of `backup`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada cluster backup monday.ikada\n\nThe bytes of objects are part of it, each piece once."
+    after_help = concat!("Examples:\n  ikada cluster backup monday.ikada\n  ikada cluster backup s3://backups/monday.ikada\n  AWS_ENDPOINT_URL=https://minio.example:9000 ikada cluster backup s3://backups/monday.ikada\n\nThe bytes of objects are part of it, each piece once.\n", store_help!())
 )]
 pub(crate) struct BackupArgs {
-    /// The file to write; it must not exist.
-    pub(crate) file: PathBuf,
+    /// The file to write, or s3://BUCKET/KEY or gs://BUCKET/KEY; it must not exist.
+    #[arg(value_name = "FILE", value_parser = BackupPlace::parser())]
+    pub(crate) place: BackupPlace,
+    /// Size of the parts that an object store is sent, in MiB; it takes 10,000 of them.
+    #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = part_mib)]
+    pub(crate) part_mib: usize,
 }
 
 /// Flags of `restore`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada cluster restore monday.ikada --data new\n  ikada server --data new\n\nThe new cluster has one node and another id; let others join with `ikada cluster add`. Every fence exceeds all that\nwere granted before the backup and since."
+    after_help = concat!("Examples:\n  ikada cluster restore monday.ikada --data new\n  ikada cluster restore s3://backups/monday.ikada --data new\n  ikada server --data new\n\nThe new cluster has one node and another id; let others join with `ikada cluster add`. Every fence exceeds all that\nwere granted before the backup and since.\n", store_help!())
 )]
 pub(crate) struct RestoreArgs {
-    /// The backup.
-    pub(crate) file: PathBuf,
+    /// The backup: a file, or s3://BUCKET/KEY or gs://BUCKET/KEY.
+    #[arg(value_name = "FILE", value_parser = BackupPlace::parser())]
+    pub(crate) place: BackupPlace,
     /// The data folder to make; it must not exist or be empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,

@@ -18,7 +18,7 @@ use beside::Compared;
 
 use crate::args::{BenchCommand, SharedArgs};
 use crate::failure::Failure;
-use crate::local::until_interrupted;
+use crate::local::{NODES_STOPPED, until_interrupted};
 use crate::render::Screen;
 
 /// Runs one of the benches.
@@ -29,28 +29,30 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     match command {
         BenchCommand::Startup(args) => {
-            let report = until_interrupted(startup::measure(args)).await?;
+            let report = until_interrupted(NODES_STOPPED, startup::measure(args)).await?;
             screen.show(&report)?;
             report.verdict()
         }
         BenchCommand::Queue(args) => {
-            let report = until_interrupted(queue::measure(shared, args)).await?;
+            let report = until_interrupted(NODES_STOPPED, queue::measure(shared, args)).await?;
             screen.show(&report)
         }
         BenchCommand::Objects(args) => {
-            let report = until_interrupted(objects::measure(args)).await?;
+            let report = until_interrupted(NODES_STOPPED, objects::measure(args)).await?;
             screen.show(&report)?;
             report.verdict()
         }
         BenchCommand::Failover(args) => {
-            let report = until_interrupted(failover::measure(args)).await?;
+            let report = until_interrupted(NODES_STOPPED, failover::measure(args)).await?;
             if args.beside.is_empty() {
                 screen.show(&report)?;
                 return report.verdict();
             }
             let mut compared = Compared { ikada: report, beside: Vec::new() };
             for kind in &args.beside {
-                compared.beside.push(until_interrupted(beside::measure(*kind, args)).await?);
+                compared
+                    .beside
+                    .push(until_interrupted(NODES_STOPPED, beside::measure(*kind, args)).await?);
             }
             screen.show(&compared)?;
             compared.ikada.verdict()

@@ -20,14 +20,14 @@ pub(crate) async fn cluster(
     screen: &mut Screen,
 ) -> Result<(), Failure> {
     // These two work on folders, without a cluster.
-    match &command {
-        ClusterCommand::Restore(args) => return backup::restore(args),
-        ClusterCommand::Recover(args) => return backup::recover(args),
-        _ => {}
-    }
+    let command = match command {
+        ClusterCommand::Restore(args) => return backup::restore(args).await,
+        ClusterCommand::Recover(args) => return backup::recover(&args),
+        other => other,
+    };
     let client = shared.client()?;
     match command {
-        ClusterCommand::Backup(args) => backup::backup(&client, &args).await,
+        ClusterCommand::Backup(args) => backup::take(&client, &args).await,
         ClusterCommand::Status => {
             let seen = client.cluster().await?;
             screen.show(&seen)

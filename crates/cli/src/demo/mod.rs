@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;
-use crate::local::{Nodes, Shape, compare_copies, until_interrupted};
+use crate::local::{NODES_STOPPED, Nodes, Shape, compare_copies, until_interrupted};
 use corpus::Corpus;
 use crew::Crew;
 use report::Report;
@@ -42,7 +42,7 @@ const SHAPE: Shape = Shape { name: "demo", nodes: 3, shards: 4 };
 
 /// Runs the demo.
 pub(crate) async fn run(args: &DemoArgs) -> Result<(), Failure> {
-    until_interrupted(perform(args)).await
+    until_interrupted(NODES_STOPPED, perform(args)).await
 }
 
 async fn perform(args: &DemoArgs) -> Result<(), Failure> {

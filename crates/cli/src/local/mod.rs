@@ -16,7 +16,7 @@ use std::process::Child;
 use tempfile::TempDir;
 
 pub(crate) use compare::compare_copies;
-pub(crate) use interrupt::until_interrupted;
+pub(crate) use interrupt::{NODES_STOPPED, until_interrupted};
 pub(crate) use launch::free_ports;
 pub(crate) use settle::LedShard;
 

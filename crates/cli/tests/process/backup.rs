@@ -13,13 +13,13 @@ use crate::wait::until;
 use crate::work::{check_all_there, write_all};
 
 /// A server on a folder that was made offline; ended when dropped.
-struct Lone {
+pub struct Lone {
     child: Child,
     url: String,
 }
 
 impl Lone {
-    async fn start(folder: &Path, addresses: &[String]) -> Lone {
+    pub async fn start(folder: &Path, addresses: &[String]) -> Lone {
         let mut command = ikada();
         command.args(["server", "--until-stdin-closes", "--data"]).arg(folder);
         command.args(["--listen", &addresses[0], "--peer-listen", &addresses[1]]);
@@ -31,7 +31,7 @@ impl Lone {
         lone
     }
 
-    fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         client(std::slice::from_ref(&self.url))
     }
 }
@@ -44,14 +44,14 @@ impl Drop for Lone {
 }
 
 /// Runs a command that must end well; gives its lines.
-async fn run(mut command: Command) -> Vec<String> {
+pub async fn run(mut command: Command) -> Vec<String> {
     let ran = tokio::task::spawn_blocking(move || command.output().expect("it runs")).await;
     let output = ran.expect("joined");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-async fn run_refused(mut command: Command) -> String {
+pub async fn run_refused(mut command: Command) -> String {
     tokio::task::spawn_blocking(move || refusal(&mut command)).await.expect("joined")
 }
 
@@ -132,17 +132,17 @@ fn walk(folder: &Path) -> usize {
 }
 
 /// Bytes that no compression and no repetition makes small.
-fn bytes_of(seed: u64, length: usize) -> Vec<u8> {
+pub fn bytes_of(seed: u64, length: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..length).map(|_| random.u8(..)).collect()
 }
 
-async fn put(client: &Client, name: &str, bytes: &[u8]) {
+pub async fn put(client: &Client, name: &str, bytes: &[u8]) {
     let source = ObjectSource::Bytes(bytes.to_vec().into());
     client.put_object("b", name, &source, &PutOptions::default()).await.expect("stored");
 }
 
-async fn get(client: &Client, name: &str) -> Vec<u8> {
+pub async fn get(client: &Client, name: &str) -> Vec<u8> {
     let reader = client.get_object("b", name, &GetOptions::default()).await.expect("there");
     reader.collect().await.expect("whole")
 }

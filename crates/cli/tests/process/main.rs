@@ -4,6 +4,7 @@
 //! limit is only there so that a hang becomes a failure.
 
 mod backup;
+mod backup_store;
 mod bad_start;
 mod canaries;
 mod claims;
@@ -27,6 +28,7 @@ mod pause;
 mod postgres;
 mod programs;
 mod redirect;
+mod relay;
 mod rolling;
 mod s3;
 mod schedules;

@@ -14,11 +14,11 @@ use super::chunked::{ChunkReader, Step};
 use super::fault::Fault;
 use super::sign::Payload;
 use super::sums::Sums;
-use super::xml::DOCUMENT_BYTES_MAX;
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::problems;
 use crate::objects::{Content, Upload};
+use ikada_api::s3::xml::DOCUMENT_BYTES_MAX;
 
 /// Reads one body to its end.
 pub(super) struct Reader<B> {

@@ -6,13 +6,13 @@ use ikada_replica::call::{Query, View};
 
 use super::fault::Fault;
 use super::multipart::UPLOADS_BUCKET;
-use super::xml::element;
 use crate::http::answer::{Reply, text};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
 use crate::http::request::Context;
 use crate::http::requests::read;
+use ikada_api::s3::xml::element;
 
 /// Buckets that one list shows; there is no paging in S3.
 const BUCKETS_MAX: usize = 1_000;

@@ -3,8 +3,8 @@
 use hyper::StatusCode;
 use ikada_api::Problem;
 
-use super::xml::escape;
 use crate::http::answer::{Reply, text};
+use ikada_api::s3::xml::escape;
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ikada_api::s3::escape::encode;
 use ikada_api::state::{BucketName, Object, ObjectVersion};
 use ikada_replica::call::{Query, View};
 
 use super::buckets::{bucket, page};
 use super::fault::Fault;
 use super::route::Call;
-use super::sign::encode;
-use super::xml::element;
 use crate::http::answer::Reply;
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
@@ -19,6 +18,7 @@ use crate::http::door::Door;
 use crate::http::objects::iso_date;
 use crate::http::request::Context;
 use crate::http::requests::read;
+use ikada_api::s3::xml::element;
 
 /// Most names of one answer.
 const KEYS_MAX: usize = 1_000;

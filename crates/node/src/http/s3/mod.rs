@@ -18,7 +18,6 @@ mod object;
 mod route;
 mod sign;
 mod sums;
-mod xml;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

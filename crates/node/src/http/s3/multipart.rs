@@ -16,7 +16,6 @@ use super::buckets::page;
 use super::fault::Fault;
 use super::object::{announced, newest, object_key, store};
 use super::route::Call;
-use super::xml::{element, elements, first};
 use crate::admission::Lane;
 use crate::http::answer::{Reply, text};
 use crate::http::app::App;
@@ -28,6 +27,7 @@ use crate::http::request::Context;
 use crate::http::requests::read;
 use crate::objects::Upload;
 use crate::watch::wall_ms;
+use ikada_api::s3::xml::{element, elements, first};
 
 /// Where parts are kept.
 pub(super) const UPLOADS_BUCKET: &str = "s3-uploads";

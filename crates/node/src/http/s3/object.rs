@@ -5,14 +5,13 @@ use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::header::{CONTENT_TYPE, ETAG};
 use hyper::http::request::Parts;
+use ikada_api::s3::escape::decode;
 use ikada_api::state::{ObjectKey, ObjectName, ObjectVersion};
 use ikada_replica::call::{Query, View};
 
 use super::body::Reader;
 use super::buckets::{bucket, page};
 use super::fault::Fault;
-use super::sign::decode;
-use super::xml::{element, elements, unescape};
 use crate::admission::Lane;
 use crate::http::answer::{Reply, text};
 use crate::http::app::App;
@@ -25,6 +24,7 @@ use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::read;
 use crate::objects::Content;
+use ikada_api::s3::xml::{element, elements, unescape};
 
 /// What an object is when its writer does not say, as S3 has it.
 const TYPE_DEFAULT: &str = "binary/octet-stream";

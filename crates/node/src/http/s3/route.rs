@@ -3,9 +3,9 @@
 use hyper::Method;
 use hyper::http::request::Parts;
 use ikada_api::routes::{Operation, read_query};
+use ikada_api::s3::escape::decode;
 
 use super::fault::Fault;
-use super::sign::decode;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,12 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::http::request::Parts;
+use ikada_api::s3::escape::hex;
 use ring::{digest, hmac};
 
 use super::answer;
 use super::chunked::{ChunkReader, Step};
-use super::sign::{Payload, Signed, hex};
+use super::sign::{Payload, Signed};
 use crate::auth::Principal;
 use crate::http::fake_door;
 use crate::http::{HttpLimits, Security};

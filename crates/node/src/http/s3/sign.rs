@@ -1,15 +1,20 @@
-//! Signature version 4: what a caller proves with its secret key. Pure: bytes and a time in, a verdict out.
+//! Signature version 4 as the door checks it: what a caller proves with its secret key. Pure: bytes and a time in, a
+//! verdict out. How a request becomes the text that is signed stands in `ikada_api::s3::sign`, for both sides.
 //!
 //! Promise: a request is let in only if method, path, query, host, all `x-amz-` headers and the digest of the body (or
 //! the word that it is not signed) are those that were signed, not more than 15 minutes ago.
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::http::request::Parts;
-use ring::{digest, hmac};
+use ikada_api::s3::escape::{hex, unhex};
+use ikada_api::s3::sign::{
+    ALGORITHM, DIGEST_HEADER, TIME_HEADER, canonical, digest_of, read_time, scope, signing_key,
+    text_to_sign,
+};
+use ring::hmac;
 
 use super::fault::Fault;
 
-const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 /// How far a caller's clock may be off.
 const SKEW_MS: u64 = 15 * 60 * 1000;
 /// Longest life of a presigned address: a week.
@@ -73,8 +78,8 @@ impl Signed {
             let mut parts = fields.split(',').map(str::trim);
             parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
         };
-        let word = header(headers, "x-amz-content-sha256")?;
-        let time = header(headers, "x-amz-date")?;
+        let word = header(headers, DIGEST_HEADER)?;
+        let time = header(headers, TIME_HEADER)?;
         let names = field("SignedHeaders")?;
         Signed::new(field("Credential")?, time, names, field("Signature")?, word, None)
     }
@@ -150,15 +155,10 @@ impl Signed {
         {
             return Err(Fault::denied("every x-amz header must be signed"));
         }
-        let scope = format!("{}/{}/s3/aws4_request", self.date, self.region);
-        let request = self.canonical(parts).ok_or_else(Fault::signature)?;
-        let digest = hex(digest::digest(&digest::SHA256, request.as_bytes()).as_ref());
-        let text = format!("{ALGORITHM}\n{}\n{scope}\n{digest}", self.time);
-        let first = hmac::Key::new(hmac::HMAC_SHA256, format!("AWS4{secret}").as_bytes());
-        let chain = [self.date.as_str(), &self.region, "s3", "aws4_request"];
-        let key = chain.iter().fold(first, |key, word| {
-            hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&key, word.as_bytes()).as_ref())
-        });
+        let scope = scope(&self.date, &self.region);
+        let request = canonical(parts, &self.headers, &self.payload_word);
+        let text = text_to_sign(&self.time, &scope, &request.ok_or_else(Fault::signature)?);
+        let key = signing_key(secret, &self.date, &self.region);
         // Takes the same time wherever they differ.
         hmac::verify(&key, text.as_bytes(), &self.signature).map_err(|_| Fault::signature())?;
         let previous = hex(&self.signature);
@@ -182,39 +182,12 @@ impl Signed {
             _ => Ok(()),
         }
     }
-
-    fn canonical(&self, parts: &Parts) -> Option<String> {
-        let path = encode_path(&decode(parts.uri.path())?);
-        let mut query: Vec<(String, String)> = Vec::new();
-        for part in parts.uri.query().unwrap_or("").split('&').filter(|part| !part.is_empty()) {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            let name = encode(&decode(name)?);
-            if name != "X-Amz-Signature" {
-                query.push((name, encode(&decode(value)?)));
-            }
-        }
-        query.sort();
-        let query: Vec<String> =
-            query.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let mut headers = String::new();
-        for name in &self.headers {
-            let mut values = Vec::new();
-            for value in parts.headers.get_all(name.as_str()) {
-                let words: Vec<&str> = value.to_str().ok()?.split_whitespace().collect();
-                values.push(words.join(" "));
-            }
-            headers.push_str(&format!("{name}:{}\n", values.join(",")));
-        }
-        let (method, query) = (parts.method.as_str(), query.join("&"));
-        let (names, word) = (self.headers.join(";"), &self.payload_word);
-        Some(format!("{method}\n{path}\n{query}\n{headers}\n{names}\n{word}"))
-    }
 }
 
 impl ChunkKey {
     /// Checks the signature of the next chunk by the digest of its bytes.
     pub(super) fn check_chunk(&mut self, digest: &[u8], signature: &str) -> bool {
-        let empty = hex(digest::digest(&digest::SHA256, b"").as_ref());
+        let empty = digest_of(b"");
         let text = format!(
             "AWS4-HMAC-SHA256-PAYLOAD\n{}\n{}\n{}\n{empty}\n{}",
             self.time,
@@ -227,7 +200,7 @@ impl ChunkKey {
 
     /// Checks the signature of the trailing headers.
     pub(super) fn check_trailer(&mut self, trailer: &str, signature: &str) -> bool {
-        let digest = hex(digest::digest(&digest::SHA256, trailer.as_bytes()).as_ref());
+        let digest = digest_of(trailer.as_bytes());
         let text = format!(
             "AWS4-HMAC-SHA256-TRAILER\n{}\n{}\n{}\n{digest}",
             self.time, self.scope, self.previous
@@ -244,98 +217,4 @@ impl ChunkKey {
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
-}
-
-/// Milliseconds since 1970 of `20261115T150405Z`.
-fn read_time(text: &str) -> Option<u64> {
-    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
-    let plain = text.len() == 16 && text.is_ascii() && &text[8..9] == "T" && text.ends_with('Z');
-    let (year, month, day) = (number(0, 4)?, number(4, 6)?, number(6, 8)?);
-    let (hour, minute, second) = (number(9, 11)?, number(11, 13)?, number(13, 15)?);
-    if !plain || year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Years begin in March here, so that the leap day is the last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
-    let days = days.checked_sub(719_468)?;
-    Some((days * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000)
-}
-
-/// Undoes percent escapes; none if one is broken.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = text.bytes();
-    let mut plain = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        plain.push(match byte {
-            b'%' => {
-                let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-                digit(bytes.next()?)? << 4 | digit(bytes.next()?)?
-            }
-            other => other,
-        });
-    }
-    Some(plain)
-}
-
-/// Escapes all but what needs none, as S3 wants it.
-pub(super) fn encode(bytes: &[u8]) -> String {
-    encode_but(bytes, |byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte))
-}
-
-fn encode_path(bytes: &[u8]) -> String {
-    encode_but(bytes, |byte| byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte))
-}
-
-fn encode_but(bytes: &[u8], plain: impl Fn(u8) -> bool) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match plain(*byte) {
-            true => text.push(char::from(*byte)),
-            false => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[place * 2..place * 2 + 2], 16).ok()?;
-    }
-    Some(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_or_refused() {
-        assert_eq!(read_time("19700101T000000Z"), Some(0));
-        assert_eq!(read_time("20240229T000000Z"), Some(1_709_164_800_000));
-        assert_eq!(read_time("20261126T150405Z"), Some(1_795_705_445_000));
-        for bad in
-            ["", "20261126T150405", "2026-11-26T15:04", "20261326T150405Z", "1969é126T15040Z"]
-        {
-            assert_eq!(read_time(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn escapes_return() {
-        let odd = "a b/%é+~";
-        assert_eq!(decode(&encode(odd.as_bytes())).unwrap(), odd.as_bytes());
-        assert_eq!(encode(b"a b/"), "a%20b%2F");
-        for bad in ["%", "%4", "%zz"] {
-            assert_eq!(decode(bad), None, "{bad}");
-        }
-    }
 }

@@ -1,10 +1,10 @@
 //! The little XML that S3 speaks: writing with escapes, and reading flat documents of known elements.
 
 /// Largest document that is read.
-pub(super) const DOCUMENT_BYTES_MAX: usize = 2 << 20;
+pub const DOCUMENT_BYTES_MAX: usize = 2 << 20;
 
 /// Text that may stand between tags.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -21,12 +21,12 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// An element with text.
-pub(super) fn element(name: &str, text: &str) -> String {
+pub fn element(name: &str, text: &str) -> String {
     format!("<{name}>{}</{name}>", escape(text))
 }
 
 /// The text of every element of a name, in order. Elements of one name do not nest in what S3 sends.
-pub(super) fn elements<'a>(document: &'a str, name: &str) -> Vec<&'a str> {
+pub fn elements<'a>(document: &'a str, name: &str) -> Vec<&'a str> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     let mut found = Vec::new();
     let mut rest = document;
@@ -40,12 +40,12 @@ pub(super) fn elements<'a>(document: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 /// The text of the first element of a name.
-pub(super) fn first(document: &str, name: &str) -> Option<String> {
+pub fn first(document: &str, name: &str) -> Option<String> {
     elements(document, name).first().and_then(|text| unescape(text.trim()))
 }
 
 /// Text as it was before it was escaped; none if an escape is broken.
-pub(super) fn unescape(text: &str) -> Option<String> {
+pub fn unescape(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(place) = rest.find('&') {
