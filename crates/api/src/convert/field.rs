@@ -10,7 +10,7 @@ use crate::problem::Problem;
 pub struct FieldError {
     /// Which field, as a path into the request.
     pub field: String,
-    /// Stable code: `bad_name`, `bad_value`, `too_large`, `key_conflict` or `unknown_program`.
+    /// Stable code: `bad_name`, `bad_value`, `too_large`, `key_conflict`, `unknown_program` or `bad_module`.
     pub code: &'static str,
     /// What is wrong with it.
     pub detail: String,

@@ -126,12 +126,15 @@ impl UploadInfo {
 pub struct NewProgram {
     /// Its name; pushed again, the name stands for the new program, and tasks submitted before keep the old one.
     pub name: String,
-    /// How it is run: `command`.
+    /// How it is run: `command` or `wasm`.
     pub kind: String,
     /// Program and arguments of a command, never a shell line; `{file}` stands for the program's file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
-    /// A file that the command needs; uploaded before (`POST /v1/uploads`).
+    /// The export that begins a module; `_start` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// The module, or a file that the command needs; uploaded before (`POST /v1/uploads`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<UploadInfo>,
 }
@@ -139,12 +142,15 @@ pub struct NewProgram {
 /// What a program consists of, as workers read it. Stored under its own digest, which tasks name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramManifest {
-    /// How it is run: `command`.
+    /// How it is run: `command` or `wasm`.
     pub kind: String,
     /// Program and arguments of a command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
-    /// A file that the command needs.
+    /// The export that begins a module.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// The module, or a file that the command needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<ProgramFile>,
 }
@@ -163,7 +169,7 @@ pub struct ProgramFile {
 pub struct ProgramInfo {
     /// Its name.
     pub name: String,
-    /// How it is run: `handler` (built in) or `command`.
+    /// How it is run: `handler` (built in), `command` or `wasm`.
     pub kind: String,
     /// Digest of its manifest, in hex; absent for what is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,6 +29,7 @@ pub(crate) struct ProgramNameArg {
 
 const PUSH_EXAMPLES: &str = "\
 Examples:
+  ikada program push wordcount.wasm                       a module for WASI preview 1, named wordcount
   ikada program push count.py --name count -- python3 {file}
   ikada program push --name resize -- convert -resize 50% -
   ikada task enqueue --program count --set top=5 --input a.txt=texts/a.txt
@@ -39,12 +40,16 @@ Everything after -- is the command: program and arguments, never a shell line. {
 #[derive(Debug, Args)]
 #[command(after_help = PUSH_EXAMPLES)]
 pub(crate) struct ProgramPushArgs {
-    /// A file that the command needs.
+    /// The module, or a file that the command needs.
+    #[arg(required_unless_present = "command")]
     pub(crate) file: Option<PathBuf>,
     /// Its name; that of the file without its ending when absent.
     #[arg(long, required_unless_present = "file")]
     pub(crate) name: Option<String>,
+    /// The export that begins a module; _start when absent.
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) entry: Option<String>,
     /// The command: program and arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }

@@ -9,7 +9,7 @@ use super::task::read_label;
 
 const EXAMPLES: &str = "\
 Examples:
-  ikada worker --queue default                            runs what is built in, and no commands
+  ikada worker --queue default                            runs what is built in and modules, no commands
   ikada worker --slots 8 --queue images --queue video --label gpu=a100
   ikada worker --queue default --allow-command python3 --allow-command '{file}'
   ikada worker --queue default --isolation best           where the kernel lacks a part of the sandbox

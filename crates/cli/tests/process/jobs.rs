@@ -161,9 +161,9 @@ async fn b4_27_a_job_without_workers_halts_and_goes_on_with_the_next() {
 }
 
 /// What a run of the command line came to: exit code, standard output, standard error.
-fn cli(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> (Option<i32>, String, String) {
+pub fn cli(cluster: &Cluster, folder: &TempDir, words: &[&str]) -> (Option<i32>, String, String) {
     let mut command = ikada();
-    command.current_dir(folder.path()).args(words).args(["--url", &cluster.urls().join(",")]);
+    command.current_dir(folder.path()).env("IKADA_URL", cluster.urls().join(",")).args(words);
     let ran = command.stdin(Stdio::null()).output().expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (ran.status.code(), text(ran.stdout), text(ran.stderr))

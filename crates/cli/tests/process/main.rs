@@ -19,6 +19,7 @@ mod holder;
 mod jobs;
 mod kill;
 mod members;
+mod modules;
 mod network;
 mod objects;
 mod operations;

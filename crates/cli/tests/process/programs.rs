@@ -15,13 +15,13 @@ use crate::fresh::ikada;
 use crate::wait::until;
 
 /// A worker process; ended when dropped.
-struct WorkerProcess {
+pub struct WorkerProcess {
     child: Child,
     log: PathBuf,
 }
 
 impl WorkerProcess {
-    fn start(cluster: &Cluster, folder: &TempDir, name: &str, more: &[&str]) -> WorkerProcess {
+    pub fn start(cluster: &Cluster, folder: &TempDir, name: &str, more: &[&str]) -> WorkerProcess {
         let log = folder.path().join(format!("{name}.log"));
         let file = File::create(&log).expect("a log");
         let mut command = ikada();
@@ -54,7 +54,7 @@ async fn push(client: &Client, name: &str, script: &str) {
     let file = client.upload(&source, &PutOptions::default()).await.expect("an upload");
     let argv = ["/bin/sh", "{file}"].map(str::to_owned).to_vec();
     let (name, kind) = (name.to_owned(), "command".to_owned());
-    let program = NewProgram { name, kind, argv, file: Some(file) };
+    let program = NewProgram { name, kind, argv, file: Some(file), ..NewProgram::default() };
     client.push_program(&program).await.expect("a good program");
 }
 

@@ -60,6 +60,13 @@ pub enum Code {
         /// A file that came with it.
         file: Option<PathBuf>,
     },
+    /// A WebAssembly module.
+    Module {
+        /// Where it lies.
+        file: PathBuf,
+        /// The export to call.
+        entry: String,
+    },
 }
 
 /// One attempt.

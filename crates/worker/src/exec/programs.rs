@@ -12,8 +12,10 @@ use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
 /// The word in a command that stands for the program's own file.
 const FILE: &str = "{file}";
+/// What a module is begun by unless its manifest names another export.
+const ENTRY: &str = "_start";
 
-/// Runs commands of the cluster's programs.
+/// Runs commands and modules of the cluster's programs.
 #[derive(Debug, Clone)]
 pub struct Programs(Arc<Inner>);
 
@@ -123,6 +125,10 @@ fn arrange(manifest: ProgramManifest, file: Option<PathBuf>) -> Result<Code, Tas
                 None => word,
             };
             Ok(Code::Command { argv: manifest.argv.into_iter().map(put).collect(), file })
+        }
+        ("wasm", Some(file)) => {
+            let entry = manifest.entry.unwrap_or_else(|| ENTRY.to_owned());
+            Ok(Code::Module { file, entry })
         }
         (kind, _) => Err(TaskError::give_up(format!("a program of kind {kind} cannot run here"))),
     }

@@ -7,10 +7,12 @@ use super::process::{Cut, Ended};
 use super::users::Users;
 use super::{Attempt, Code, ExecConfig, Finish, Folder, Log, Stop, outputs, process, stopped};
 use crate::run::TaskError;
-use crate::sandbox::{Isolation, Spec, Status, Walls};
+use crate::sandbox::{Isolation, Limits, MODULE, Spec, Status, Walls};
 
 /// Exit code by which a program says that trying again is pointless (`EX_DATAERR`).
 const EXIT_POINTLESS: i32 = 65;
+/// What the engine of modules needs beside their memory.
+const ENGINE_BYTES: u64 = 256 << 20;
 /// Where programs look for other programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -103,9 +105,8 @@ impl Sandbox {
             .collect();
         folder.write(&folder.settings(), &serde_json::to_vec(&settings)?)?;
         folder.write(&folder.order(), &serde_json::to_vec(&spec)?)?;
-        let most = Duration::from_millis(self.config.limits.wall_ms);
-        let wall = attempt.timeout.map_or(most, |timeout| timeout.min(most));
         let limits = &self.config.limits;
+        let wall = Duration::from_millis(wall_ms(&attempt, limits));
         let helper = &self.config.helper;
         let ended = process::run(helper, &folder, user.id, limits, wall, log, stop).await?;
         judge(&ended, log)?;
@@ -116,6 +117,7 @@ impl Sandbox {
     fn order(&self, folder: &Folder, attempt: &Attempt) -> Result<Spec, TaskError> {
         let config = &self.config;
         let mut readable = config.readable.clone();
+        let mut limits = config.limits;
         let (program, arguments, network) = match &attempt.code {
             Code::Command { argv, file } => {
                 let (program, arguments) = argv
@@ -127,7 +129,15 @@ impl Sandbox {
                 if program.starts_with('/') {
                     readable.push(PathBuf::from(program));
                 }
-                (program.clone(), arguments.to_vec(), config.network)
+                (Some(program.clone()), arguments.to_vec(), config.network)
+            }
+            Code::Module { file, entry } => {
+                readable.extend([file.clone(), PathBuf::from("/proc/self/exe")]);
+                let file = file.to_string_lossy().into_owned();
+                let (memory, wall) = (limits.memory_bytes.to_string(), wall_ms(attempt, &limits));
+                limits.memory_bytes = limits.memory_bytes.saturating_add(ENGINE_BYTES);
+                let order = [MODULE.to_owned(), file, entry.clone(), memory, wall.to_string()];
+                (None, order.to_vec(), false)
             }
         };
         Ok(Spec {
@@ -140,7 +150,7 @@ impl Sandbox {
             readable,
             isolation: config.isolation,
             network,
-            limits: config.limits,
+            limits,
             inside: false,
         })
     }
@@ -154,6 +164,12 @@ impl Sandbox {
             ))),
         }
     }
+}
+
+/// Longest time for an attempt.
+fn wall_ms(attempt: &Attempt, limits: &Limits) -> u64 {
+    let asked = attempt.timeout.map_or(u64::MAX, |timeout| timeout.as_millis() as u64);
+    asked.min(limits.wall_ms)
 }
 
 fn environment(folder: &Folder, attempt: &Attempt) -> Vec<(String, String)> {

@@ -11,6 +11,7 @@
 
 mod enter;
 mod filter;
+mod module;
 mod reap;
 mod restrict;
 mod spec;
@@ -27,6 +28,8 @@ pub use spec::{Isolation, Limits, Walls};
 pub const ENTER: &str = "run-enter";
 const SUPERVISE: &str = "run-supervise";
 const PROBE: &str = "run-probe";
+/// The program is a module, run by this binary itself.
+pub(crate) const MODULE: &str = "run-module";
 
 /// Exit code of a helper that could not do its work; the status file says why.
 const EXIT_HELPER: u8 = 125;
@@ -41,6 +44,7 @@ pub fn helper() -> Option<ExitCode> {
         (ENTER, Some(path)) => Some(enter::enter(&path)),
         (SUPERVISE, Some(path)) => Some(supervise::supervise(&path)),
         (PROBE, _) => Some(enter::probe()),
+        (MODULE, _) => Some(module::run_module(&rest)),
         _ => None,
     }
 }

@@ -70,8 +70,8 @@ impl Default for Limits {
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// Program and arguments; never a shell line.
-    pub(crate) program: String,
+    /// Program and arguments; never a shell line. `None` as program means this binary itself.
+    pub(crate) program: Option<String>,
     pub(crate) arguments: Vec<String>,
     /// The whole environment.
     pub(crate) environment: Vec<(String, String)>,

@@ -111,7 +111,9 @@ fn not_started<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Status
 }
 
 fn start(spec: &Spec, stdin: File) -> Result<Pid, Status> {
-    let child = Command::new(&spec.program)
+    let own = std::ffi::OsStr::new("/proc/self/exe");
+    let program = spec.program.as_deref().map_or(own, std::ffi::OsStr::new);
+    let child = Command::new(program)
         .args(&spec.arguments)
         .env_clear()
         .envs(spec.environment.iter().map(|(name, value)| (name, value)))
@@ -119,7 +121,10 @@ fn start(spec: &Spec, stdin: File) -> Result<Pid, Status> {
         .stdin(Stdio::from(stdin))
         .process_group(0)
         .spawn();
-    let child = child.map_err(|error| Status::NotStarted(format!("{}: {error}", spec.program)))?;
+    let child = child.map_err(|error| {
+        let name = spec.program.as_deref().unwrap_or("the module's runner");
+        Status::NotStarted(format!("{name}: {error}"))
+    })?;
     Pid::from_raw(child.id() as i32).ok_or(Status::NotStarted("it has no process id".to_owned()))
 }
 

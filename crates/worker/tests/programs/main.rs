@@ -3,3 +3,5 @@
 mod bench;
 mod commands;
 mod hostile_commands;
+mod hostile_modules;
+mod modules;

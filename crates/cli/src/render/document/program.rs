@@ -49,6 +49,9 @@ impl Document for ProgramInfo {
             if !manifest.argv.is_empty() {
                 add("command", manifest.argv.join(" "));
             }
+            if let Some(entry) = &manifest.entry {
+                add("entry", entry.clone());
+            }
             if let Some(file) = &manifest.file {
                 add("file", format!("{} bytes", file.size));
             }

@@ -5,6 +5,10 @@ use serde_json::{Value, json};
 
 use super::Bench;
 
+fn module() -> Vec<u8> {
+    wat::parse_str(r#"(module (memory (export "memory") 1) (func (export "_start")))"#).unwrap()
+}
+
 async fn upload(bench: &Bench, bytes: &[u8]) -> Value {
     bench.send("POST", "/v1/uploads", &[], bytes.to_vec()).await.json()
 }
@@ -36,9 +40,9 @@ async fn b4_40_code_arrives_through_the_api_and_tasks_name_it() {
     let task = bench.post("/v1/tasks", r#"{"id":"t1","program":"hello"}"#).await;
     assert_eq!(task.status, StatusCode::CREATED, "{}", task.json());
     // Another program under the same name, and then none: the task keeps what it was submitted for.
-    let again = json!({"name": "hello", "kind": "command", "argv": ["true"]});
+    let again = json!({"name": "hello", "kind": "wasm", "file": upload(&bench, &module()).await});
     assert_eq!(bench.post("/v1/programs", &again.to_string()).await.status, StatusCode::CREATED);
-    assert_eq!(bench.get("/v1/programs/hello").await.json()["manifest"]["argv"][0], "true");
+    assert_eq!(bench.get("/v1/programs/hello").await.json()["kind"], "wasm");
     let removed = bench.send("DELETE", "/v1/programs/hello", &[], "").await;
     assert_eq!(removed.status, StatusCode::OK);
     assert_eq!(bench.get("/v1/programs/hello").await.code(), "program_not_found");
@@ -83,6 +87,40 @@ async fn b4_39_bad_programs_are_refused_by_name() {
     gone["chunks"] = json!(["1".repeat(64)]);
     let body = json!({"name": "p", "kind": "command", "argv": ["sh", "{file}"], "file": gone});
     assert_eq!(bench.post("/v1/programs", &body.to_string()).await.code(), "upload_expired");
+    assert_eq!(bench.get("/v1/programs/p").await.code(), "program_not_found");
+}
+
+// B4-39
+#[tokio::test]
+async fn b4_39_bad_modules_are_refused_by_name() {
+    let bench = Bench::new();
+    let good = upload(&bench, &module()).await;
+    let empty = upload(&bench, b"\0asm\x01\0\0\0").await;
+    let text = upload(&bench, b"#!/bin/sh").await;
+    let stranger = r#"(module (import "env" "fork" (func)) (memory (export "memory") 1)
+        (func (export "_start")))"#;
+    let stranger = upload(&bench, &wat::parse_str(stranger).unwrap()).await;
+    let mut huge = good.clone();
+    huge["size"] = json!((10 << 20) + 1);
+    let cases = [
+        (json!({"kind": "wasm"}), "file", "needs its file"),
+        (json!({"kind": "wasm", "argv": ["x"], "file": good}), "argv", "has none"),
+        (json!({"kind": "wasm", "file": empty}), "file", "\"_start\""),
+        (json!({"kind": "wasm", "file": text}), "file", "no WebAssembly module"),
+        (json!({"kind": "wasm", "file": stranger}), "file", "env.fork"),
+        (json!({"kind": "wasm", "entry": "main", "file": good}), "file", "\"main\""),
+        (json!({"kind": "wasm", "entry": "", "file": good}), "entry", "1 to"),
+        (json!({"kind": "wasm", "file": huge}), "file.size", "at most"),
+        (json!({"kind": "command", "argv": ["sh"], "entry": "x"}), "entry", "only a module"),
+    ];
+    for (mut body, field, words) in cases {
+        body["name"] = json!("p");
+        let refused = bench.post("/v1/programs", &body.to_string()).await;
+        assert!(refused.status.is_client_error(), "{body}");
+        let problem = refused.json();
+        assert_eq!(problem["field"], field, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
     assert_eq!(bench.get("/v1/programs/p").await.code(), "program_not_found");
 }
 

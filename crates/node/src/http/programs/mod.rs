@@ -3,6 +3,7 @@
 //! Tasks name the digest, so that what was submitted is what runs, whatever is pushed under the name later. Names change in
 //! one commit, after the file and the manifest are stored.
 
+mod check_module;
 mod delete;
 mod describe;
 mod find;

@@ -1,15 +1,17 @@
 //! `POST /v1/programs`: checks a program and keeps it under its name. What cannot run is refused here, with the reason,
 //! not on a worker hours later (B4-39).
 
+use bytes::Bytes;
 use hyper::StatusCode;
 use ikada_api::convert::{BUILTIN_PROGRAMS, FieldError, parse_name};
-use ikada_api::state::limits::OBJECT_CHUNK_BYTES;
+use ikada_api::state::limits::{ENTRY_BYTES_MAX, OBJECT_CHUNK_BYTES};
 use ikada_api::state::{
     Command, Digest, Digests, Order, ProgramName, PutCondition, PutObject, RequestId, RequestKey,
 };
 use ikada_api::v1::{NewProgram, ProgramFile, ProgramInfo, ProgramManifest, UploadInfo};
 
 use super::MANIFEST_TYPE;
+use super::check_module::check_module;
 use super::describe::{named, place};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
@@ -20,12 +22,14 @@ use crate::http::request::{Context, read_document};
 use crate::objects::{Content, Upload};
 use crate::watch::wall_ms;
 
-/// Largest file of a command.
+/// Largest module, and largest file of a command (X11).
 const FILE_BYTES_MAX: u64 = 10 << 20;
 /// Most words of a command.
 const WORDS_MAX: usize = 256;
 /// Most bytes of a command.
 const WORDS_BYTES_MAX: usize = 32 << 10;
+/// What begins a module unless the push says otherwise.
+const ENTRY_DEFAULT: &str = "_start";
 
 pub(in crate::http) async fn push<D: Door>(
     app: &App<D>,
@@ -37,13 +41,17 @@ pub(in crate::http) async fn push<D: Door>(
     let request = app.request_id(context);
     let mut orders = Vec::new();
     if let Some(file) = &program.file {
-        let content = take_file(app, file).await?;
+        let (content, bytes) = take_file(app, file).await?;
+        if program.kind == "wasm" {
+            check(bytes, program.entry.as_deref()).await?;
+        }
         let place = format!("file/{}", content.digest);
         orders.push((place, "application/octet-stream".to_owned(), content));
     }
     let manifest = ProgramManifest {
         kind: program.kind.clone(),
         argv: program.argv,
+        entry: program.entry,
         file: program.file.map(|file| ProgramFile { digest: file.digest, size: file.size }),
     };
     let content = store(app, &manifest).await?;
@@ -74,11 +82,19 @@ fn check_shape(program: &NewProgram) -> Result<ProgramName, FieldError> {
     if BUILTIN_PROGRAMS.contains(&name.as_str()) {
         return Err(FieldError::bad_value("name", "is built in; choose another"));
     }
-    if program.kind != "command" {
-        return Err(FieldError::bad_value("kind", "must be command"));
-    }
-    if program.argv.is_empty() {
-        return Err(FieldError::bad_value("argv", "a command needs at least its program"));
+    let given = !program.argv.is_empty();
+    match (program.kind.as_str(), given, &program.file) {
+        ("wasm", false, Some(_)) => {}
+        ("wasm", true, _) => return Err(FieldError::bad_value("argv", "a module has none")),
+        ("wasm", _, None) => return Err(FieldError::bad_value("file", "a module needs its file")),
+        ("command", false, _) => {
+            return Err(FieldError::bad_value("argv", "a command needs at least its program"));
+        }
+        ("command", true, _) if program.entry.is_some() => {
+            return Err(FieldError::bad_value("entry", "only a module has one"));
+        }
+        ("command", true, _) => {}
+        _ => return Err(FieldError::bad_value("kind", "must be command or wasm")),
     }
     let bytes: usize = program.argv.iter().map(String::len).sum();
     if program.argv.len() > WORDS_MAX || bytes > WORDS_BYTES_MAX {
@@ -94,6 +110,10 @@ fn check_shape(program: &NewProgram) -> Result<ProgramName, FieldError> {
     if asks && program.file.is_none() {
         return Err(FieldError::bad_value("file", "the command names {file}, but there is none"));
     }
+    if program.entry.as_ref().is_some_and(|entry| !(1..=ENTRY_BYTES_MAX).contains(&entry.len())) {
+        let detail = format!("must have 1 to {ENTRY_BYTES_MAX} bytes");
+        return Err(FieldError::bad_value("entry", detail));
+    }
     if program.file.as_ref().is_some_and(|file| file.size > FILE_BYTES_MAX) {
         let detail = format!("may have {FILE_BYTES_MAX} bytes at most");
         return Err(FieldError::too_large("file.size", detail));
@@ -102,7 +122,7 @@ fn check_shape(program: &NewProgram) -> Result<ProgramName, FieldError> {
 }
 
 /// The uploaded bytes, confirmed to be kept and to be what they are said to be.
-async fn take_file<D: Door>(app: &App<D>, file: &UploadInfo) -> Result<Content, Stop> {
+async fn take_file<D: Door>(app: &App<D>, file: &UploadInfo) -> Result<(Content, Bytes), Stop> {
     let bad =
         |field: &str, detail: &str| problems::bad_field(&FieldError::bad_value(field, detail));
     let rule = "must be BLAKE3 digests as the upload told";
@@ -123,7 +143,17 @@ async fn take_file<D: Door>(app: &App<D>, file: &UploadInfo) -> Result<Content, 
     if bytes.len() as u64 != file.size || digest.to_string() != file.digest {
         return Err(bad("file.digest", "is not that of the bytes").into());
     }
-    Ok(Content { size: file.size, digest, chunks })
+    Ok((Content { size: file.size, digest, chunks }, bytes.into()))
+}
+
+/// Looks at a module beside the threads that answer: a large one takes a while.
+async fn check(bytes: Bytes, entry: Option<&str>) -> Result<(), Stop> {
+    let entry = entry.unwrap_or(ENTRY_DEFAULT).to_owned();
+    let checked = tokio::task::spawn_blocking(move || check_module(&bytes, &entry)).await;
+    checked.map_err(|_| problems::internal())?.map_err(|detail| {
+        let (field, code) = ("file".to_owned(), "bad_module");
+        problems::bad_field(&FieldError { field, code, detail }).into()
+    })
 }
 
 async fn store<D: Door>(app: &App<D>, manifest: &ProgramManifest) -> Result<Content, Stop> {
