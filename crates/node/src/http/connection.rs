@@ -22,6 +22,7 @@ use super::door::Door;
 use super::limits::HttpLimits;
 use super::pipe;
 use super::places::{Place, Places};
+use super::request::lend;
 use super::s3;
 use super::security::{Security, Source};
 use crate::admission::Admission;
@@ -157,13 +158,15 @@ async fn converse<D: Door>(
         request.extensions_mut().insert(source);
         let (app, place) = (served.clone(), place_of_pipe.clone());
         async move {
-            let reply = match tongue {
+            if tongue == Tongue::Api && pipe::is_wanted(&request) {
+                return Ok(pipe::accept(&app, request, place).await);
+            }
+            let (request, rest) = lend(request);
+            let mut reply = match tongue {
                 Tongue::S3 => s3::answer(&app, request).await,
-                Tongue::Api if pipe::is_wanted(&request) => {
-                    pipe::accept(&app, request, place).await
-                }
                 Tongue::Api => answer(&app, request).await,
             };
+            rest.read(&mut reply).await;
             Ok::<_, std::convert::Infallible>(reply)
         }
     });

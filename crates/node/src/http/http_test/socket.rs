@@ -6,7 +6,7 @@ use ikada_api::Client;
 use ikada_api::client::{ClientOptions, Error};
 use ikada_api::v1::{ClaimRequest, NewTask, Number, OutcomeKind};
 use ikada_replica::call::{Answer, Outcome, Unavailable};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -178,4 +178,50 @@ async fn events_stream_until_the_door_closes() {
     server.stop().await;
     let rest = stream.read_to_end(&mut Vec::new()).await;
     assert!(rest.is_ok(), "the stream ends in good order");
+}
+
+/// One request with a body of so many bytes to a route that is not there.
+fn lost(bytes: usize) -> Vec<u8> {
+    let head = format!("POST /v1/nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: {bytes}\r\n\r\n");
+    [head.as_bytes(), &vec![b'x'; bytes]].concat()
+}
+
+/// Reads one answer without its body.
+async fn head_of(stream: &mut BufReader<TcpStream>) -> String {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(stream.read_line(&mut head).await.unwrap(), 0, "closed after {head:?}");
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    stream.read_exact(&mut body).await.unwrap();
+    head
+}
+
+// F-32: a call that is turned away unread costs its caller no connection.
+#[tokio::test]
+async fn f_32_a_connection_outlives_a_body_that_nobody_read() {
+    let server = Server::start(HttpLimits::default()).await;
+    let mut stream = BufReader::new(TcpStream::connect(&server.address).await.unwrap());
+    for bytes in [1 << 20, 300_000, 1] {
+        stream.get_mut().write_all(&lost(bytes)).await.unwrap();
+        let head = head_of(&mut stream).await;
+        assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+        assert!(!head.contains("connection: close"), "{head}");
+    }
+    // Too long to be read for nothing: the caller is told that it has to connect again.
+    let asked = format!(
+        "POST /v1/nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+        (1 << 20) + 1
+    );
+    stream.get_mut().write_all(asked.as_bytes()).await.unwrap();
+    let head = head_of(&mut stream).await;
+    assert!(head.starts_with("HTTP/1.1 404") && head.contains("connection: close"), "{head}");
+    // Whoever asks first is not asked for the body.
+    let mut stream = BufReader::new(TcpStream::connect(&server.address).await.unwrap());
+    let asked = b"POST /v1/nowhere HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
+    stream.get_mut().write_all(asked).await.unwrap();
+    let head = head_of(&mut stream).await;
+    assert!(head.starts_with("HTTP/1.1 404") && head.contains("connection: close"), "{head}");
+    server.stop().await;
 }
