@@ -15,6 +15,7 @@ use ikada_state::{
 use crate::call::CallId;
 use crate::clock::WallClocks;
 use crate::config::ReplicaConfig;
+use crate::disk::DiskWatch;
 use crate::events::Events;
 use crate::hashes::Hashes;
 use crate::leg::Legs;
@@ -34,6 +35,8 @@ const FRAME_BYTES_MAX: usize = 4 << 20;
 pub(crate) struct Peer {
     pub up: bool,
     pub heard_ms: Option<u64>,
+    /// Its disk stands still, by its own word, which counts until then.
+    pub disk_still_until_ms: Option<u64>,
 }
 
 /// One node's share of the cluster.
@@ -56,6 +59,7 @@ pub struct Replica {
     pub(crate) transfers: Transfers,
     pub(crate) events: Events,
     pub(crate) tending: Tending,
+    pub(crate) disk: DiskWatch,
     /// Instants to come; empty unless this node leads shard 0.
     pub(crate) planner: Planner,
     /// The added shard whose first state is being written.
@@ -108,6 +112,7 @@ impl Replica {
             transfers: Transfers::default(),
             events: Events::default(),
             tending: Tending::default(),
+            disk: DiskWatch::default(),
             planner: Planner::default(),
             opening: None,
             outbox_due: false,
@@ -135,7 +140,10 @@ impl Replica {
             Input::Frame(from, frame) => self.frame(from, frame, now),
             Input::PeerUp(peer) => self.peers.entry(peer).or_default().up = true,
             Input::PeerDown { peer, refused } => self.peer_down(peer, refused, now),
-            Input::Persisted(sequence) => self.consensus.persisted(sequence),
+            Input::Persisted(sequence) => {
+                self.disk.persisted(sequence, now);
+                self.consensus.persisted(sequence);
+            }
             Input::Tick => self.tick(now),
             Input::Snapshot(done) => self.snapshot_done(done, now),
             Input::Removed => {

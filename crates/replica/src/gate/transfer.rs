@@ -47,6 +47,9 @@ impl Replica {
         if known && !self.is_up(to) {
             return Some(format!("node {to} is not connected to the leader of shard {shard}"));
         }
+        if known && self.has_still_disk(to) {
+            return Some(format!("the disk of node {to} stands still"));
+        }
         // Where the log lives in a database nobody else knows how far a node has read.
         let peer = self.consensus.progress(shard).into_iter().find(|peer| peer.node == to)?;
         let behind = self.consensus.last_index(shard).saturating_sub(peer.matched);
@@ -58,7 +61,7 @@ impl Replica {
         })
     }
 
-    /// The connected voter that may lead and whose log is furthest, lowest id first among equals.
+    /// The connected voter that may lead, whose disk moves and whose log is furthest; lowest id first among equals.
     pub(crate) fn best_successor(&self, shard: ShardId) -> Option<NodeId> {
         if self.is_leased() {
             return self.next_holder(shard);
@@ -72,7 +75,8 @@ impl Replica {
             .filter(|progress| self.is_up(progress.node))
             .max_by_key(|progress| {
                 let willing = !self.is_shunned(progress.node);
-                (willing, progress.matched, std::cmp::Reverse(progress.node))
+                let writing = !self.has_still_disk(progress.node);
+                (willing, writing, progress.matched, std::cmp::Reverse(progress.node))
             })
             .map(|progress| progress.node)
     }

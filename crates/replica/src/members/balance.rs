@@ -1,7 +1,8 @@
 //! Spreads leaders over the nodes, slowly: one move, then quiet again.
 //!
-//! Promise: nothing moves while anything is unsettled (a role changed lately, a member is away, a change is under
-//! way), nor for a difference of one. So a cluster comes to rest, and a flapping link never makes leaders wander.
+//! Promise: nothing moves while anything is unsettled (a role changed lately, a member is away or its disk stands still,
+//! a change is under way), nor for a difference of one. So a cluster comes to rest, and neither a flapping link nor a
+//! failing disk makes leaders wander.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,18 @@ const MOVE_MS: u64 = 1_000;
 pub(crate) struct Balance {
     /// When a role or leader last changed, or a move was begun.
     pub moved_ms: u64,
+    newest: Option<Move>,
+}
+
+/// A move that the balancer began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Move {
+    /// Which shard.
+    pub shard: ShardId,
+    /// Who shall lead it.
+    pub to: NodeId,
+    /// When, by the clock of the node that decided it.
+    pub at_ms: u64,
 }
 
 /// The next move for shards with these leaders among nodes that may lead: which shard, to whom.
@@ -41,8 +54,16 @@ pub(crate) fn next_move(leaders: &[NodeId], may_lead: &[NodeId]) -> Option<(Shar
 }
 
 impl Replica {
+    /// The newest move that this node's balancer began, for checks.
+    pub fn newest_move(&self) -> Option<Move> {
+        self.tending.balance.newest
+    }
+
     pub(super) fn balance_leaders(&mut self, now: Now) {
         let quiet_ms = self.config.balance_quiet_ms;
+        if self.members().iter().any(|member| self.has_still_disk(member.node)) {
+            self.tending.balance.moved_ms = now.mono_ms;
+        }
         let is_quiet = now.mono_ms.saturating_sub(self.tending.balance.moved_ms) >= quiet_ms;
         let changing = self.roster().is_some_and(|roster| roster.change.is_some());
         let whole = self.members().iter().all(|member| self.is_up(member.node));
@@ -61,6 +82,7 @@ impl Replica {
             return;
         };
         self.tending.balance.moved_ms = now.mono_ms;
+        self.tending.balance.newest = Some(Move { shard, to, at_ms: now.mono_ms });
         let ask = Ask::Transfer { to: Some(to) };
         self.open_leg(Leg::new(shard, Owner::Nobody, ask, now.mono_ms + MOVE_MS), now);
     }

@@ -12,6 +12,7 @@ mod drive;
 mod steer;
 
 pub(crate) use balance::Balance;
+pub use balance::Move;
 
 use ikada_consensus::NodeId;
 use ikada_state::{Member, Roster};
@@ -48,6 +49,7 @@ impl Replica {
         }
         self.tending.next_ms = now.mono_ms + TEND_EVERY_MS;
         self.tell_roll();
+        self.watch_disks(now);
         self.follow_priority();
         self.note_priority(now);
         self.give_leaderships_away();

@@ -29,6 +29,7 @@ const OFFER: u8 = 6;
 const WANT: u8 = 7;
 const CHUNK: u8 = 8;
 const END: u8 = 9;
+const DISK_STILL: u8 = 10;
 
 /// Who speaks to whom, and when by the speaker's wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +101,7 @@ impl Framer {
             PeerMessage::Hint(hint) => self.body(HINT, |out| cbor(hint, out)),
             PeerMessage::Hash(report) => self.body(HASH, |out| cbor(report, out)),
             PeerMessage::Snapshot(step) => self.push_snapshot(step),
+            PeerMessage::DiskStill => self.body(DISK_STILL, |_| {}),
         }
     }
 
@@ -239,7 +241,7 @@ impl Messages {
             return Err(FrameError::Malformed);
         }
         let body = self.rest.split_to(length);
-        if !(RAFT..=END).contains(&kind) || (self.engine_only && kind != RAFT) {
+        if !(RAFT..=DISK_STILL).contains(&kind) || (self.engine_only && kind != RAFT) {
             return Ok(None);
         }
         self.given += 1;
@@ -280,6 +282,7 @@ fn message(kind: u8, mut body: Bytes) -> Option<PeerMessage> {
         HINT => PeerMessage::Hint(minicbor::decode(&body).ok()?),
         HASH => PeerMessage::Hash(minicbor::decode(&body).ok()?),
         OFFER | WANT | CHUNK => PeerMessage::Snapshot(snapshot(kind, body)?),
+        DISK_STILL => PeerMessage::DiskStill,
         _ => {
             let shard = body.try_get_u16_le().ok()?;
             let ok = body.try_get_u8().ok()? != 0;

@@ -36,6 +36,8 @@ pub enum PeerMessage {
     Hash(HashReport),
     /// A step of a snapshot transfer.
     Snapshot(SnapshotMessage),
+    /// The sender's disk stands still.
+    DiskStill,
 }
 
 /// What a leader is asked.

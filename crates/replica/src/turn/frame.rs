@@ -64,6 +64,7 @@ impl Replica {
                 }
             }
             PeerMessage::Snapshot(step) => self.snapshot_message(from, step, now),
+            PeerMessage::DiskStill => self.disk_still(from, now),
         }
     }
 }

@@ -28,6 +28,9 @@ impl Replica {
             self.carry_out(&mut outbox, now);
         }
         self.outbox = outbox;
+        if let Some(io) = &self.outputs.io {
+            self.disk.handed_over(io.seq, now);
+        }
         self.open_added(now);
         self.tend_reads(now);
         self.tend_leases(false, now);

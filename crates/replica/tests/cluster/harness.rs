@@ -24,6 +24,8 @@ pub struct Cluster {
     pub shards: u16,
     /// Most frames delivered before time passes: with few, long chains of messages take their time.
     pub frames_max: usize,
+    /// Nodes whose disk stands still, with the newest batch that waits for it.
+    held: BTreeMap<u64, u64>,
     next_call: u64,
     appended: BTreeMap<u64, u64>,
 }
@@ -66,6 +68,7 @@ impl Cluster {
             now,
             shards,
             frames_max: usize::MAX,
+            held: BTreeMap::new(),
             next_call: 1,
             appended: BTreeMap::new(),
         };
@@ -102,7 +105,12 @@ impl Cluster {
             let mut again = false;
             if let Some(io) = io {
                 *self.appended.entry(node).or_default() += io.records.len() as u64;
-                self.nodes.get_mut(&node).expect("node").step(Input::Persisted(io.seq), self.now);
+                if let Some(newest) = self.held.get_mut(&node) {
+                    *newest = io.seq;
+                } else {
+                    let done = Input::Persisted(io.seq);
+                    self.nodes.get_mut(&node).expect("node").step(done, self.now);
+                }
                 again = true;
             }
             for work in snapshots {
@@ -168,6 +176,15 @@ impl Cluster {
             }
         }
         panic!("no leader after 10 s");
+    }
+
+    /// Has a node's disk stand still, or move again.
+    pub fn hold_disk(&mut self, node: u64, is_still: bool) {
+        if is_still {
+            self.held.insert(node, 0);
+        } else if let Some(newest) = self.held.remove(&node) {
+            self.step(node, Input::Persisted(newest));
+        }
     }
 
     pub fn kill(&mut self, node: u64) {

@@ -188,3 +188,30 @@ fn a_transfer_to_a_node_that_is_away_is_refused() {
         "{refused:?}"
     );
 }
+
+// MQ-31, F-10: no leadership goes to a node whose disk stands still; when it moves again, the spread goes on.
+#[test]
+fn mq_31_a_node_whose_disk_stands_still_gets_no_leaderships() {
+    let mut cluster = Cluster::with(3, 6, |config| config.balance_quiet_ms = 2_000);
+    cluster.settle();
+    for shard in 0..6 {
+        let _ = cluster.ask(2, Request::Transfer { shard, to: Some(1) });
+        cluster.pass(300);
+    }
+    cluster.hold_disk(3, true);
+    for round in 0..40 {
+        let task = crate::harness::enqueue(&format!("t-{round}"));
+        let _ = cluster.ask(1, Request::Write(vec![task]));
+        cluster.pass(500);
+    }
+    assert!(!leaders(&cluster).contains(&3), "{:?}", leaders(&cluster));
+    let refused = cluster.ask(1, Request::Transfer { shard: 0, to: Some(3) });
+    assert!(
+        matches!(&refused, Answer::Refused { detail, .. } if detail.contains("stands still")),
+        "{refused:?}"
+    );
+    cluster.hold_disk(3, false);
+    cluster.pass(60_000);
+    let led = |node| leaders(&cluster).iter().filter(|it| **it == node).count();
+    assert_eq!([1, 2, 3].map(led), [2, 2, 2]);
+}

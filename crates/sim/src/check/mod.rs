@@ -1,6 +1,6 @@
 //! The checks: one file per property, named after it. Each has a test that feeds it a violation.
 //!
-//! R1 to R11 look at nodes and disks, Q1 to Q15 at committed commands and what clients were told, V1 to V6 at the
+//! R1 to R11 look at nodes and disks, Q1 to Q15 at committed commands and what clients were told, V1 to V7 at the
 //! cluster after all faults have gone. Predicates over the state itself are shared with `ikada_state::invariants`.
 //!
 //! Leaves out: when each check is asked (`world::watch`), and where its facts come from (`oracle`).
@@ -10,6 +10,7 @@ pub mod all_settled;
 pub mod apply_is_pure;
 pub mod attempts;
 pub mod bounded;
+pub mod calm_balance;
 pub mod cancel;
 pub mod committed_forever;
 pub mod config_safety;

@@ -56,6 +56,8 @@ pub struct Knobs {
     pub hash_distance: u64,
     /// Wall time at the start, in ms since 1970.
     pub wall_start_ms: u64,
+    /// How long all must be quiet before leaders are balanced; 0: never.
+    pub balance_quiet_ms: u64,
 }
 
 impl Knobs {
@@ -83,6 +85,7 @@ impl Knobs {
             sync_us_max: 3_000,
             hash_distance: 1_000,
             wall_start_ms: WALL_START_MS,
+            balance_quiet_ms: 0,
         }
     }
 
@@ -114,6 +117,7 @@ impl Knobs {
             sync_us_max: log_uniform(rng, 500, 20_000),
             hash_distance: log_uniform(rng, 8, 1_000),
             wall_start_ms: wall_start_ms(rng),
+            balance_quiet_ms: 0,
         }
     }
 }

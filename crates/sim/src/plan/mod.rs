@@ -11,12 +11,15 @@ pub mod knobs;
 
 use fastrand::Rng;
 
-use crate::draw::{chance, weighted};
+use crate::draw::{chance, log_uniform, weighted};
 use faults::{FaultPlan, Kind};
 use knobs::Knobs;
 
 /// How often a cluster grows during its run.
 const GROWTH_PERMILLE: u32 = 250;
+
+/// How often leaders are balanced during a run.
+const BALANCE_PERMILLE: u32 = 500;
 
 /// Everything drawn before the first event.
 #[derive(Debug, Clone)]
@@ -56,6 +59,10 @@ impl Plan {
         let mut rng = Rng::with_seed(seed ^ 0x6772_6f77);
         let grows_to =
             if chance(&mut rng, GROWTH_PERMILLE) { shards + rng.u16(1..=2) } else { shards };
+        let mut rng = Rng::with_seed(seed ^ 0x6261_6c61);
+        if chance(&mut rng, BALANCE_PERMILLE) {
+            knobs.balance_quiet_ms = log_uniform(&mut rng, 1_000, 15_000);
+        }
         Self { seed, nodes, shards, grows_to, operations, safety_ms, knobs, faults }
     }
 

@@ -45,6 +45,8 @@ pub enum Step {
     Change,
     /// A transfer is due.
     Transfer,
+    /// A node is cordoned, or may lead again.
+    Steer,
     /// A schedule is paused or resumed.
     Turn,
     /// The cluster shall grow.
@@ -127,6 +129,10 @@ pub fn enlist(world: &mut World) {
     if world.plan.grows_to > world.plan.shards {
         let at_us = world.plan.rng(501).u64(3_000_000..30_000_000);
         world.schedule.at(at_us, Event::Actor(operator, Step::Grow));
+    }
+    if world.plan.knobs.balance_quiet_ms > 0 {
+        let at_us = world.plan.rng(502).u64(3_000_000..30_000_000);
+        world.schedule.at(at_us, Event::Actor(operator, Step::Steer));
     }
     if transfer_ms > 0 {
         world.schedule.at(transfer_ms * 1_000, Event::Actor(operator, Step::Transfer));

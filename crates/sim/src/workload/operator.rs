@@ -1,4 +1,4 @@
-//! An operator: makes schedules, pauses and resumes them, hands leadership over, changes the membership, and after the healing pauses schedules,
+//! An operator: makes schedules, pauses and resumes them, hands leadership over, cordons nodes, changes the membership, and after the healing pauses schedules,
 //! resumes queues and sends a probe to every shard.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,8 @@ use fastrand::Rng;
 use ikada_replica::call::{Answer, CallId, Outcome, Request};
 use ikada_state::{
     Command, Enqueue, Missed, Order, Overlap, QueueChange, RefusalCode, Reply, RequestId,
-    RequestKey, ScheduleName, ScheduleSpec, SetQueue, SetSchedule, ShardId, TaskId, Timing,
+    RequestKey, ScheduleName, ScheduleSpec, SetQueue, SetSchedule, ShardId, SteerMember, TaskId,
+    Timing,
 };
 
 use super::{QUEUES, Step, namespace, queue, some_door};
@@ -65,6 +66,7 @@ impl Operator {
         match step {
             Step::Transfer => self.transfer(world, me),
             Step::Change => self.change(world, me),
+            Step::Steer => self.steer(world, me),
             Step::Grow => self.grow(world, me),
             Step::Probe => self.probe(world, me),
             Step::Next => self.begin_schedules(world, me),
@@ -89,6 +91,23 @@ impl Operator {
         world.ask(me, node, Request::Transfer { shard, to }, 2_000);
         let again_us = self.rng.u64(self.transfer_ms * 300..=self.transfer_ms * 1_700);
         world.schedule.after(again_us, Event::Actor(me, Step::Transfer));
+    }
+
+    /// Cordons a node, or lets it lead again. Nobody waits for the answer.
+    fn steer(&mut self, world: &mut World, me: usize) {
+        if world.phase == Phase::Liveness {
+            return;
+        }
+        let (node, door) = (some_door(world, &mut self.rng), some_door(world, &mut self.rng));
+        let cordoned = Some(self.rng.bool());
+        if cordoned == Some(true) {
+            world.mark(Mark::NodeCordoned);
+        }
+        let command = Command::SteerMember(SteerMember { node, cordoned, priority: None });
+        let order = Order { namespace: namespace(), request: None, command };
+        world.ask(me, door, Request::Write(vec![order]), 2_000);
+        let again_us = self.rng.u64(5_000_000..30_000_000);
+        world.schedule.after(again_us, Event::Actor(me, Step::Steer));
     }
 
     /// Asks for more shards, under the same request id until it is decided.

@@ -19,7 +19,7 @@ impl World {
     }
 
     /// Connects every pair that can reach each other.
-    pub(super) fn connect_everyone(&mut self) {
+    pub(crate) fn connect_everyone(&mut self) {
         let nodes: Vec<NodeId> = self.machines.keys().copied().collect();
         for (position, node) in nodes.iter().enumerate() {
             for peer in &nodes[position + 1..] {
@@ -68,7 +68,7 @@ impl World {
     }
 
     /// After a cut, keep-alives run out on both sides.
-    pub(super) fn cut_noticed(&mut self) {
+    pub(crate) fn cut_noticed(&mut self) {
         let nodes: Vec<NodeId> = self.machines.keys().copied().collect();
         for node in &nodes {
             for peer in &nodes {
@@ -118,5 +118,9 @@ impl World {
         };
         self.note(node, "peer", (peer, notice as u64), |_| {});
         self.input(node, generation, input);
+        if matches!(notice, Notice::Silent | Notice::Refused) {
+            // Whoever can be reached is dialled again, and answers.
+            self.connect(node, peer);
+        }
     }
 }

@@ -48,6 +48,7 @@ impl World {
             return self.purge(node);
         }
         process.syncing = Some(last);
+        process.syncing_since_us = self.schedule.now_us();
         let delay_us = self.sync_us(node);
         self.schedule.after(delay_us, Event::Synced(node, generation));
         Ok(())
@@ -60,6 +61,7 @@ impl World {
         let Some(machine) = self.machines.get(&node) else {
             return usual_us;
         };
+        let usual_us = usual_us + machine.sync_extra_us;
         if machine.slow_until_us <= now_us {
             return usual_us;
         }

@@ -40,6 +40,7 @@ impl World {
             clients: Default::default(),
             probes: Default::default(),
             membership: Membership::default(),
+            closed_doors: Default::default(),
             plan,
         };
         for node in 1..=world.plan.nodes {
@@ -78,8 +79,7 @@ fn founding_setup(plan: &Plan, node: NodeId, joins: bool) -> Setup {
     config.batch_bytes_max = knobs.batch_bytes_max;
     config.snapshot_entries = knobs.snapshot_distance;
     config.hash_every = knobs.hash_distance;
-    // The last phase demands that leaders stay where they are.
-    config.balance_quiet_ms = 0;
+    config.balance_quiet_ms = knobs.balance_quiet_ms;
     let limits = Limits {
         pending_tasks_max: knobs.pending_max,
         submit_window_ms: knobs.dedup_window_ms,
@@ -105,6 +105,7 @@ impl Machine {
             mirror: Default::default(),
             paused_until_us: 0,
             slow_until_us: 0,
+            sync_extra_us: 0,
             fragile: false,
             aimed: false,
             wiped_us: 0,

@@ -1,4 +1,4 @@
-//! The liveness phase: every fault is healed, and within bounds of simulated time the cluster must be well (V1 to V6).
+//! The liveness phase: every fault is healed, and within bounds of simulated time the cluster must be well (V1 to V7).
 
 use ikada_consensus::{NodeId, Role};
 use ikada_state::ShardId;
@@ -25,7 +25,7 @@ impl World {
         self.finish_growth()?;
         let healed_us = self.now_us();
         self.run_until(healed_us + one_leader::LEADER_MS * 1_000)?;
-        let leaders = self.check_leaders()?;
+        let leaders = self.find_leaders()?;
         let targets: Vec<u64> = self.watch.ledgers.iter().map(|l| l.committed_index()).collect();
         drop(leaders);
         self.probe()?;
@@ -34,7 +34,9 @@ impl World {
             self.check_reached(position as ShardId, *target)?;
         }
         self.finish_changes()?;
+        let elections = self.tally.elections;
         self.drain()?;
+        self.settle_balance(elections)?;
         self.rest()
     }
 
@@ -57,6 +59,7 @@ impl World {
         self.note(0, "heal", (0, 0), |_| {});
         self.network.mend();
         self.network.faults = WireFaults::none();
+        self.closed_doors.clear();
         let restart = self.rng.bool();
         let nodes: Vec<NodeId> = self.machines.keys().copied().collect();
         for node in &nodes {
@@ -68,6 +71,7 @@ impl World {
             machine.clock.heal_wall(now_us);
             machine.disk.set_capacity(None);
             machine.slow_until_us = 0;
+            machine.sync_extra_us = 0;
             machine.paused_until_us = 0;
             let (generation, fragile) = (machine.generation, machine.fragile);
             if restart || fragile || machine.process.as_ref().is_some_and(|p| p.stopping) {
@@ -94,7 +98,7 @@ impl World {
     }
 
     /// The one leader of every shard.
-    fn check_leaders(&self) -> Result<Vec<(NodeId, u64)>, crate::check::Violation> {
+    pub(super) fn check_leaders(&self) -> Result<Vec<(NodeId, u64)>, crate::check::Violation> {
         let mut found = Vec::new();
         for shard in 0..self.shard_count() {
             let leads = |node: &NodeId| {
@@ -199,7 +203,7 @@ impl World {
 
     /// A minute of rest, then a last look at everything.
     fn rest(&mut self) -> Verdict {
-        let before = self.check_leaders()?;
+        let before = self.find_leaders()?;
         self.run_until(self.now_us() + one_leader::STABLE_MS * 1_000)?;
         let after = self.check_leaders()?;
         for shard in 0..self.shard_count() {
@@ -273,9 +277,10 @@ impl World {
         Ok(())
     }
 
-    /// Nodes that a client may try: all that ever belonged to the cluster and were not removed.
+    /// Nodes that a client may try: all that ever belonged to the cluster and were not removed, nor closed to callers.
     pub fn doors(&self) -> Vec<NodeId> {
         let left = &self.membership.left;
-        self.machines.keys().copied().filter(|node| !left.contains(node)).collect()
+        let open = |node: &NodeId| !left.contains(node) && !self.closed_doors.contains(node);
+        self.machines.keys().copied().filter(open).collect()
     }
 }

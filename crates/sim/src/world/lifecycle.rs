@@ -69,6 +69,8 @@ impl World {
             purges: Vec::new(),
             purged: None,
             syncing: None,
+            syncing_since_us: 0,
+            move_seen: None,
             saving: 0,
             installed: BTreeMap::new(),
             views: vec![None; shards],
@@ -216,7 +218,7 @@ impl World {
     }
 
     /// Stands a process still for a while.
-    pub(super) fn pause(&mut self, node: NodeId, for_us: u64) {
+    pub(crate) fn pause(&mut self, node: NodeId, for_us: u64) {
         let until_us = self.now_us() + for_us;
         let Some(machine) = self.machines.get_mut(&node) else {
             return;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ikada_consensus::{Conf, Io, NodeId, Start};
-use ikada_replica::Replica;
 use ikada_replica::output::Input;
+use ikada_replica::{Move, Replica};
 use ikada_state::ShardId;
 use ikada_store::{Log, SimDisk, Snapshots};
 
@@ -49,6 +49,8 @@ pub struct Machine {
     pub paused_until_us: u64,
     /// The disk is slow until then.
     pub slow_until_us: u64,
+    /// What every sync takes beyond the usual.
+    pub sync_extra_us: u64,
     /// Its disk was hurt since the last start: its next stop must keep what proves that.
     pub fragile: bool,
     /// Damage waits for the next vote that its disk syncs.
@@ -83,6 +85,10 @@ pub struct Process {
     pub purged: Option<(u64, u32)>,
     /// The number up to which batches are written and wait for a sync; absent when the disk is idle.
     pub syncing: Option<u64>,
+    /// When the sync under way began.
+    pub syncing_since_us: u64,
+    /// The newest move of its balancer that was looked at.
+    pub move_seen: Option<Move>,
     /// Snapshot saves under way.
     pub saving: u32,
     /// Snapshots installed so far, per shard.

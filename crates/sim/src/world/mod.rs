@@ -23,12 +23,13 @@ pub mod tally;
 mod turn;
 mod watch;
 mod watch_answers;
+mod watch_balance;
 mod watch_commits;
 mod watch_growth;
 mod watch_operations;
 mod watch_state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use fastrand::Rng;
@@ -161,6 +162,8 @@ pub struct World {
     pub probes: BTreeMap<ikada_state::ShardId, (u64, Option<u64>)>,
     /// Membership changes under way.
     pub membership: membership::Membership,
+    /// Nodes that nobody calls.
+    pub closed_doors: BTreeSet<NodeId>,
 }
 
 /// How a run ended.

@@ -84,6 +84,7 @@ impl World {
             }
         }
         self.observe(node)?;
+        self.watch_balance(node)?;
         for (to, frame) in frames {
             self.check_frame(node, &frame)?;
             self.send(node, to, &frame);
