@@ -7,6 +7,7 @@ import { count, instant, when, words } from "../lib/format.js";
 import { button, facts, head, longText, state, tag } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 import { download } from "../lib/object_actions.js";
+import { logPanel } from "../lib/logs.js";
 import { bar, took } from "./jobs.js";
 
 /** Tasks on the map; more are told as a number. */
@@ -25,7 +26,7 @@ export const job = {
   view: ({ shown, page, result }) => h("div", {},
     head(shown.id, h("span", {}, state(shown.status), !isFinished(shown) && tag(words(shown.assignment)), " ", shown.name, " in ", h("a", { href: to(["queues", shown.queue]) }, shown.queue)),
       !isFinished(shown) && button("Cancel job", () => cancel(shown.id), "quiet-danger")),
-    shown.reason && h("p", { class: "trouble" }, shown.reason), stages(shown), map(shown, page), result && outcome(result), times(shown)),
+    shown.reason && h("p", { class: "trouble" }, shown.reason), stages(shown), map(shown, page), result && outcome(result), logPanel("jobs", shown.id), times(shown)),
 };
 
 function cancel(id) {

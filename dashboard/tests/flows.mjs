@@ -120,7 +120,7 @@ export async function storesAnObject({ tab, base, cluster, node }) {
   await tab.text("Nothing here");
 }
 
-/** A job of many tasks: its stages, the map of its tasks, a task of it, its end. */
+/** A job of many tasks: its stages, the map of its tasks, a task of it, what they say, its end. */
 export async function watchesAJob({ tab, base, cluster, node }) {
   await tab.go(`${base}/#/jobs`);
   await tab.text("No jobs yet");
@@ -133,6 +133,12 @@ export async function watchesAJob({ tab, base, cluster, node }) {
   await tab.click(".cell-claimed");
   await tab.until(`document.querySelector("h1")?.textContent === ${JSON.stringify(claimed.id)}`);
   await tab.go(`${base}/#/jobs/count`);
+  await tab.text("Nothing was said yet.");
+  const log = (text) => fetch(`${node.url}/v1/objects/logs/${claimed.id}/1`, { method: "PUT", body: text });
+  await log("casting off\n");
+  await tab.text("casting off");
+  await log("casting off\n<b>under way</b>\n");
+  await tab.until("document.querySelector('.log')?.textContent.endsWith(': <b>under way</b>')", "the log goes on, as text");
   await tab.click("button", "Cancel job");
   await tab.click("dialog button[type=submit]", "Cancel job");
   await tab.until("document.querySelector('.page-head .state-cancelled')");

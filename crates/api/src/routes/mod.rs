@@ -98,6 +98,7 @@ pub enum Operation {
     ShowJobResult,
     ListJobTasks,
     FollowJob,
+    JobLogs,
     CancelJob,
     ShowRequest,
     VoidRequest,

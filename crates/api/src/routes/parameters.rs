@@ -32,6 +32,10 @@ pub(super) const ATTEMPT: Parameter = Parameter {
     name: "attempt",
     about: "Which attempt, from 1; the newest that has said anything when absent.",
 };
+pub(super) const FOLLOW: Parameter = Parameter {
+    name: "follow",
+    about: "`false`: end a stream with what was said so far; `true` when absent.",
+};
 pub(super) const AFTER_EVENT: Parameter =
     Parameter { name: "after", about: "Only events with a higher sequence." };
 

@@ -110,12 +110,12 @@ const OTHERS: &[Route] = &[
         )
     },
     Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, ATTEMPT],
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, ATTEMPT, FOLLOW],
         ..look(
             "/v1/tasks/{id}/logs",
             Operation::TaskLogs,
             FETCH,
-            "What an attempt of a task's program has said so far, as text; ranges work as for objects.",
+            "What an attempt of a task's program has said so far, as text; ranges work as for objects. With Accept: text/event-stream a live stream of all attempts (log, gap, end), gone on with Last-Event-ID.",
         )
     },
     Route {
@@ -337,6 +337,15 @@ const OTHERS: &[Route] = &[
             Operation::FollowJob,
             VIEW,
             "Wait until a job has changed or ended, and show it.",
+        )
+    },
+    Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, FOLLOW],
+        ..look(
+            "/v1/jobs/{id}/logs",
+            Operation::JobLogs,
+            FETCH,
+            "What the tasks of a job have said so far, as lines with the task's name; a live stream (log, gap, end) with Accept: text/event-stream, gone on with Last-Event-ID.",
         )
     },
     Route {

@@ -5,6 +5,7 @@ mod events;
 mod explain;
 mod job;
 mod lease;
+mod log;
 mod members;
 mod number;
 mod object;
@@ -33,6 +34,7 @@ pub use lease::{
     AcquireLease, LeaseAnswer, LeaseInfo, LeasePage, LeaseReleased, LeaseState, LeaseTask,
     LeaseWaiterInfo, ReleaseLease, RenewLease,
 };
+pub use log::{LogEnd, LogGap, LogText};
 pub use members::{AddNode, ChangeView, SteerNode};
 pub use number::Number;
 pub use object::{BucketPage, ObjectInfo, ObjectPage, ObjectRemoved};

@@ -30,6 +30,11 @@ pub(crate) enum JobCommand {
         after_help = "Examples:\n  ikada job result last | head\n  ikada job result last --to results/"
     )]
     Result(JobResultArgs),
+    /// Print what a job's programs have said, each line with its task.
+    #[command(
+        after_help = "Examples:\n  ikada job logs last\n  ikada job logs last -f                   goes on until the job has ended\n\nLogs are kept as long as their tasks. They reach the cluster a second or more after they were written."
+    )]
+    Logs(JobLogsArgs),
     /// Cancel a job with all its tasks.
     #[command(after_help = "Examples:\n  ikada job cancel last")]
     Cancel(JobName),
@@ -145,6 +150,16 @@ pub(crate) struct JobSubmitArgs {
 pub(crate) struct JobName {
     /// The job's id; `last` is the newest.
     pub(crate) id: String,
+}
+
+/// A job's logs.
+#[derive(Debug, Args)]
+pub(crate) struct JobLogsArgs {
+    #[command(flatten)]
+    pub(crate) job: JobName,
+    /// Go on until the job has ended.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
 }
 
 /// A job's tasks.

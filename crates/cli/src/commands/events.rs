@@ -41,15 +41,7 @@ async fn follow(
     args: &EventsArgs,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    // The nodes that were not named are asked, too, once those that were are gone.
-    let (mut urls, options) = shared.reach()?;
-    let known = Client::with(urls.clone(), options.clone())?;
-    let members = addresses(&known.cluster().await?, is_secure(&urls));
-    let named: Vec<&str> = urls.iter().map(|url| url.trim_end_matches('/')).collect();
-    let more: Vec<String> =
-        members.into_values().filter(|url| !named.contains(&url.as_str())).collect();
-    urls.extend(more);
-    let mut stream = Client::with(urls, options)?.follow_events(args.after);
+    let mut stream = all_nodes(shared).await?.follow_events(args.after);
     if shared.output == OutputKind::Table {
         screen.show(&Vec::<EventView>::new())?;
     }
@@ -67,6 +59,23 @@ async fn follow(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// A client that also asks the nodes that were not named, once those that were are gone.
+pub(super) async fn all_nodes(shared: &SharedArgs) -> Result<Client, Failure> {
+    let (mut urls, options) = shared.reach()?;
+    let known = Client::with(urls.clone(), options.clone())?;
+    // A token of one namespace may not see the cluster; then the named nodes must do.
+    let members = match known.cluster().await {
+        Ok(cluster) => addresses(&cluster, is_secure(&urls)),
+        Err(Error::Refused(_)) => BTreeMap::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let named: Vec<&str> = urls.iter().map(|url| url.trim_end_matches('/')).collect();
+    let more: Vec<String> =
+        members.into_values().filter(|url| !named.contains(&url.as_str())).collect();
+    urls.extend(more);
+    Ok(Client::with(urls, options)?)
 }
 
 /// Says whose changes follow, if that is news or something is missing.

@@ -12,6 +12,7 @@ mod events;
 mod job;
 mod join_token;
 mod lease;
+mod logs;
 mod members;
 mod object;
 mod paper;
@@ -21,7 +22,6 @@ mod request;
 mod schedule;
 mod server;
 mod task;
-mod task_logs;
 mod worker;
 mod worker_pool;
 

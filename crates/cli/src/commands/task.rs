@@ -35,7 +35,7 @@ pub(crate) async fn task(
             screen.show(&outcome)
         }
         TaskCommand::Explain { id } => screen.show(&client.explain(&id).await?),
-        TaskCommand::Logs(args) => super::task_logs::logs(&client, &args).await,
+        TaskCommand::Logs(args) => super::logs::task_logs(shared, &args).await,
         TaskCommand::Retry(args) => retry(&client, args, screen).await,
         TaskCommand::Drop(args) => drop_tasks(&client, args, screen).await,
     }

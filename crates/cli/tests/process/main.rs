@@ -18,6 +18,7 @@ mod growth;
 mod holder;
 mod jobs;
 mod kill;
+mod logs;
 mod members;
 mod modules;
 mod network;

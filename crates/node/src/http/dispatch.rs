@@ -17,7 +17,7 @@ use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
 use super::trace::Trace;
 use super::{
-    cluster, dashboard, jobs, leases, objects, operate, problems, programs, queues, requests,
+    cluster, dashboard, jobs, leases, logs, objects, operate, problems, programs, queues, requests,
     schedules, tasks, tokens, workers,
 };
 use crate::admission::Lane;
@@ -229,6 +229,7 @@ pub(super) async fn run<D: Door>(
         Operation::ShowJobResult => jobs::result(app, context).await,
         Operation::ListJobTasks => jobs::tasks(app, context).await,
         Operation::FollowJob => jobs::follow(app, context).await,
+        Operation::JobLogs => logs::of_job(app, context).await,
         Operation::CancelJob => jobs::cancel(app, context).await,
     }
 }

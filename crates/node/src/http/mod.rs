@@ -19,6 +19,7 @@ mod guard;
 mod jobs;
 mod leases;
 mod limits;
+mod logs;
 mod objects;
 mod operate;
 mod passage;

@@ -1,7 +1,8 @@
 //! Sends what a program says to the cluster while it runs, and once more at its end.
 //!
-//! The log of an attempt is one object, written anew as it grows, at longer and longer intervals: a quick or silent
-//! program costs nothing, a long one a few writes. It can be read after this worker is gone, until the task goes.
+//! The log of an attempt is one object, written anew as it grows, at intervals that grow with it: a quick or silent
+//! program costs nothing, a short log is a second or a few old, a long one costs no more bytes per second than a short
+//! one. It can be read after this worker is gone, until the task goes.
 
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use super::Log;
 const BUCKET: &str = "logs";
 /// First pause between two writes; it doubles.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
-/// Longest pause: how old the log of a long run may be.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Longest pause of a short log: how old it may be for whoever follows it.
+const PAUSE_MAX: Duration = Duration::from_secs(4);
+/// A log that is so long is written at longer pauses, in proportion.
+const SHORT_BYTES: usize = 128 << 10;
 /// How long the last write may take: a result must not wait for its log.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
@@ -42,13 +45,18 @@ pub(super) async fn send_while<T>(
         let writing = send(client, name, log, &mut sent);
         tokio::select! {
             ended = &mut running => break ended,
-            wrote = writing => if wrote { pause = (pause * 2).min(PAUSE_MAX) },
+            wrote = writing => if wrote { pause = next_pause(pause, sent) },
         }
     };
     if tokio::time::timeout(LAST_WRITE, send(client, name, log, &mut sent)).await.is_err() {
         tracing::warn!(log = name, "the end of a log could not be stored in time");
     }
     ended
+}
+
+/// How long to wait after a write of so many bytes.
+fn next_pause(pause: Duration, bytes: usize) -> Duration {
+    (pause * 2).min(PAUSE_MAX * (1 + bytes / SHORT_BYTES) as u32)
 }
 
 /// Writes the log if it has grown; tells whether it did.

@@ -1,4 +1,4 @@
-//! `ikada job run|submit|list|show|tasks|wait|result|cancel`. Progress goes to standard error, results to standard output.
+//! `ikada job run|submit|list|show|tasks|wait|result|logs|cancel`. Progress goes to standard error, results to standard output.
 
 mod cut;
 mod follow;
@@ -49,6 +49,10 @@ pub(crate) async fn job(
         JobCommand::Result(args) => {
             let id = select(&client, &args.job.id).await?;
             result::print(&client, &id, args.to.as_deref(), screen).await
+        }
+        JobCommand::Logs(args) => {
+            let id = select(&client, &args.job.id).await?;
+            super::logs::job_logs(shared, &id, args.follow).await
         }
         JobCommand::Cancel(job) => {
             let id = select(&client, &job.id).await?;

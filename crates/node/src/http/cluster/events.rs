@@ -79,7 +79,8 @@ fn stream<D: Door>(app: &App<D>, context: &Context, after: u64) -> Result<Reply,
     let permit = permit.map_err(|_| problems::door_full("event streams"))?;
     let (sender, body) = Channel::<Bytes, Infallible>::new(PIECES_MAX);
     let (door, stopping) = (app.door.clone(), app.stopping.clone());
-    let told = Told::new(app.door.info(), after, context.last_event);
+    let last = context.last_event_as("must be the id of an event of this stream")?;
+    let told = Told::new(app.door.info(), after, last);
     let (security, principal) = (app.security.clone(), context.principal.clone());
     tokio::spawn(async move {
         tokio::select! {

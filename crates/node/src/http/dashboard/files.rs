@@ -44,6 +44,7 @@ pub(super) const FILES: &[File] = files![
     "lib/dialog.js",
     "lib/dom.js",
     "lib/format.js",
+    "lib/logs.js",
     "lib/metrics.js",
     "lib/object_actions.js",
     "lib/parts.js",

@@ -11,6 +11,7 @@ mod floods;
 mod jobs;
 mod leases;
 mod lifecycle;
+mod logs;
 mod members;
 mod objects;
 mod operations;

@@ -123,22 +123,3 @@ async fn b4_39_bad_modules_are_refused_by_name() {
     }
     assert_eq!(bench.get("/v1/programs/p").await.code(), "program_not_found");
 }
-
-#[tokio::test]
-async fn logs_are_read_by_task_and_go_with_it() {
-    let bench = Bench::new();
-    bench.post("/v1/tasks", r#"{"id":"t1","program":"grep"}"#).await;
-    assert_eq!(bench.get("/v1/tasks/t1/logs").await.code(), "log_not_found");
-    for (place, text) in [("t1/1", "first"), ("t1/2", "second"), ("t1/10", "tenth")] {
-        let put = bench.send("PUT", &format!("/v1/objects/logs/{place}"), &[], text).await;
-        assert_eq!(put.status, StatusCode::CREATED, "{}", put.json());
-    }
-    assert_eq!(bench.get("/v1/tasks/t1/logs").await.body, "tenth");
-    assert_eq!(bench.get("/v1/tasks/t1/logs?attempt=2").await.body, "second");
-    let part = bench.send("GET", "/v1/tasks/t1/logs?attempt=1", &[("range", "bytes=3-")], "").await;
-    assert_eq!(part.body, "st");
-    assert_eq!(bench.get("/v1/tasks/t1/logs?attempt=3").await.code(), "object_not_found");
-    assert!(bench.get("/v1/tasks/t1/logs?attempt=x").await.status.is_client_error());
-    let stray = bench.send("PUT", "/v1/objects/logs/t9/1", &[], "x").await;
-    assert_eq!(stray.code(), "task_not_found");
-}

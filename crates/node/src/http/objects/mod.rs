@@ -3,7 +3,6 @@
 mod delete;
 mod download;
 mod list;
-mod logs;
 mod name;
 mod precondition;
 mod put;
@@ -19,6 +18,7 @@ use ikada_api::routes::Operation;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::logs;
 use crate::http::request::Context;
 
 pub(super) use delete::delete;
@@ -47,7 +47,7 @@ where
         Operation::PutObject => Some(put::put(app, context, parts, body).await),
         Operation::GetObject => Some(download::download(app, context, parts).await),
         Operation::DeleteObject => Some(delete::delete(app, context, parts).await),
-        Operation::TaskLogs => Some(logs::logs(app, context, parts).await),
+        Operation::TaskLogs => Some(logs::of_task(app, context, parts).await),
         Operation::Upload => Some(upload::upload(app, context, parts, body).await),
         _ => None,
     }

@@ -11,8 +11,7 @@ use ikada_api::convert::Form;
 use ikada_api::routes::{Route, read_query};
 use ikada_api::state::{Namespace, RequestId, WorkerId};
 use ikada_api::v1::{
-    BadEventPlace, EventPlace, IDEMPOTENCY_KEY, NAMESPACE_HEADER, ROUTING_HEADER, TIMEOUT_HEADER,
-    parse_positions,
+    IDEMPOTENCY_KEY, NAMESPACE_HEADER, ROUTING_HEADER, TIMEOUT_HEADER, parse_positions,
 };
 use ikada_replica::call::{Consistency, Routing};
 
@@ -51,8 +50,8 @@ pub(in crate::http) struct Context {
     pub(in crate::http) form_wanted: Form,
     /// Whether a live stream is wanted.
     pub(in crate::http) wants_stream: bool,
-    /// Where the reader of a stream of role changes was when its last one broke off.
-    pub(in crate::http) last_event: Option<EventPlace>,
+    /// Where the reader of a stream was when its last one broke off, in the words of that stream.
+    last_event: Option<String>,
     query: Vec<(String, String)>,
 }
 
@@ -98,7 +97,7 @@ impl Context {
             form_given,
             form_wanted: form_wanted(&parts.headers),
             wants_stream: accept.is_some_and(|accept| accept.contains("text/event-stream")),
-            last_event: read_last_event(parts)?,
+            last_event: header(parts, LAST_EVENT)?.map(str::to_owned),
             query,
         };
         context.read_namespace(parts)?;
@@ -188,6 +187,15 @@ impl Context {
         }
     }
 
+    /// Where the reader of a stream was.
+    pub(in crate::http) fn last_event_as<T: std::str::FromStr>(
+        &self,
+        rule: &str,
+    ) -> Result<Option<T>, Problem> {
+        let place = self.last_event.as_deref().map(str::parse).transpose();
+        place.map_err(|_| bad_parameter(LAST_EVENT, rule))
+    }
+
     fn read_namespace(&mut self, parts: &Parts) -> Result<(), Problem> {
         let by_header = header(parts, NAMESPACE_HEADER)?;
         let text = match (self.query("namespace"), by_header) {
@@ -256,11 +264,6 @@ pub(in crate::http) fn form_wanted(headers: &HeaderMap) -> Form {
 
 fn names_cbor(media_types: &str) -> bool {
     media_types.to_ascii_lowercase().contains(CBOR_TYPE)
-}
-
-fn read_last_event(parts: &Parts) -> Result<Option<EventPlace>, Problem> {
-    let place = header(parts, LAST_EVENT)?.map(str::parse).transpose();
-    place.map_err(|error: BadEventPlace| bad_parameter(LAST_EVENT, error.to_string()))
 }
 
 /// A header as text; refused if it is not text or given twice.

@@ -1,16 +1,14 @@
-//! `GET /v1/tasks/{id}/logs`: what an attempt has said, from the object that its worker writes. It is there while the
-//! program runs, after the worker is gone, and until the task goes.
+//! `GET /v1/tasks/{id}/logs` as text: what one attempt has said so far.
 
 use hyper::http::request::Parts;
-use ikada_api::convert::parse_name;
 use ikada_api::state::{BUCKET_LOGS, BucketName, TaskId};
 use ikada_replica::call::{Query, View};
 
-use super::download::download;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
+use crate::http::objects::download;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::read;
@@ -18,17 +16,16 @@ use crate::http::requests::read;
 /// Most attempts of one task that are looked through.
 const ATTEMPTS_MAX: usize = 1_000;
 
-pub(super) async fn logs<D: Door>(
+pub(super) async fn read_task<D: Door>(
     app: &App<D>,
     context: &Context,
     parts: &Parts,
+    id: &TaskId,
+    attempt: Option<u16>,
 ) -> Result<Reply, Stop> {
-    let id = parse_name("id", &context.names[0], TaskId::parse);
-    let id = id.map_err(|error| problems::bad_field(&error))?;
-    let wanted = context.query_as("attempt", "must be a number from 1")?;
-    let attempt: u16 = match wanted {
+    let attempt = match attempt {
         Some(attempt) => attempt,
-        None => newest(app, context, &id).await?,
+        None => newest(app, context, id).await?,
     };
     let place = vec![BUCKET_LOGS.to_owned(), format!("{id}/{attempt}")];
     download(app, &context.about(place), parts).await
