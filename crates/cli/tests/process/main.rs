@@ -25,6 +25,7 @@ mod network;
 mod objects;
 mod operations;
 mod outside;
+mod pages;
 mod partition;
 mod pause;
 mod postgres;

@@ -6,6 +6,7 @@
 
 mod arrows;
 mod clippy_config;
+mod contents;
 mod dependencies;
 mod file_size;
 mod function_size;
@@ -49,6 +50,7 @@ type Check = fn(&Tree) -> Vec<Finding>;
 const RULES: &[Check] = &[
     arrows::check,
     clippy_config::check,
+    contents::check,
     dependencies::check,
     file_size::check,
     function_size::check,
