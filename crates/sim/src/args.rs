@@ -28,6 +28,8 @@ pub enum Command {
     Marks(Run),
     /// Crash leaders and count how many elections settle in the first round (MQ-15).
     Elections(Elections),
+    /// Play the named scenarios: broken links, paused processes, slow disks, restarts.
+    Scenarios(Scenarios),
 }
 
 /// Which seeds, and how.
@@ -140,4 +142,15 @@ pub struct Elections {
     /// Nodes in the cluster.
     #[arg(long, default_value_t = 3)]
     pub nodes: u64,
+}
+
+/// Named scenarios.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Scenarios {
+    /// The seed of all of them.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one line of JSON each.
+    #[arg(long)]
+    pub json: bool,
 }

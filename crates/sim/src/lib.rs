@@ -3,7 +3,7 @@
 //! A seed draws a plan (`plan`): the cluster's shape, the product's own settings, and a swarm of faults. The world
 //! (`world`) runs it on one thread with simulated wires, disks and clocks (`node`), users (`workload`) and an all-knowing
 //! book (`oracle`) against which every event is checked (`check`). A failing seed is a bug report: `replay` steps
-//! through it. The bytes of objects have a small world of their own (`blobs`).
+//! through it. Named faults are played by script (`scenario`). The bytes of objects have a small world of their own (`blobs`).
 //!
 //! Invariant: nothing here reads a real clock or draws randomness but from the seed; the commands only measure speed.
 
@@ -16,6 +16,7 @@ pub mod marks;
 pub mod node;
 pub mod oracle;
 pub mod plan;
+pub mod scenario;
 pub mod trace;
 pub mod workload;
 pub mod world;

@@ -2,13 +2,15 @@
 //!
 //! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
 //! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
-//! `chaos` runs a cluster of real processes under faults, `mixed` one of two versions. Leaves out: releases and benchmarks.
+//! `chaos` runs a cluster of real processes under faults, `mixed` one of two versions, `scenarios` the named faults one by
+//! one. Leaves out: releases and benchmarks.
 //!
 //! This file only routes: it reads the arguments and picks the exit code.
 
 mod chaos;
 mod fix;
 mod mixed;
+mod scenarios;
 mod tidy;
 mod tree;
 mod verify;
@@ -27,7 +29,8 @@ Examples:
   cargo xtask tidy                    the house rules alone, in seconds
   cargo xtask fix                     format, and let clippy mend what it can
   cargo xtask chaos --minutes 10 --faults kill,partition,pause,worker
-  cargo xtask mixed --from v0.1.0     that version and this one in one cluster, forward and back";
+  cargo xtask mixed --from v0.1.0     that version and this one in one cluster, forward and back
+  cargo xtask scenarios               who leads when links, disks and processes fail, in one table";
 
 /// Checks and mends this repository.
 #[derive(Parser)]
@@ -55,6 +58,8 @@ enum Command {
     Chaos(chaos::ChaosArgs),
     /// Run another version and this one in one cluster, rolling forward and back.
     Mixed(mixed::MixedArgs),
+    /// Run the named scenarios in the simulator and with real processes, and print one table.
+    Scenarios(scenarios::ScenarioArgs),
     /// Check the house rules: arrows, purity, sizes, headers, papers; edits nothing.
     Tidy,
 }
@@ -83,6 +88,7 @@ fn run() -> anyhow::Result<bool> {
         Command::Fix => fix::run(&root),
         Command::Chaos(args) => chaos::run(&root, &args),
         Command::Mixed(args) => mixed::run(&root, &args),
+        Command::Scenarios(args) => scenarios::run(&root, &args),
         Command::Tidy => tidy::run(&root),
     }
 }

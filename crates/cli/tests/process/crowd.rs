@@ -10,6 +10,7 @@ use ikada_api::v1::{ClaimRequest, NewTask, Number};
 
 use crate::cluster::{Cluster, client};
 use crate::holder;
+use crate::scenario::Scenario;
 use crate::wait::until;
 
 /// So many workers, each with connections of its own.
@@ -108,6 +109,7 @@ async fn f_25_many_workers_come_back_after_a_failover_without_a_second_election(
     serve_all(&crowd, &cluster.client(), 1).await;
     // All wait for work again when the leader dies.
     crowd.phase.store(2, Ordering::Relaxed);
+    let scenario = Scenario::begin("F-25", &cluster).await;
     let (old, _) = cluster.reign().await;
     cluster.kill(old);
     let new = cluster.reign().await;
@@ -122,4 +124,5 @@ async fn f_25_many_workers_come_back_after_a_failover_without_a_second_election(
         worker.abort();
     }
     cluster.copies_become_equal().await;
+    scenario.end(&cluster).await;
 }

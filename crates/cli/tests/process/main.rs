@@ -34,6 +34,7 @@ mod redirect;
 mod relay;
 mod rolling;
 mod s3;
+mod scenario;
 mod schedules;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;

@@ -10,6 +10,7 @@ use ikada_api::Client;
 
 use crate::cluster::{Cluster, agree, look};
 use crate::network::Network;
+use crate::scenario::Scenario;
 use crate::wait::until;
 use crate::work::{Stream, check_all_there};
 
@@ -100,6 +101,7 @@ async fn check(cluster: &Cluster, network: &Network, stream: Stream) {
 async fn mq_17_a_node_that_comes_back_changes_no_leader() {
     let Some(network) = Network::make(4) else { return };
     let cluster = Cluster::start_in(&network, 4, 1).await;
+    let scenario = Scenario::begin("MQ-17", &cluster).await;
     let before = reign(&cluster, &[1, 2, 3, 4]).await;
     let (lead, _) = before[&0];
     let away = lead % 4 + 1;
@@ -108,6 +110,7 @@ async fn mq_17_a_node_that_comes_back_changes_no_leader() {
     network.heal();
     let after = reign(&cluster, &[1, 2, 3, 4]).await;
     assert_eq!(after, before, "same leader, same term");
+    scenario.end(&cluster).await;
 }
 
 // MQ-18, F-6a
@@ -115,16 +118,19 @@ async fn mq_17_a_node_that_comes_back_changes_no_leader() {
 async fn mq_18_a_cut_between_leader_and_one_follower_changes_no_leader() {
     let Some(network) = Network::make(4) else { return };
     let cluster = Cluster::start_in(&network, 4, 1).await;
+    let mut scenario = Scenario::begin("F-6a", &cluster).await;
     let before = reign(&cluster, &[1, 2, 3, 4]).await;
     let (lead, term) = before[&0];
     let stream = Stream::start(&[cluster.node(lead).url.clone()]);
+    let usual = stream.rate(A_WHILE).await;
     network.cut(lead, lead % 4 + 1);
-    tokio::time::sleep(A_WHILE).await;
+    scenario.throughput(100.0 * stream.rate(A_WHILE).await / usual);
     stream.advance(20).await;
     network.heal();
     let after = reign(&cluster, &[1, 2, 3, 4]).await;
     assert_eq!(after[&0], (lead, term), "zero changes while the link was cut, and after");
     check(&cluster, &network, stream).await;
+    scenario.end(&cluster).await;
 }
 
 /// The nodes of three that are not this one, and a stream of work that goes only to them.
@@ -165,6 +171,7 @@ async fn f_5_the_others_go_on_whenever_a_leader_is_cut_off_in_silence() {
     let cuts = std::env::var("IKADA_CUTS").ok().and_then(|count| count.parse().ok());
     let Some(network) = Network::make(3) else { return };
     let cluster = Cluster::start_in(&network, 3, 1).await;
+    let mut scenario = Scenario::begin("F-5", &cluster).await;
     let (mut acked, mut gaps) = (BTreeSet::new(), Vec::new());
     for round in 0..cuts.unwrap_or(1) {
         let old = leader(&cluster).await;
@@ -182,10 +189,12 @@ async fn f_5_the_others_go_on_whenever_a_leader_is_cut_off_in_silence() {
     }
     gaps.sort_unstable();
     let (middle, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
+    scenario.gap(longest);
     println!("{} silent cuts, without writes: p50 {middle} ms, max {longest} ms", gaps.len());
     cluster.settle().await;
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
+    scenario.end(&cluster).await;
 }
 
 // F-6b
@@ -194,6 +203,7 @@ async fn f_6b_when_all_see_only_one_node_that_one_leads() {
     let Some(network) = Network::make(5) else { return };
     let cluster = Cluster::start_in(&network, 5, 1).await;
     make_leader(&cluster, 2).await;
+    let scenario = Scenario::begin("F-6b", &cluster).await;
     let stream = Stream::start(&[cluster.node(1).url.clone()]);
     stream.advance(10).await;
     network.only(&[(1, 2), (1, 3), (1, 4), (1, 5)]);
@@ -203,6 +213,7 @@ async fn f_6b_when_all_see_only_one_node_that_one_leads() {
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(changes(&cluster, 1, since).await, 0, "and it stays");
     check(&cluster, &network, stream).await;
+    scenario.end(&cluster).await;
 }
 
 // F-6c
@@ -211,6 +222,7 @@ async fn f_6c_two_nodes_with_one_link_each_do_not_disturb_the_leader() {
     let Some(network) = Network::make(5) else { return };
     let cluster = Cluster::start_in(&network, 5, 1).await;
     make_leader(&cluster, 1).await;
+    let scenario = Scenario::begin("F-6c", &cluster).await;
     let stream = Stream::start(&[cluster.node(1).url.clone()]);
     stream.advance(10).await;
     let since = newest(&cluster, 2).await;
@@ -219,6 +231,7 @@ async fn f_6c_two_nodes_with_one_link_each_do_not_disturb_the_leader() {
     assert!(changes(&cluster, 2, since).await <= 2, "at most two changes");
     stream.advance(20).await;
     check(&cluster, &network, stream).await;
+    scenario.end(&cluster).await;
 }
 
 // F-6e
@@ -226,6 +239,7 @@ async fn f_6c_two_nodes_with_one_link_each_do_not_disturb_the_leader() {
 async fn f_6e_a_leader_that_hears_nothing_steps_down() {
     let Some(network) = Network::make(3) else { return };
     let cluster = Cluster::start_in(&network, 3, 1).await;
+    let scenario = Scenario::begin("F-6e", &cluster).await;
     let old = leader(&cluster).await;
     let (others, stream) = stream_past(&cluster, old);
     stream.advance(10).await;
@@ -235,6 +249,7 @@ async fn f_6e_a_leader_that_hears_nothing_steps_down() {
     assert!(others.contains(&led_by(&cluster, &others).await));
     stream.advance(20).await;
     check(&cluster, &network, stream).await;
+    scenario.end(&cluster).await;
 }
 
 // F-6f
@@ -242,6 +257,7 @@ async fn f_6e_a_leader_that_hears_nothing_steps_down() {
 async fn f_6f_a_flapping_link_inflates_no_terms() {
     let Some(network) = Network::make(3) else { return };
     let cluster = Cluster::start_in(&network, 3, 1).await;
+    let scenario = Scenario::begin("F-6f", &cluster).await;
     let lead = leader(&cluster).await;
     let other = lead % 3 + 1;
     let third = 6 - lead - other;
@@ -256,6 +272,7 @@ async fn f_6f_a_flapping_link_inflates_no_terms() {
     assert!(changes(&cluster, third, since).await <= 5, "few changes");
     stream.advance(20).await;
     check(&cluster, &network, stream).await;
+    scenario.end(&cluster).await;
 }
 
 // F-6d
@@ -264,6 +281,7 @@ async fn f_6d_only_a_stale_node_reaches_a_majority_and_nothing_is_acknowledged()
     let Some(network) = Network::make(5) else { return };
     let mut cluster = Cluster::start_in(&network, 5, 1).await;
     make_leader(&cluster, 2).await;
+    let scenario = Scenario::begin("F-6d", &cluster).await;
     // Node 1 falls behind; then its elders lose sight of each other, and the leader ends.
     network.isolate(1);
     let urls: Vec<String> = (2..=5).map(|id| cluster.node(id).url.clone()).collect();
@@ -292,4 +310,5 @@ async fn f_6d_only_a_stale_node_reaches_a_majority_and_nothing_is_acknowledged()
     stream.advance(20).await;
     check(&cluster, &network, stream).await;
     check_all_there(&cluster.client(), &acked).await;
+    scenario.end(&cluster).await;
 }

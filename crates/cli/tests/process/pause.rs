@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, agree, client, look};
 use crate::holder::{Holder, TTL};
+use crate::scenario::Scenario;
 use crate::wait::until;
 use crate::work::{QUEUE, check_all_there, write_all};
 
@@ -38,6 +39,7 @@ fn write_at(client: Client, id: String) -> JoinHandle<Option<(String, u64)>> {
 async fn f_9_a_leader_that_wakes_reads_nothing_stale_acknowledges_nothing_and_expires_nothing() {
     let pauses = std::env::var("IKADA_PAUSES").ok().and_then(|count| count.parse().ok());
     let cluster = Cluster::start_with(1).await;
+    let scenario = Scenario::begin("F-9", &cluster).await;
     let mut acked = write_all(&cluster.client(), "before", 20).await;
     for round in 1..=pauses.unwrap_or(1) {
         let old = cluster.settle().await[&0];
@@ -82,4 +84,5 @@ async fn f_9_a_leader_that_wakes_reads_nothing_stale_acknowledges_nothing_and_ex
     }
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
+    scenario.end(&cluster).await;
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::cluster::Cluster;
 use crate::holder::Holder;
+use crate::scenario::Scenario;
 use crate::work::{Stream, check_all_there};
 
 // F-28
@@ -13,6 +14,7 @@ use crate::work::{Stream, check_all_there};
 async fn f_28_a_rolling_restart_under_load_loses_nothing() {
     let rolls = std::env::var("IKADA_ROLLS").ok().and_then(|count| count.parse().ok());
     let mut cluster = Cluster::start().await;
+    let mut scenario = Scenario::begin("F-28", &cluster).await;
     let stream = Stream::start(&cluster.urls());
     let holder = Holder::start(&cluster.urls(), "held", 20).await;
     stream.advance(50).await;
@@ -32,6 +34,7 @@ async fn f_28_a_rolling_restart_under_load_loses_nothing() {
     }
     silences.sort_unstable();
     let (middle, longest) = (silences[silences.len() / 2], silences[silences.len() - 1]);
+    scenario.gap(longest);
     println!(
         "{} stops, longest silence of each: p50 {middle} ms, max {longest} ms",
         silences.len()
@@ -41,4 +44,5 @@ async fn f_28_a_rolling_restart_under_load_loses_nothing() {
     let acked = stream.stop().await;
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
+    scenario.end(&cluster).await;
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, look};
 use crate::holder::Holder;
+use crate::scenario::Scenario;
 use crate::tracer::{self, SlowDisk};
 use crate::wait::until;
 use crate::work::{Stream, check_all_there};
@@ -40,6 +41,7 @@ async fn f_10_a_leader_with_a_slow_disk_stays() {
         return;
     }
     let (cluster, stream, holder) = busy().await;
+    let scenario = Scenario::begin("F-10 slow", &cluster).await;
     let before = cluster.reign().await;
     let Some(disk) = SlowDisk::make(&cluster, before.0, SLOW).await else { return };
     stream.advance(60).await;
@@ -47,6 +49,7 @@ async fn f_10_a_leader_with_a_slow_disk_stays() {
     assert_eq!(cluster.reign().await, before, "same leader, same term");
     drop(disk);
     check(&cluster, stream, holder).await;
+    scenario.end(&cluster).await;
 }
 
 // F-10
@@ -56,6 +59,7 @@ async fn f_10_a_leader_whose_disk_hangs_yields_and_expires_nothing() {
         return;
     }
     let (cluster, stream, holder) = busy().await;
+    let mut scenario = Scenario::begin("F-10 hang", &cluster).await;
     let (old, _) = cluster.reign().await;
     let Some(disk) = SlowDisk::make(&cluster, old, HANGING).await else { return };
     let hung = Instant::now();
@@ -67,10 +71,12 @@ async fn f_10_a_leader_whose_disk_hangs_yields_and_expires_nothing() {
     })
     .await;
     stream.advance(50).await;
+    scenario.gap(stream.silence_ms(hung));
     println!("writable {} ms after the disk hung", hung.elapsed().as_millis());
     holder.renewed(5).await;
     drop(disk);
     check(&cluster, stream, holder).await;
+    scenario.end(&cluster).await;
 }
 
 // F-11
@@ -80,6 +86,7 @@ async fn f_11_a_follower_with_a_slow_disk_is_not_felt() {
         return;
     }
     let cluster = Cluster::start_with(1).await;
+    let mut scenario = Scenario::begin("F-11", &cluster).await;
     let before = cluster.reign().await;
     let stream = Stream::start(&[cluster.node(before.0).url.clone()]);
     let holder = Holder::start(&cluster.urls(), "held", CLAIMS).await;
@@ -91,9 +98,11 @@ async fn f_11_a_follower_with_a_slow_disk_is_not_felt() {
     let began = Instant::now();
     stream.advance(200).await;
     let percent = 100.0 * usual.as_secs_f64() / began.elapsed().as_secs_f64();
+    scenario.throughput(percent);
     println!("a slow disk of a follower leaves {percent:.0} % of the writes per second");
     holder.renewed(5).await;
     assert_eq!(cluster.reign().await, before, "same leader, same term");
     drop(disk);
     check(&cluster, stream, holder).await;
+    scenario.end(&cluster).await;
 }

@@ -95,6 +95,13 @@ impl Stream {
         .await
     }
 
+    /// Acknowledgements per second over this time.
+    pub async fn rate(&self, time: Duration) -> f64 {
+        let (began, before) = (Instant::now(), self.acked.load(Ordering::Relaxed));
+        tokio::time::sleep(time).await;
+        (self.acked.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64()
+    }
+
     /// The longest time without any acknowledgement since then, in milliseconds.
     pub fn silence_ms(&self, since: Instant) -> u128 {
         let times = self.times.lock().expect("no panic");

@@ -7,6 +7,7 @@ mod meta;
 mod planted;
 mod replay;
 mod run;
+mod scenarios;
 
 use anyhow::Result;
 
@@ -22,5 +23,6 @@ pub fn perform(args: Args) -> Result<bool> {
         Command::Planted(planted) => planted::perform(&planted),
         Command::Marks(run) => marks::perform(&run),
         Command::Elections(elections) => elections::perform(&elections),
+        Command::Scenarios(scenarios) => scenarios::perform(&scenarios),
     }
 }

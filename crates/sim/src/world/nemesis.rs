@@ -108,7 +108,7 @@ impl World {
         Ok(())
     }
 
-    fn stop_gently(&mut self, node: NodeId) {
+    pub(crate) fn stop_gently(&mut self, node: NodeId) {
         let Some(machine) = self.machines.get_mut(&node) else {
             return;
         };
@@ -118,6 +118,18 @@ impl World {
         };
         process.stopping = true;
         self.input(node, generation, ikada_replica::output::Input::Stop);
+    }
+
+    /// Starts a stopped process again.
+    pub(crate) fn start_again(&mut self, node: NodeId) {
+        self.schedule.after(0, Event::Start(node));
+    }
+
+    /// Every sync of this disk takes so much longer from now on.
+    pub(crate) fn slow_disk(&mut self, node: NodeId, extra_us: u64) {
+        if let Some(machine) = self.machines.get_mut(&node) {
+            machine.sync_extra_us = extra_us;
+        }
     }
 
     fn crash_all(&mut self) -> Verdict {

@@ -1,0 +1,149 @@
+//! `cargo xtask scenarios`: the named scenarios of calm leadership, in the simulator and with real processes, in one table.
+//!
+//! Promises: the simulator plays its scripts from one seed; the same scenarios run as tests with real processes, one at a
+//! time, so that none disturbs another. What cannot run here (network namespaces need root, slow disks a tracer) is shown
+//! as skipped. Leaves out: what counts as well; the scripts and the tests judge.
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use table::{Outcome, Row};
+
+/// Scenarios as tests with real processes.
+const TESTS: &[(&str, &str)] = &[
+    ("MQ-17", "partition::mq_17_a_node_that_comes_back_changes_no_leader"),
+    ("F-6a", "partition::mq_18_a_cut_between_leader_and_one_follower_changes_no_leader"),
+    ("F-5", "partition::f_5_the_others_go_on_whenever_a_leader_is_cut_off_in_silence"),
+    ("F-6b", "partition::f_6b_when_all_see_only_one_node_that_one_leads"),
+    ("F-6c", "partition::f_6c_two_nodes_with_one_link_each_do_not_disturb_the_leader"),
+    ("F-6d", "partition::f_6d_only_a_stale_node_reaches_a_majority_and_nothing_is_acknowledged"),
+    ("F-6e", "partition::f_6e_a_leader_that_hears_nothing_steps_down"),
+    ("F-6f", "partition::f_6f_a_flapping_link_inflates_no_terms"),
+    (
+        "F-9",
+        "pause::f_9_a_leader_that_wakes_reads_nothing_stale_acknowledges_nothing_and_expires_nothing",
+    ),
+    ("F-10 slow", "slow_disk::f_10_a_leader_with_a_slow_disk_stays"),
+    ("F-10 hang", "slow_disk::f_10_a_leader_whose_disk_hangs_yields_and_expires_nothing"),
+    ("F-11", "slow_disk::f_11_a_follower_with_a_slow_disk_is_not_felt"),
+    ("F-25", "crowd::f_25_many_workers_come_back_after_a_failover_without_a_second_election"),
+    ("F-28", "rolling::f_28_a_rolling_restart_under_load_loses_nothing"),
+];
+/// What happens where the simulator has no script.
+const PROCESSES_ONLY: &[(&str, &str)] =
+    &[("F-25", "500 workers come back after the leader was killed")];
+
+/// Settings of a run.
+#[derive(Debug, clap::Args)]
+pub struct ScenarioArgs {
+    /// Only those whose name contains this, e.g. F-6.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// The seed of the simulator's scripts.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one line of JSON per row instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs all; true if none failed.
+pub fn run(root: &Path, args: &ScenarioArgs) -> anyhow::Result<bool> {
+    let is_wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only));
+    let mut rows: Vec<Row> = simulate(root, args.seed)?;
+    rows.retain(|row| is_wanted(&row.name));
+    let mut texts: BTreeMap<String, String> =
+        rows.iter().map(|row| (row.name.clone(), row.what.clone())).collect();
+    texts.extend(PROCESSES_ONLY.iter().map(|(name, what)| ((*name).into(), (*what).into())));
+    let folder = root.join("target").join("scenarios");
+    std::fs::create_dir_all(&folder).context("target/scenarios")?;
+    test(root, &["--no-run"], None)?;
+    for (name, path) in TESTS.iter().filter(|(name, _)| is_wanted(name)) {
+        eprintln!("{name}: {path}");
+        let report = folder.join("report.json");
+        let _ = std::fs::remove_file(&report);
+        let is_well = test(root, &["-E", &format!("test(={path})")], Some(&report))?;
+        let line = std::fs::read_to_string(&report).ok();
+        let told = line.map(|line| serde_json::from_str(&line)).transpose().context("a report")?;
+        let what = texts.get(*name).cloned().unwrap_or_default();
+        rows.push(of_test(name, what, is_well, told.as_ref()));
+    }
+    rows.sort_by_key(|row| TESTS.iter().position(|(name, _)| *name == row.name));
+    if args.json {
+        rows.iter().for_each(|row| println!("{}", row.json()));
+    } else {
+        println!("{}", table::table(&rows));
+    }
+    Ok(rows.iter().all(|row| row.outcome != Outcome::Failed))
+}
+
+/// The simulator's scripts.
+fn simulate(root: &Path, seed: u64) -> anyhow::Result<Vec<Row>> {
+    let output = Command::new("cargo")
+        .args(["run", "--locked", "--release", "-p", "ikada-sim", "--", "scenarios", "--json"])
+        .args(["--seed", &seed.to_string()])
+        .current_dir(root)
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("cargo run -p ikada-sim")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows: Vec<Row> = text.lines().map(of_script).collect::<anyhow::Result<_>>()?;
+    if rows.is_empty() {
+        bail!("the simulator told nothing");
+    }
+    Ok(rows)
+}
+
+fn of_script(line: &str) -> anyhow::Result<Row> {
+    let told: Value = serde_json::from_str(line).context("a line of the simulator")?;
+    let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+    let outcome = if told["ok"] == true { Outcome::Passed } else { Outcome::Failed };
+    let row = Row::new(text("scenario"), text("what"), "simulator", outcome);
+    Ok(Row { why: text("violation"), ..row.with(&told) })
+}
+
+/// A test that told nothing could not run here.
+fn of_test(name: &str, what: String, is_well: bool, told: Option<&Value>) -> Row {
+    let outcome = match (is_well, told) {
+        (false, _) => Outcome::Failed,
+        (true, None) => Outcome::Skipped,
+        (true, Some(_)) => Outcome::Passed,
+    };
+    let row = Row::new(name.to_owned(), what, "processes", outcome);
+    told.map_or(row.clone(), |told| row.with(told))
+}
+
+/// Runs tests of real processes; true if they passed.
+fn test(root: &Path, args: &[&str], report: Option<&Path>) -> anyhow::Result<bool> {
+    let mut command = Command::new("cargo");
+    command.args(["nextest", "run", "--locked", "-p", "ikada-cli", "--test", "process"]).args(args);
+    command.current_dir(root).stdout(std::process::Stdio::null());
+    if let Some(report) = report {
+        command.env("IKADA_SCENARIO_REPORT", report);
+    }
+    Ok(command.status().context("cargo nextest")?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_and_tests_become_rows() {
+        let line = r#"{"scenario":"F-5","what":"w","ok":false,"violation":"v","changes":3,"changes_max":2,"seconds":9}"#;
+        let row = of_script(line).expect("a row");
+        assert_eq!((row.outcome, row.changes, row.why.as_str()), (Outcome::Failed, Some(3), "v"));
+        let told = serde_json::json!({"changes": 0, "throughput_percent": 97, "seconds": 12});
+        let row = of_test("F-6a", String::new(), true, Some(&told));
+        assert_eq!((row.outcome, row.throughput_percent), (Outcome::Passed, Some(97)));
+        assert_eq!(of_test("F-6a", String::new(), true, None).outcome, Outcome::Skipped);
+        assert_eq!(of_test("F-6a", String::new(), false, None).outcome, Outcome::Failed);
+        assert!(of_script("nonsense").is_err());
+    }
+}
