@@ -2,7 +2,8 @@
 //!
 //! First how fast a call is on an idle cluster, then how many lists of tasks it takes in when it is kept busy, then five
 //! times that, open loop: calls are sent when they are due, whether or not earlier ones were answered. Workers renew
-//! their claims all the while. In the end, how long it takes until calls are as fast as before.
+//! their claims all the while. Then how long it takes until calls are as fast as before, and once more how many lists the
+//! cluster takes: the tasks stay, and snapshots of more of them cost more, so that the capacity is the mean of both.
 //!
 //! The senders run at a lower priority than the nodes, since all share one machine.
 
@@ -93,27 +94,28 @@ pub(super) async fn measure(
     step_back();
     let idle = paced(&shared, "idle", IDLE_RATE, IDLE_FOR).await;
     let busy = busy(&shared).await;
-    let capacity = busy.good_rate();
-    eprintln!("capacity: {capacity:.0} calls/s of {TASKS} tasks");
+    eprintln!("capacity: {:.0} calls/s of {TASKS} tasks", busy.good_rate());
     let terms = terms(&client).await?;
     let renewals = Renewals::start(&client, &urls).await?;
     let length = Duration::from_secs(u64::from(args.seconds));
-    let loaded = paced(&shared, "five times", capacity * TIMES, length).await;
+    let loaded = paced(&shared, "five times", busy.good_rate() * TIMES, length).await;
     let (renewed, renewals_failed) = renewals.stop().await;
     let back = back_to_normal(&shared, idle.calls.p99_ms).await;
     let elections = self::terms(&client).await?.saturating_sub(terms);
+    let afterwards = self::busy(&shared).await;
     let memory = nodes.pids().iter().filter_map(|pid| memory_of(*pid)).max().unwrap_or(0);
     let found =
-        Found { capacity, idle, busy, loaded, renewed, renewals_failed, elections, back, memory };
+        Found { idle, busy, loaded, afterwards, renewed, renewals_failed, elections, back, memory };
     Ok(found.report(args))
 }
 
 /// Everything that a run found.
 struct Found {
-    capacity: f64,
     idle: Phase,
     busy: Phase,
     loaded: Phase,
+    /// As busy as before the load.
+    afterwards: Phase,
     renewed: u64,
     renewals_failed: u64,
     elections: u64,
@@ -123,7 +125,9 @@ struct Found {
 
 impl Found {
     fn report(self, args: &ObjectsBenchArgs) -> ObjectsReport {
-        let goodput = self.loaded.good_rate() * 100.0 / self.capacity.max(f64::MIN_POSITIVE);
+        let (before, after) = (self.busy.good_rate(), self.afterwards.good_rate());
+        let capacity = (before + after) / 2.0;
+        let goodput = self.loaded.good_rate() * 100.0 / capacity.max(f64::MIN_POSITIVE);
         let asked = (self.renewed + self.renewals_failed).max(1);
         let renewed = self.renewed as f64 * 100.0 / asked as f64;
         let sent = self.loaded.calls.good + self.loaded.calls.shed + self.loaded.calls.failed;
@@ -145,9 +149,10 @@ impl Found {
         promise(self.back.is_some_and(|back| back <= BACK_WITHIN), "calls were slow afterwards");
         let line = |what: &str, value: String| Figure { what: what.to_owned(), value };
         let figures = vec![
-            line("capacity", format!("{:.0} calls/s of {TASKS} tasks", self.capacity)),
+            line("capacity before", format!("{before:.0} calls/s of {TASKS} tasks")),
+            line("capacity afterwards", format!("{after:.0} calls/s")),
             line("offered", format!("{offered:.0} calls/s for {:.0} s", self.loaded.seconds)),
-            line("goodput", format!("{goodput:.0} % of the capacity")),
+            line("goodput", format!("{goodput:.0} % of the mean of both")),
             line("p99 of accepted calls against idle", format!("{slower:.1} times")),
             line("renewals", format!("{renewed:.2} % of {asked} came through")),
             line("elections", self.elections.to_string()),
@@ -155,7 +160,8 @@ impl Found {
             line("largest node afterwards", format!("{} MiB", self.memory >> 20)),
         ];
         let about = format!("{} nodes, five times their capacity", args.nodes);
-        let calls = vec![self.idle.calls, self.busy.calls, self.loaded.calls];
+        let calls =
+            vec![self.idle.calls, self.busy.calls, self.loaded.calls, self.afterwards.calls];
         ObjectsReport { about, calls, figures, checked: 0, lost: 0, missed }
     }
 }
