@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ikada_replica::Input;
 use ikada_replica::call::{Answer, Call, CallId, Request, Routing, Unavailable};
-use ikada_replica::state::RequestId;
+use ikada_replica::state::{LEVEL, RequestId};
 use ikada_replica::status::{NodeStatus, RoleEvent};
 use tokio::sync::oneshot;
 
@@ -143,6 +143,8 @@ impl Door for Handle {
             peers: Vec::new(),
             members: Vec::new(),
             roster: None,
+            level: 0,
+            own_level: LEVEL,
             clock_offset_ms: 0,
             calls_waiting: 0,
             claims_parked: 0,

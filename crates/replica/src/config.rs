@@ -11,6 +11,8 @@ pub struct ReplicaConfig {
     pub incarnation: u64,
     /// The cluster.
     pub cluster: u64,
+    /// What this program understands.
+    pub level: u32,
     /// The consensus engine's settings.
     pub consensus: ikada_consensus::Config,
     /// An entry is closed once its orders take this many bytes.
@@ -49,6 +51,7 @@ impl ReplicaConfig {
             node,
             incarnation,
             cluster,
+            level: ikada_state::LEVEL,
             consensus: ikada_consensus::Config::new(node, seed),
             batch_bytes_max: 1 << 20,
             batch_orders_max: 16_384,

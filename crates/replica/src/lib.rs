@@ -26,6 +26,7 @@ mod growth;
 mod hashes;
 mod holdings;
 mod leg;
+mod level;
 mod liveness;
 mod members;
 mod origin;

@@ -16,6 +16,10 @@ pub enum Bug {
     UnknownToldAsFailed,
     /// A new leader gives the claims it finds no time at all.
     TtlNotRestarted,
+    /// The cluster's level is raised once a majority of the members understands it.
+    LevelRaisedByMajority,
+    /// Orders are proposed whatever level they are of.
+    LevelNotAsked,
 }
 
 impl Bug {
@@ -27,6 +31,8 @@ impl Bug {
         Bug::ExpiryTooEarly,
         Bug::UnknownToldAsFailed,
         Bug::TtlNotRestarted,
+        Bug::LevelRaisedByMajority,
+        Bug::LevelNotAsked,
     ];
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Peer {
     pub heard_ms: Option<u64>,
     /// Its disk stands still, by its own word, which counts until then.
     pub disk_still_until_ms: Option<u64>,
+    /// What its program understands, by its own word over this connection.
+    pub level: Option<u32>,
 }
 
 /// One node's share of the cluster.

@@ -29,6 +29,10 @@ pub struct NodeStatus {
     pub members: Vec<Member>,
     /// The change under way and how leadership is steered; none if nothing was ever asked for.
     pub roster: Option<Roster>,
+    /// What every member's program understands.
+    pub level: u32,
+    /// What this node's program understands.
+    pub own_level: u32,
     /// Our wall clock minus the voters' median, in ms.
     pub clock_offset_ms: i64,
     /// Calls waiting for an answer.
@@ -97,6 +101,8 @@ pub struct PeerStatus {
     pub heard_ms_ago: Option<u64>,
     /// Its wall clock minus ours, as far as frames tell.
     pub clock_offset_ms: Option<i64>,
+    /// What its program understands; absent if it cannot be reached or has not said.
+    pub level: Option<u32>,
 }
 
 /// One role change.
@@ -141,6 +147,8 @@ impl Replica {
             peers: others.map(|peer| self.peer_status(peer, now)).collect(),
             members: self.members().to_vec(),
             roster: self.roster().cloned(),
+            level: self.seats[0].state.level(),
+            own_level: self.config.level,
             clock_offset_ms: now.wall_ms as i64 - median,
             calls_waiting: self.calls_waiting(),
             claims_parked: parked.count(),
@@ -160,6 +168,7 @@ impl Replica {
             connected: known.up,
             heard_ms_ago: known.heard_ms.map(|heard| now.mono_ms.saturating_sub(heard)),
             clock_offset_ms: self.clocks.offset(peer, now),
+            level: self.level_of(peer),
         }
     }
 

@@ -6,9 +6,9 @@ use minicbor::{Decode, Encode};
 use crate::{
     Acked, AcquireLease, AddToken, Cancel, CancelJob, ChangeMembers, Claim, Collect, Complete,
     DeleteObject, DeleteSchedule, Deliver, DrainWorker, DropTask, Enqueue, Expire, ExpireLease,
-    Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch, Refound, RegisterWorker, ReleaseLease,
-    RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetSchedule, SettleChange,
-    SteerMember, SubmitJob, Sweep, Unclaim, Void,
+    Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch, RaiseLevel, Refound, RegisterWorker,
+    ReleaseLease, RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetSchedule,
+    SettleChange, SteerMember, SubmitJob, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -98,6 +98,9 @@ pub enum Command {
     /// Begin a new cluster with this state.
     #[n(83)]
     Refound(#[n(0)] Refound),
+    /// Raise the cluster's level (shard 0).
+    #[n(84)]
+    RaiseLevel(#[n(0)] RaiseLevel),
     /// Raise the number of shards (shard 0).
     #[n(90)]
     Grow(#[n(0)] Grow),
@@ -153,9 +156,31 @@ impl Command {
             Command::Deliver(_) | Command::Acked(_) | Command::Void(_) | Command::Fire(_) => None,
             Command::SetMembers(_) | Command::ChangeMembers(_) | Command::SettleChange(_) => None,
             Command::SteerMember(_) | Command::Refound(_) | Command::RaiseEpoch(_) => None,
+            Command::RaiseLevel(_) => None,
             Command::Collect(_) | Command::AddToken(_) | Command::RevokeToken(_) => None,
             Command::AcquireLease(_) | Command::ExpireLease(_) => None,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => None,
+        }
+    }
+
+    /// The level that understands this command. Every verb has one: what is new is of the level that this program raises to
+    /// (`LEVEL`), and so is a verb that bears a field which older programs would pass over.
+    pub fn level(&self) -> u32 {
+        match self {
+            Command::Enqueue(_) | Command::Claim(_) | Command::Complete(_) | Command::Fail(_) => 0,
+            Command::Expire(_) | Command::Unclaim(_) | Command::Cancel(_) => 0,
+            Command::Retry(_) | Command::Drop(_) | Command::Sweep(_) | Command::Void(_) => 0,
+            Command::SetQueue(_) | Command::Acked(_) => 0,
+            Command::Deliver(verb) => verb.message.level(),
+            Command::SetMembers(_) | Command::ChangeMembers(_) | Command::SettleChange(_) => 0,
+            Command::SteerMember(_) | Command::Refound(_) | Command::RaiseEpoch(_) => 0,
+            Command::SetSchedule(_) | Command::DeleteSchedule(_) | Command::Fire(_) => 0,
+            Command::PutObject(_) | Command::DeleteObject(_) | Command::Collect(_) => 0,
+            Command::AddToken(_) | Command::RevokeToken(_) | Command::Grow(_) => 0,
+            Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => 0,
+            Command::SubmitJob(_) | Command::CancelJob(_) => 0,
+            Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => 0,
+            Command::RaiseLevel(_) => 1,
         }
     }
 }

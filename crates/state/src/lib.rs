@@ -59,8 +59,8 @@ pub use lease::{
 };
 pub use limits::Limits;
 pub use members::{
-    ChangeMembers, Member, MemberChange, PRIORITY_MAX, RaiseEpoch, Refound, Roster, SetMembers,
-    SettleChange, SteerMember, VOTERS_MAX,
+    ChangeMembers, LEVEL, Member, MemberChange, PRIORITY_MAX, RaiseEpoch, RaiseLevel, Refound,
+    Roster, SetMembers, SettleChange, SteerMember, VOTERS_MAX,
 };
 pub use object::{
     BUCKET_JOBS, BUCKET_LOGS, BUCKET_PROGRAMS, BUCKET_TASKS, Collect, DeleteObject, Digest,

@@ -108,6 +108,8 @@ refusal_codes! {
     LastVoter = 84, "last_voter";
     /// The cluster has as many members, or has removed as many, as it may.
     TooManyMembers = 85, "too_many_members";
+    /// The node's program understands less than the cluster's level.
+    NodeTooOld = 86, "node_too_old";
     /// The task's slot is in another shard, or on its way there.
     SlotMoved = 90, "slot_moved";
     /// The cluster is growing already.

@@ -208,6 +208,9 @@ pub enum Reply {
     /// The wish about a member is recorded.
     #[n(82)]
     MemberSteered,
+    /// The cluster's level is raised.
+    #[n(83)]
+    LevelRaised,
     /// The cluster grows.
     #[n(90)]
     Growing {

@@ -14,7 +14,7 @@ fn world() -> World {
 }
 
 fn change(add: Option<Member>, remove: Option<u64>) -> Command {
-    Command::ChangeMembers(ChangeMembers { add, remove })
+    Command::ChangeMembers(ChangeMembers { add, remove, level: 0 })
 }
 
 fn begun(reply: &Reply) -> u64 {
@@ -107,4 +107,74 @@ fn mq_29_leadership_is_steered_by_recorded_wishes() {
     let number = begun(&world.run(change(None, Some(2))));
     assert_eq!(world.run(settle(number)), Reply::ChangeSettled);
     assert!(!world.shard.roster().unwrap().is_cordoned(2));
+}
+
+fn raise(level: u32, nodes: &[u64]) -> Command {
+    Command::RaiseLevel(RaiseLevel { level, nodes: nodes.to_vec() })
+}
+
+// F-28: a rolling upgrade.
+#[test]
+fn f_28_the_level_rises_once_every_member_is_named_and_never_falls() {
+    let mut world = world();
+    let unnamed = world.run(raise(1, &[1, 3]));
+    assert_eq!(unnamed, refused(RefusalCode::ChangePending), "node 2 was not heard");
+    assert_eq!((world.shard.level(), world.shard.roster()), (0, None));
+    assert_eq!(world.run(raise(1, &[1, 2, 3, 9])), Reply::LevelRaised);
+    for level in [0, 1] {
+        let lower = world.run(raise(level, &[1, 2, 3]));
+        assert_eq!(lower, refused(RefusalCode::VersionConflict), "{level}");
+    }
+    let mut world = world.reload();
+    assert_eq!(world.shard.level(), 1);
+    // Records of that level are in the state of a cluster that begins with it.
+    let members = vec![member(7)];
+    assert_eq!(world.run(Command::Refound(Refound { epoch: 1, members })), Reply::EpochRaised);
+    assert_eq!(world.reload().shard.level(), 1);
+    let mut away = World::of(Shard::genesis(1, 2, &[]));
+    assert_eq!(away.run(raise(1, &[1])), refused(RefusalCode::WrongShard));
+}
+
+#[test]
+fn f_28_a_node_of_an_older_version_does_not_join() {
+    let mut world = world();
+    let join =
+        |level| Command::ChangeMembers(ChangeMembers { add: Some(member(4)), remove: None, level });
+    assert_eq!(world.run(raise(1, &[1, 2, 3])), Reply::LevelRaised);
+    assert_eq!(world.run(join(0)), refused(RefusalCode::NodeTooOld));
+    assert_eq!(nodes(&world), [1, 2, 3]);
+    // What was heard before it became a member does not count for it.
+    begun(&world.run(join(1)));
+    assert_eq!(world.run(raise(2, &[1, 2, 3])), refused(RefusalCode::ChangePending));
+}
+
+/// A node of before computes the same hash: it knows no level, and neither does the record.
+#[test]
+fn f_28_a_roster_without_a_level_is_stored_as_before() {
+    let none = Roster::default();
+    let four = [0x84, 0xf6, 0x80, 0x80, 0x80];
+    assert_eq!(minicbor::to_vec(&none).unwrap(), four);
+    let some = minicbor::to_vec(Roster { level: Some(1), ..none }).unwrap();
+    assert_eq!((some[0], some.last()), (0x85, Some(&1)));
+}
+
+#[test]
+fn f_28_a_level_that_this_program_does_not_know_stops_it() {
+    let mut world = world();
+    let mut builder = BatchBuilder::new();
+    builder.push(&order(raise(LEVEL + 1, &[1, 2, 3])));
+    let index = world.shard.applied().index + 1;
+    let applied = world.shard.apply(Lsn { term: 1, index }, &builder.finish(world.now_ms));
+    assert!(applied.is_newer);
+    let snapshot = Shard::restore(world.shard.freeze().chunks());
+    let error = snapshot.expect_err("of a newer version");
+    assert_eq!(error, RestoreError::Level(LEVEL + 1));
+    assert!(error.to_string().contains("start the version of the other nodes"), "{error}");
+    world = World::of(Shard::genesis(0, 2, &[member(1)]));
+    let known = world.shard.apply(Lsn { term: 1, index: 1 }, &{
+        let mut builder = BatchBuilder::new();
+        builder.push(&order(raise(LEVEL, &[1])));
+        builder.finish(1_000)
+    });
+    assert!(!known.is_newer);
 }

@@ -314,6 +314,11 @@ fn member_command(shard: &Shard, a: u8, b: u8, c: u16) -> Command {
             let number = shard.roster().and_then(|roster| roster.change).map_or(7, |it| it.number);
             Command::SettleChange(SettleChange { number: number + u64::from(a.is_multiple_of(9)) })
         }
+        2 if a.is_multiple_of(3) => {
+            let nodes = shard.members().iter().map(|member| member.node);
+            let nodes = nodes.filter(|node| !(u64::from(c) + node).is_multiple_of(11)).collect();
+            Command::RaiseLevel(RaiseLevel { level: u32::from(c % 2) * LEVEL, nodes })
+        }
         _ => {
             let add = Member {
                 node,
@@ -323,7 +328,7 @@ fn member_command(shard: &Shard, a: u8, b: u8, c: u16) -> Command {
             };
             let add = (!b.is_multiple_of(3)).then_some(add);
             let remove = b.is_multiple_of(2).then_some(u64::from(c % 12));
-            Command::ChangeMembers(ChangeMembers { add, remove })
+            Command::ChangeMembers(ChangeMembers { add, remove, level: u32::from(c % 3) })
         }
     }
 }

@@ -16,6 +16,9 @@ pub struct ClusterView {
     /// `healthy` when every shard has a leader and every member is connected, `degraded` when a member is missing,
     /// `unavailable` when some shard has no leader.
     pub status: String,
+    /// What the programs of all members understand: what needs more is refused until every member has been upgraded.
+    #[serde(default)]
+    pub level: u32,
     /// The change of membership under way; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeView>,
@@ -93,6 +96,9 @@ pub struct MemberView {
     /// How busy it is, as far as the answering node knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadView>,
+    /// What its program understands; absent if it cannot be reached or has not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
 }
 
 /// How busy a node is, and what it turns away.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use ikada_api::state::LEVEL;
 use ikada_replica::founding::{Candidate, FoundingError, FoundingMessage, Plan};
 use ikada_store::RealDisk;
 use tokio::sync::mpsc;
@@ -45,7 +46,8 @@ pub async fn join(
                 }
             }
             Some((_, reply)) = inbox.recv() => {
-                let waiting = FoundingMessage::Waiting { me: me.clone(), protocol: PROTOCOL };
+                let waiting =
+                    FoundingMessage::Waiting { me: me.clone(), protocol: PROTOCOL, level: LEVEL };
                 let _ = reply.send(waiting);
             }
             Some(answer) = answered.recv() => match answer {

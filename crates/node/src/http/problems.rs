@@ -66,6 +66,7 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::NodeRemoved => (409, "node was removed"),
         Code::LastVoter => (409, "last voter"),
         Code::TooManyMembers => (409, "too many members"),
+        Code::NodeTooOld => (409, "node too old"),
         Code::SlotMoved => (503, "task is moving"),
         Code::GrowthRunning => (409, "cluster is growing"),
         Code::BadShardCount => (400, "number of shards"),
@@ -158,6 +159,9 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         }
         Code::LastVoter => "the last member cannot be removed; stop the node instead",
         Code::TooManyMembers => "the cluster has as many members as it may; replace one instead",
+        Code::NodeTooOld => {
+            "the node runs an older version than the cluster; install the version of the other nodes there, start it, then ask again"
+        }
         Code::SlotMoved => "the task is on its way to another shard; try again",
         Code::GrowthRunning => {
             "shards are being added already; ask again when that is done (ikada cluster status)"
@@ -190,6 +194,14 @@ pub(super) fn unavailable(reason: &Unavailable) -> Problem {
             "overloaded",
             "overloaded",
             format!("too much is waiting already ({what}); slow down and try again"),
+        ),
+        Unavailable::LevelTooLow { needed, level } => Problem::new(
+            503,
+            "level_too_low",
+            "some nodes are too old",
+            format!(
+                "this needs level {needed}, which some nodes do not understand (the cluster is at level {level}); upgrade those that `ikada cluster status` shows below it, then try again"
+            ),
         ),
         Unavailable::Stopping => Problem::new(
             503,

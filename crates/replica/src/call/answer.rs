@@ -106,6 +106,13 @@ pub enum Unavailable {
         /// Which bound was met.
         what: &'static str,
     },
+    /// Not every member understands the order yet.
+    LevelTooLow {
+        /// The level that does.
+        needed: u32,
+        /// The cluster's.
+        level: u32,
+    },
     /// The node is stopping.
     Stopping,
 }

@@ -94,6 +94,10 @@ pub enum FoundingMessage {
         /// The protocol that it speaks.
         #[n(1)]
         protocol: u16,
+        /// What its program understands.
+        #[n(2)]
+        #[cbor(default)]
+        level: u32,
     },
     /// "This id left the cluster for good."
     #[n(7)]

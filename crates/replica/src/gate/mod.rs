@@ -48,6 +48,9 @@ impl Replica {
         if !seat.leads() {
             return Some(Told::NotLeader { leader: self.consensus.leader(shard) });
         }
+        if let Some(told) = self.refuse_newer(ask) {
+            return Some(told);
+        }
         let decision = match ask {
             Ask::Write(orders) => self.decide_write(shard, orders),
             Ask::Claim(order) => self.decide_claim(shard, asker, order, now),

@@ -55,6 +55,10 @@ impl Replica {
             Told::Busy => {
                 leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_BUSY_MS };
             }
+            // The leader has yet to hear what this node knows.
+            Told::LevelTooLow { needed, .. } if needed <= self.seats[0].state.level() => {
+                leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_BUSY_MS };
+            }
             Told::Moved => self.leg_moved(id, now),
             told if Self::names_moved(&told) => self.split_moved(id, told, now),
             told => self.resolve(id, told, now),

@@ -1,5 +1,7 @@
 //! Handing a leg to its shard's leader: our own gate, or a peer.
 
+use ikada_consensus::NodeId;
+
 use crate::leg::{Leg, LegState};
 use crate::output::Now;
 use crate::peer::{Ask, PeerMessage, Told};
@@ -23,23 +25,34 @@ impl Replica {
         let Some(leg) = self.legs.get_mut(id) else {
             return;
         };
-        let shard = leg.shard;
-        let leader = self.consensus.leader(shard);
-        match leader {
+        match self.consensus.leader(leg.shard) {
             None => self.wait_for_leader(id, now),
             Some(leader) if leader == self.config.node => self.hand_to_gate(id, now),
-            Some(leader) => {
+            Some(leader) => self.hand_to_peer(id, leader, now),
+        }
+    }
+
+    fn hand_to_peer(&mut self, id: u64, leader: NodeId, now: Now) {
+        let Some(leg) = self.legs.get_mut(id) else {
+            return;
+        };
+        let (shard, ask) = (leg.shard, std::mem::replace(&mut leg.ask, Ask::ReadIndex));
+        // Whoever does not understand the question could not even read the frame that it is in.
+        let refused = self.refuse_newer(&ask);
+        let message = PeerMessage::Ask { leg: id, shard, ask };
+        if refused.is_none() {
+            self.send(leader, &message);
+        }
+        if let (PeerMessage::Ask { ask, .. }, Some(leg)) = (message, self.legs.get_mut(id)) {
+            leg.ask = ask;
+            if refused.is_none() {
                 leg.state = LegState::Sent { to: leader, at_ms: now.mono_ms };
                 leg.handed_over = true;
                 leg.tries += 1;
-                let ask = std::mem::replace(&mut leg.ask, Ask::ReadIndex);
-                let message = PeerMessage::Ask { leg: id, shard, ask };
-                self.send(leader, &message);
-                if let (PeerMessage::Ask { ask, .. }, Some(leg)) = (message, self.legs.get_mut(id))
-                {
-                    leg.ask = ask;
-                }
             }
+        }
+        if let Some(told) = refused {
+            self.leg_told(id, told, now);
         }
     }
 

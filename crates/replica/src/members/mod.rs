@@ -39,6 +39,7 @@ pub(crate) struct Tending {
     told: Roll,
     priority: Option<i64>,
     noted_ms: u64,
+    pub level_told_ms: u64,
     pub balance: Balance,
 }
 
@@ -53,6 +54,7 @@ impl Replica {
         self.follow_priority();
         self.note_priority(now);
         self.give_leaderships_away();
+        self.tend_level(now);
         if self.seats[0].leads() {
             self.drive_change(now);
             self.balance_leaders(now);

@@ -98,6 +98,10 @@ fn failed_outcome(leg: &Leg, told: &Told) -> Outcome {
             let what = "orders waiting at the shard's leader";
             Outcome::Unavailable(Unavailable::Overloaded { what })
         }
+        // An earlier try may have met a leader that knew of a higher level.
+        Told::LevelTooLow { needed, level } if leg.tries <= 1 => {
+            Outcome::Unavailable(Unavailable::LevelTooLow { needed: *needed, level: *level })
+        }
         Told::NotLeader { .. } if !leg.handed_over => {
             Outcome::Unavailable(Unavailable::NoLeader { shard: leg.shard })
         }

@@ -38,6 +38,8 @@ pub enum PeerMessage {
     Snapshot(SnapshotMessage),
     /// The sender's disk stands still.
     DiskStill,
+    /// What the sender's program understands.
+    Level(u32),
 }
 
 /// What a leader is asked.
@@ -203,6 +205,16 @@ pub enum Told {
     /// The task's slot is in another shard, or on its way there; nothing was proposed.
     #[n(60)]
     Moved,
+    /// Not every member understands what was asked for; nothing was proposed.
+    #[n(80)]
+    LevelTooLow {
+        /// The level that does.
+        #[n(0)]
+        needed: u32,
+        /// The cluster's.
+        #[n(1)]
+        level: u32,
+    },
     /// The worker is recorded.
     #[n(120)]
     Beat {

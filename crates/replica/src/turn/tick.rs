@@ -144,7 +144,9 @@ impl Replica {
 
     /// A connection broke. If the peer's process is gone its leadership is forgotten at once.
     pub(crate) fn peer_down(&mut self, peer: NodeId, refused: bool, now: Now) {
-        self.peers.entry(peer).or_default().up = false;
+        let known = self.peers.entry(peer).or_default();
+        known.up = false;
+        known.level = None;
         self.consensus.peer_unreachable(peer);
         if refused {
             self.consensus.peer_gone(peer, now.mono_ms);

@@ -6,6 +6,7 @@ mod growth;
 mod harness;
 mod leadership;
 mod leases;
+mod level;
 mod lost_claims;
 mod members;
 mod newer;

@@ -19,7 +19,7 @@ fn write(cluster: &mut Cluster, node: u64, command: Command) -> Reply {
 }
 
 fn remove(node: u64) -> Command {
-    Command::ChangeMembers(ChangeMembers { add: None, remove: Some(node) })
+    Command::ChangeMembers(ChangeMembers { add: None, remove: Some(node), level: 0 })
 }
 
 fn steer(node: u64, cordoned: Option<bool>, priority: Option<i64>) -> Command {

@@ -1,7 +1,7 @@
 //! The checks: one file per property, named after it. Each has a test that feeds it a violation.
 //!
 //! R1 to R11 look at nodes and disks, Q1 to Q15 at committed commands and what clients were told, V1 to V7 at the
-//! cluster after all faults have gone. Predicates over the state itself are shared with `ikada_state::invariants`.
+//! cluster after all faults have gone, L1 at programs of two versions. Predicates over the state itself are shared with `ikada_state::invariants`.
 //!
 //! Leaves out: when each check is asked (`world::watch`), and where its facts come from (`oracle`).
 
@@ -23,6 +23,7 @@ pub mod follow_ups;
 pub mod fresh_write;
 pub mod honest_outcome;
 pub mod idempotent_submit;
+pub mod known_commands;
 pub mod leader_completeness;
 pub mod lease_order;
 pub mod linearizable_reads;

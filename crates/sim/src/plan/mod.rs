@@ -21,6 +21,9 @@ const GROWTH_PERMILLE: u32 = 250;
 /// How often leaders are balanced during a run.
 const BALANCE_PERMILLE: u32 = 500;
 
+/// How often some machines start with the older program.
+const OLDER_PERMILLE: u32 = 400;
+
 /// Everything drawn before the first event.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -32,6 +35,8 @@ pub struct Plan {
     pub shards: u16,
     /// Shards that the cluster grows to; as many as at the start if it does not grow.
     pub grows_to: u16,
+    /// Machines that start with the older program, of 1000; they are upgraded during the run.
+    pub older_permille: u32,
     /// Client operations to make before the safety phase may end.
     pub operations: u64,
     /// The safety phase lasts at least this long.
@@ -63,7 +68,10 @@ impl Plan {
         if chance(&mut rng, BALANCE_PERMILLE) {
             knobs.balance_quiet_ms = log_uniform(&mut rng, 1_000, 15_000);
         }
-        Self { seed, nodes, shards, grows_to, operations, safety_ms, knobs, faults }
+        let mut rng = Rng::with_seed(seed ^ 0x6f6c_6465);
+        let older_permille =
+            if chance(&mut rng, OLDER_PERMILLE) { rng.u32(200..=1_000) } else { 0 };
+        Self { seed, nodes, shards, grows_to, older_permille, operations, safety_ms, knobs, faults }
     }
 
     /// A calm plan for tests: no faults, three nodes, one shard.
@@ -72,6 +80,7 @@ impl Plan {
             nodes,
             shards,
             grows_to: shards,
+            older_permille: 0,
             faults: FaultPlan::none(),
             knobs: Knobs::usual(),
             ..Self::draw(seed, operations)

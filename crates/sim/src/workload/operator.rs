@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use ikada_replica::call::{Answer, CallId, Outcome, Request};
+use ikada_replica::call::{Answer, CallId, Outcome, Request, Unavailable};
 use ikada_state::{
-    Command, Enqueue, Missed, Order, Overlap, QueueChange, RefusalCode, Reply, RequestId,
-    RequestKey, ScheduleName, ScheduleSpec, SetQueue, SetSchedule, ShardId, SteerMember, TaskId,
-    Timing,
+    Command, Enqueue, LEVEL, Missed, Order, Overlap, QueueChange, RaiseLevel, RefusalCode, Reply,
+    RequestId, RequestKey, ScheduleName, ScheduleSpec, SetQueue, SetSchedule, ShardId, SteerMember,
+    TaskId, Timing,
 };
 
 use super::{QUEUES, Step, namespace, queue, some_door};
@@ -106,8 +106,18 @@ impl Operator {
         let command = Command::SteerMember(SteerMember { node, cordoned, priority: None });
         let order = Order { namespace: namespace(), request: None, command };
         world.ask(me, door, Request::Write(vec![order]), 2_000);
+        self.hurry(world, me);
         let again_us = self.rng.u64(5_000_000..30_000_000);
         world.schedule.after(again_us, Event::Actor(me, Step::Steer));
+    }
+
+    /// Sends an order of the newest level, whatever the nodes understand.
+    fn hurry(&mut self, world: &mut World, me: usize) {
+        let nodes = world.doors();
+        let door = some_door(world, &mut self.rng);
+        let command = Command::RaiseLevel(RaiseLevel { level: LEVEL, nodes });
+        let order = Order { namespace: namespace(), request: None, command };
+        world.ask(me, door, Request::Write(vec![order]), 2_000);
     }
 
     /// Asks for more shards, under the same request id until it is decided.
@@ -308,6 +318,11 @@ impl Operator {
             (&open.request, end)
         {
             world.mark(Mark::ChangeRefused);
+        }
+        if let CallEnd::Answered(Answer::Written(outcomes)) = end
+            && let [Outcome::Unavailable(Unavailable::LevelTooLow { .. })] = &outcomes[..]
+        {
+            world.mark(Mark::LevelRefused);
         }
         if let Request::Grow { .. } = &open.request {
             self.grown(world, me, end);

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use ikada_consensus::{Config, NodeId};
 use ikada_replica::ReplicaConfig;
-use ikada_state::{Limits, Member};
+use ikada_state::{LEVEL, Limits, Member};
 use ikada_store::{LogOptions, SimDisk};
 
 use super::clock::Clock;
@@ -12,6 +12,7 @@ use super::membership::{Membership, member_of};
 use super::network::Network;
 use super::schedule::Schedule;
 use super::{Event, Phase, Watch, World};
+use crate::draw::chance;
 use crate::node::boot::{self, Setup};
 use crate::plan::Plan;
 use crate::trace::Trace;
@@ -80,6 +81,8 @@ fn founding_setup(plan: &Plan, node: NodeId, joins: bool) -> Setup {
     config.snapshot_entries = knobs.snapshot_distance;
     config.hash_every = knobs.hash_distance;
     config.balance_quiet_ms = knobs.balance_quiet_ms;
+    let mut rng = plan.rng(node ^ 0x6f6c_6465);
+    config.level = LEVEL - u32::from(chance(&mut rng, plan.older_permille));
     let limits = Limits {
         pending_tasks_max: knobs.pending_max,
         submit_window_ms: knobs.dedup_window_ms,

@@ -64,6 +64,7 @@ impl World {
         let nodes: Vec<NodeId> = self.machines.keys().copied().collect();
         for node in &nodes {
             let death = self.fitting_death(*node);
+            let older = self.is_older(*node);
             let Some(machine) = self.machines.get_mut(node) else {
                 continue;
             };
@@ -74,7 +75,7 @@ impl World {
             machine.sync_extra_us = 0;
             machine.paused_until_us = 0;
             let (generation, fragile) = (machine.generation, machine.fragile);
-            if restart || fragile || machine.process.as_ref().is_some_and(|p| p.stopping) {
+            if restart || fragile || older || machine.process.as_ref().is_some_and(|p| p.stopping) {
                 self.stop_process(*node, death);
             } else {
                 if let Some(machine) = self.machines.get(node) {
@@ -215,6 +216,7 @@ impl World {
         for shard in 0..self.shard_count() {
             self.check_members(shard)?;
         }
+        self.check_level()?;
         self.check_logs()?;
         self.watch.schedules.all_there()?;
         self.check_clients()

@@ -25,6 +25,9 @@ impl World {
     /// A machine starts its process.
     pub(super) fn start(&mut self, node: NodeId) -> Verdict {
         let now_us = self.now_us();
+        if self.machines.get(&node).is_some_and(|machine| !machine.is_up()) {
+            self.upgrade(node);
+        }
         let Some(machine) = self.machines.get_mut(&node) else {
             return Ok(());
         };

@@ -118,11 +118,12 @@ impl World {
                 let machine = self.machines.get(&node)?;
                 let add = Some(member_of(node, machine.setup.config.incarnation));
                 let known = members.iter().any(|member| member.node == node);
-                (known, ChangeMembers { add, remove: None })
+                let level = machine.setup.config.level;
+                (known, ChangeMembers { add, remove: None, level })
             }
             Wish::Leave(node) => {
                 let gone = roster.is_some_and(|roster| roster.is_removed(node));
-                (gone, ChangeMembers { add: None, remove: Some(node) })
+                (gone, ChangeMembers { add: None, remove: Some(node), level: 0 })
             }
         };
         let command = Command::ChangeMembers(order);

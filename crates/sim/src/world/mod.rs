@@ -26,6 +26,7 @@ mod watch_answers;
 mod watch_balance;
 mod watch_commits;
 mod watch_growth;
+mod watch_level;
 mod watch_operations;
 mod watch_state;
 

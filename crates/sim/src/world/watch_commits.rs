@@ -113,6 +113,7 @@ impl World {
                 honest_outcome::check(order, honest)?;
             }
             self.follow_operation(order, reply, &moves);
+            self.follow_level(order, reply)?;
             self.follow_order(shard, lsn.index, lsn.term, order, reply)?;
         }
         self.follow_deadlines(&moves, false);
@@ -232,6 +233,7 @@ impl World {
             | Command::SetMembers(_)
             | Command::Refound(_)
             | Command::RaiseEpoch(_)
+            | Command::RaiseLevel(_)
             | Command::PutObject(_)
             | Command::DeleteObject(_)
             | Command::ChangeMembers(_)

@@ -1,7 +1,7 @@
 //! `ChangeMembers` begins a change of membership, `SettleChange` ends it once every shard follows it.
 //!
 //! Promises: one change at a time; a node that left never comes back under its id, nor does one whose disk is another;
-//! somebody always stays. A change that is already so is answered as done, so that a resend is harmless. Removing the
+//! somebody always stays; nobody comes who understands less than the cluster's level. A change that is already so is answered as done, so that a resend is harmless. Removing the
 //! node that is being added calls the addition off.
 //!
 //! Leaves out: how shards get there (the leader of shard 0 drives it) and whether enough nodes are up for it.
@@ -22,6 +22,10 @@ pub struct ChangeMembers {
     /// The node to remove.
     #[n(1)]
     pub remove: Option<u64>,
+    /// What the program of the node to add understands.
+    #[n(2)]
+    #[cbor(default)]
+    pub level: u32,
 }
 
 /// Says that every shard has followed a change.
@@ -145,6 +149,9 @@ impl Shard {
             }
             if roster.is_some_and(|roster| roster.is_removed(add.node)) {
                 return Err(RefusalCode::NodeRemoved);
+            }
+            if order.level < self.level() {
+                return Err(RefusalCode::NodeTooOld);
             }
             let stays = |member: &&Member| Some(member.node) != order.remove;
             let same_id = members.iter().any(|member| member.node == add.node);

@@ -1,8 +1,9 @@
-//! Cluster-wide records of shard 0: the members, changes to them, how leadership is steered; and the restore epoch of
-//! each shard.
+//! Cluster-wide records of shard 0: the members, changes to them, what all of them understand, how leadership is steered;
+//! and the restore epoch of each shard.
 
 mod change;
 mod raise_epoch;
+mod raise_level;
 mod refound;
 mod roster;
 mod set;
@@ -10,6 +11,7 @@ mod steer;
 
 pub use change::{ChangeMembers, SettleChange};
 pub use raise_epoch::RaiseEpoch;
+pub use raise_level::{LEVEL, RaiseLevel};
 pub use refound::Refound;
 pub use roster::{MemberChange, PRIORITY_MAX, REMOVED_MAX, Roster, VOTERS_MAX};
 pub use set::SetMembers;

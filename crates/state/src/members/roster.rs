@@ -1,5 +1,5 @@
-//! What shard 0 keeps about the members beside their addresses: the change under way, who left for good, and how
-//! leadership is steered. One small record, stored and hashed as a whole; absent while nothing was ever asked for.
+//! What shard 0 keeps about the members beside their addresses: the change under way, who left for good, how
+//! leadership is steered, and what all of them understand. One small record, stored and hashed as a whole; absent while nothing was ever asked for.
 
 use minicbor::{Decode, Encode};
 
@@ -45,6 +45,9 @@ pub struct Roster {
     /// Priorities given at run time, sorted by node.
     #[n(3)]
     pub priorities: Vec<(u64, i64)>,
+    /// What every member's program understands; none is 0, and is stored as nothing: nodes of before know no level.
+    #[n(4)]
+    pub level: Option<u32>,
 }
 
 impl Roster {
@@ -75,6 +78,7 @@ impl Roster {
         let rises = |list: &[u64]| list.windows(2).all(|pair| pair[0] < pair[1]);
         let steered: Vec<u64> = self.priorities.iter().map(|(node, _)| *node).collect();
         self.removed.len() <= REMOVED_MAX
+            && self.level != Some(0)
             && rises(&self.removed)
             && rises(&self.cordoned)
             && rises(&steered)
@@ -93,10 +97,13 @@ impl Shard {
         self.core.roster = Some(Box::new(roster));
     }
 
-    /// Forgets all wishes of a cluster that was given up.
+    /// Forgets all wishes of a cluster that was given up. Its level stays: the records are of that level.
     pub(super) fn drop_roster(&mut self) {
         if let Some(before) = self.core.roster.take() {
             self.core.hash.remove(digest_record(RecordKind::Roster, &*before));
+            if before.level.is_some() {
+                self.replace_roster(Roster { level: before.level, ..Roster::default() });
+            }
         }
     }
 

@@ -165,6 +165,16 @@ impl Message {
         }
     }
 
+    /// The level that understands this message; the command that puts it into an outbox is of that level or above.
+    pub(crate) fn level(&self) -> u32 {
+        match self {
+            Message::QueueSettings { .. } | Message::Submit { .. } | Message::Settings { .. } => 0,
+            Message::Leave { .. } | Message::Part { .. } | Message::Arrive { .. } => 0,
+            Message::Settled { .. } | Message::Forget { .. } => 0,
+            Message::BindLease(_) | Message::UnbindLease { .. } | Message::WorkerGone { .. } => 0,
+        }
+    }
+
     pub(crate) fn is_about_queue(&self, wanted: &Namespace, name: &QueueName) -> bool {
         match self {
             Message::QueueSettings { namespace, queue, .. } => namespace == wanted && queue == name,

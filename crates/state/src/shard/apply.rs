@@ -53,12 +53,11 @@ impl Shard {
         self.retain_by_age(&mut batch);
         self.forget_requests();
         let mut replies = Vec::with_capacity(if listening { frame.len() } else { 0 });
-        let mut is_newer = false;
         for bytes in frame.orders() {
             let reply = match decode_order(bytes) {
                 Some(order) => self.apply_order(&mut batch, order),
                 None => {
-                    is_newer |= is_newer_order(bytes);
+                    batch.is_newer |= is_newer_order(bytes);
                     Reply::refused(RefusalCode::BadCommand)
                 }
             };
@@ -69,7 +68,8 @@ impl Shard {
         self.tend_jobs(&mut batch);
         let change = self.index.flush_queues(&self.core.queues);
         self.core.hash.add(change);
-        Applied { orders: frame.len(), replies, effects: batch.effects, is_newer }
+        let Batch { effects, is_newer, .. } = batch;
+        Applied { orders: frame.len(), replies, effects, is_newer }
     }
 
     /// What the shard knows of an order beforehand; refused if its slot is away.
@@ -131,6 +131,7 @@ impl Shard {
             Command::SteerMember(verb) => self.apply_steer_member(batch, &verb),
             Command::Refound(verb) => self.apply_refound(batch, verb),
             Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
+            Command::RaiseLevel(verb) => self.apply_raise_level(batch, &verb),
             Command::Retry(verb) => self.apply_retry(batch, namespace, &verb),
             Command::Drop(verb) => self.apply_drop(batch, namespace, &verb),
             Command::Sweep(verb) => self.apply_sweep(batch, namespace, &verb),

@@ -192,6 +192,8 @@ pub(crate) struct Batch {
     pub(crate) effects: Vec<Effect>,
     /// Queues already announced as ready by this entry.
     pub(crate) woken: BTreeSet<u32>,
+    /// Whether an order was met that only a newer version can follow.
+    pub(crate) is_newer: bool,
 }
 
 impl Batch {

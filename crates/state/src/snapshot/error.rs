@@ -12,6 +12,9 @@ pub enum RestoreError {
     /// The format is of another version.
     #[error("snapshot has version {0}, this program knows {known}; start the version that wrote it", known = crate::snapshot::VERSION)]
     Version(u32),
+    /// The cluster's level is above what this program understands.
+    #[error("snapshot is of level {0}, this program understands {known}; start the version of the other nodes", known = crate::LEVEL)]
+    Level(u32),
     /// A record is of an unknown kind, or not in its place.
     #[error("snapshot record {record} has kind {kind}, which does not belong there")]
     Kind {

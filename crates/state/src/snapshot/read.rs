@@ -15,7 +15,7 @@ use crate::limits::{
     BATCH_ORDERS_MAX, BINDINGS_MAX, JOBS_MAX, LEASES_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX,
     TOKENS_MAX, WORKERS_MAX,
 };
-use crate::members::{Member, Roster};
+use crate::members::{LEVEL, Member, Roster};
 use crate::object::Object;
 use crate::outbox::{Inbox, OutboxItem, OutboxLine};
 use crate::planted::{self, Bug};
@@ -295,6 +295,9 @@ impl Reader {
 
     fn take_roster(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
         let roster: Roster = self.decode(bytes)?;
+        if let Some(level) = roster.level.filter(|level| *level > LEVEL) {
+            return Err(RestoreError::Level(level));
+        }
         if core.shard != 0 || core.roster.is_some() || !roster.is_valid() {
             return Err(self.invalid("roster obeys its bounds"));
         }

@@ -19,6 +19,7 @@ impl Document for ClusterView {
                 member.client_addr.clone(),
                 if member.connected { "up".to_owned() } else { "down".to_owned() },
                 part_word(member),
+                or_dash(member.level),
                 member.leads.to_string(),
                 load(member, |load| format!("{:.0}%", load.cpu_percent)),
                 load(member, |load| format!("{:.0}%", load.memory_percent)),
@@ -38,7 +39,8 @@ impl Document for ClusterView {
         });
         // Sixteen hex digits, as in the nodes' logs.
         let cluster = format!("{:016x}", self.cluster.0);
-        let status = vec![vec![cluster, self.status.clone(), self.answered_by.to_string()]];
+        let (level, seen_by) = (self.level.to_string(), self.answered_by.to_string());
+        let status = vec![vec![cluster, self.status.clone(), level, seen_by]];
         let change = self
             .change
             .as_ref()
@@ -52,7 +54,7 @@ impl Document for ClusterView {
         });
         let growth: Vec<_> = growth.collect();
         let mut grids = vec![
-            Grid { headings: &["cluster", "status", "seen by node"], rows: status },
+            Grid { headings: &["cluster", "status", "level", "seen by node"], rows: status },
             Grid { headings: MEMBER_HEADINGS, rows: members.collect() },
             Grid {
                 headings: &["shard", "leader", "term", "commit", "ready", "claimed"],
@@ -87,8 +89,18 @@ impl Document for GrowAnswer {
     }
 }
 
-const MEMBER_HEADINGS: &[&str] =
-    &["node", "address", "link", "part", "leads", "cpu", "memory", "calls/min", "shed/min"];
+const MEMBER_HEADINGS: &[&str] = &[
+    "node",
+    "address",
+    "link",
+    "part",
+    "level",
+    "leads",
+    "cpu",
+    "memory",
+    "calls/min",
+    "shed/min",
+];
 
 /// A figure of a member's load; a dash where it is not known.
 fn load(member: &MemberView, show: impl Fn(&LoadView) -> String) -> String {

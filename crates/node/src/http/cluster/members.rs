@@ -32,11 +32,11 @@ pub(in crate::http) async fn add<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let wish: AddNode = read_document(context, body)?;
-    let candidate = meet(app, &wish.peer_addr).await?;
+    let (candidate, level) = meet(app, &wish.peer_addr).await?;
     let Candidate { node, incarnation, peer_addr, client_addr } = candidate;
     let add = Some(Member { node, incarnation, peer_addr, client_addr });
     let remove = wish.replaces.map(|node| node.0);
-    begin(app, context, ChangeMembers { add, remove }).await
+    begin(app, context, ChangeMembers { add, remove, level }).await
 }
 
 pub(in crate::http) async fn remove<D: Door>(
@@ -44,7 +44,7 @@ pub(in crate::http) async fn remove<D: Door>(
     context: &Context,
 ) -> Result<Reply, Stop> {
     let remove = Some(node_id(context)?);
-    begin(app, context, ChangeMembers { add: None, remove }).await
+    begin(app, context, ChangeMembers { add: None, remove, level: 0 }).await
 }
 
 pub(in crate::http) async fn steer<D: Door>(
@@ -67,8 +67,8 @@ fn node_id(context: &Context) -> Result<u64, Problem> {
     text.parse().map_err(|_| problems::bad_parameter("id", "must be the number of a node"))
 }
 
-/// Who waits at an address.
-async fn meet<D: Door>(app: &App<D>, peer_addr: &str) -> Result<Candidate, Stop> {
+/// Who waits at an address, and what its program understands.
+async fn meet<D: Door>(app: &App<D>, peer_addr: &str) -> Result<(Candidate, u32), Stop> {
     let refuse = |code: &'static str, detail: String| {
         Stop::from(Problem::new(409, code, "node cannot be added", detail).with_field("peer_addr"))
     };
@@ -80,12 +80,12 @@ async fn meet<D: Door>(app: &App<D>, peer_addr: &str) -> Result<Candidate, Stop>
             );
             Err(refuse("other_version", detail))
         }
-        Some(FoundingMessage::Waiting { me, .. }) => Ok(me),
+        Some(FoundingMessage::Waiting { me, level, .. }) => Ok((me, level)),
         Some(FoundingMessage::Founded(plan)) => {
             // A node that was added before is named by its own list: asking again is harmless.
             let own = plan.members.into_iter().find(|member| member.peer_addr == peer_addr);
             match own.filter(|_| plan.cluster == app.door.info().cluster) {
-                Some(member) => Ok(member),
+                Some(member) => Ok((member, 0)),
                 None => {
                     let detail = format!(
                         "the node at {peer_addr} belongs to cluster {:016x}; stop it, and start it with an empty data folder and --join {join}",

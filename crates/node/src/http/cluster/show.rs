@@ -77,6 +77,10 @@ pub(super) fn describe(status: &NodeStatus) -> ClusterView {
                 cordoned: roster.is_some_and(|roster| roster.is_cordoned(member.node)),
                 priority: roster.and_then(|roster| roster.priority(member.node)).unwrap_or(0),
                 load: None,
+                level: match member.node == status.node {
+                    true => Some(status.own_level),
+                    false => peer.and_then(|peer| peer.level),
+                },
             }
         })
         .collect();
@@ -91,6 +95,7 @@ pub(super) fn describe(status: &NodeStatus) -> ClusterView {
         cluster: Number(status.cluster),
         answered_by: Number(status.node),
         status: word.to_owned(),
+        level: status.level,
         members,
         change: show_change(status),
         shards: status.shards.iter().map(show_shard).collect(),

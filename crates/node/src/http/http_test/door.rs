@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ikada_api::state::{
-    BatchBuilder, Claim, Command, Grow, Lsn, Member, Namespace, Order, Reply, RequestId,
+    BatchBuilder, Claim, Command, Grow, LEVEL, Lsn, Member, Namespace, Order, Reply, RequestId,
     RequestKey, Shard, TaskState,
 };
 use ikada_replica::call::{
@@ -156,6 +156,7 @@ fn status(members: &[Member]) -> NodeStatus {
         connected: true,
         heard_ms_ago: Some(20),
         clock_offset_ms: Some(-1),
+        level: Some(LEVEL),
     };
     NodeStatus {
         node: 1,
@@ -166,6 +167,8 @@ fn status(members: &[Member]) -> NodeStatus {
         peers: vec![peer(2), peer(3)],
         members: members.to_vec(),
         roster: None,
+        level: LEVEL,
+        own_level: LEVEL,
         clock_offset_ms: -3,
         calls_waiting: 0,
         claims_parked: 0,

@@ -1,6 +1,6 @@
 //! Changing members and steering leaders: what is asked of the cluster, and what is refused at the door.
 
-use ikada_api::state::Roster;
+use ikada_api::state::{LEVEL, Roster};
 use ikada_replica::founding::{Candidate, FoundingMessage, Plan};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn candidate(node: u64) -> Candidate {
 }
 
 fn waiting(node: u64, protocol: u16) -> FoundingMessage {
-    FoundingMessage::Waiting { me: candidate(node), protocol }
+    FoundingMessage::Waiting { me: candidate(node), protocol, level: LEVEL }
 }
 
 fn add(peer_addr: &str) -> String {

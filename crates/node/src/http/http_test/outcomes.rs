@@ -3,7 +3,7 @@
 use crate::admission::Lane;
 use std::time::Duration;
 
-use ikada_api::state::{FailNext, Lsn, RefusalCode, Reply};
+use ikada_api::state::{FailNext, LEVEL, Lsn, RefusalCode, Reply};
 use ikada_replica::call::{Answer, Outcome, RenewOutcome, Routing, Unavailable};
 use serde_json::json;
 
@@ -26,6 +26,20 @@ async fn b4_54_no_leader_is_503_with_retry_after() {
     assert_eq!(bench.post("/v1/tasks", "{}").await.status, 429);
     bench.door().answer_next(Answer::Unavailable(Unavailable::Stopping));
     assert_eq!(bench.post("/v1/tasks", "{}").await.code(), "stopping");
+}
+
+// F-28: while a cluster is being upgraded.
+#[tokio::test]
+async fn f_28_an_order_that_some_nodes_do_not_know_is_503() {
+    let bench = Bench::new();
+    let outcome = Outcome::Unavailable(Unavailable::LevelTooLow { needed: 4, level: 3 });
+    bench.door().answer_next(Answer::Written(vec![outcome]));
+    let heard = bench.post("/v1/tasks", "{}").await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "level_too_low"));
+    let detail = heard.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("level 4") && detail.contains("ikada cluster status"), "{detail}");
+    let seen = bench.get("/v1/cluster").await.json();
+    assert_eq!((&seen["level"], &seen["members"][1]["level"]), (&json!(LEVEL), &json!(LEVEL)));
 }
 
 #[tokio::test]

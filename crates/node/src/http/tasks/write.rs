@@ -190,6 +190,7 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::ChangeBegun { .. }
         | StateReply::ChangeSettled
         | StateReply::MemberSteered
+        | StateReply::LevelRaised
         | StateReply::EpochRaised => (OutcomeKind::Refused, None, Some(problems::internal())),
         StateReply::Refused { code } => show_refusal(*code),
     }
