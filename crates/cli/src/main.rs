@@ -81,6 +81,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Schedule(command) => {
                 commands::schedule(&cli.shared, command, &mut screen).await
             }
+            Command::Namespace(command) => {
+                commands::namespace(&cli.shared, command, &mut screen).await
+            }
             Command::Auth(command) => commands::auth(&cli.shared, command, &mut screen).await,
             Command::JoinToken(command) => commands::join_token(command, &mut screen),
             Command::Audit(command) => commands::audit(&command, &mut screen),

@@ -1,7 +1,7 @@
 //! The server process around a replica: clock, sockets, disk threads, HTTP.
 //!
 //! Promise: everything that decides lives in `replica` and below; this crate reads clocks, moves bytes and translates.
-//! Each part is a room of its own: `config` (settings), `auth` (callers), `admission` (load), `boot` (from disk to replica), `driver` (the loop and its disk
+//! Each part is a room of its own: `config` (settings), `auth` (callers), `quotas` (tenants), `admission` (load), `boot` (from disk to replica), `driver` (the loop and its disk
 //! threads), `peers` (frames between nodes), `objects` (bytes of objects), `gossip` (hints about nodes), `http` (clients), `metrics`.
 //!
 //! Leaves out: commands and their output (`cli`), the public words (`api`).
@@ -25,6 +25,7 @@ pub mod http;
 pub mod metrics;
 pub mod objects;
 mod peers;
+pub mod quotas;
 mod run;
 pub mod tls;
 mod watch;

@@ -103,6 +103,7 @@ marks! {
     CancelRacesCompletion => "a cancel and a completion of one task were both in flight",
     CancelWon => "a cancel beat a running claim",
     QueueRefusedFull => "an enqueue was refused because the shard was full",
+    NamespaceRefusedFull => "an enqueue was refused because its namespace had its share of the shard",
     QueuePaused => "a queue was paused while it held tasks",
     OutboxDelivered => "a message between shards was delivered",
     OutboxResent => "a message between shards was delivered twice",

@@ -7,8 +7,8 @@ use crate::{
     Acked, AcquireLease, AddToken, Cancel, CancelJob, ChangeMembers, Claim, Collect, Complete,
     DeleteObject, DeleteSchedule, Deliver, DrainWorker, DropTask, Enqueue, Expire, ExpireLease,
     Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch, RaiseLevel, Refound, RegisterWorker,
-    ReleaseLease, RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetSchedule,
-    SettleChange, SteerMember, SubmitJob, Sweep, Unclaim, Void,
+    ReleaseLease, RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetQuota,
+    SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -128,6 +128,9 @@ pub enum Command {
     /// End a worker's session (shard 0).
     #[n(122)]
     RemoveWorker(#[n(0)] RemoveWorker),
+    /// Change a namespace's quota (shard 0).
+    #[n(130)]
+    SetQuota(#[n(0)] SetQuota),
 }
 
 impl Command {
@@ -160,6 +163,7 @@ impl Command {
             Command::Collect(_) | Command::AddToken(_) | Command::RevokeToken(_) => None,
             Command::AcquireLease(_) | Command::ExpireLease(_) => None,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => None,
+            Command::SetQuota(_) => None,
         }
     }
 
@@ -180,7 +184,7 @@ impl Command {
             Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => 0,
             Command::SubmitJob(_) | Command::CancelJob(_) => 0,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => 0,
-            Command::RaiseLevel(_) => 1,
+            Command::RaiseLevel(_) | Command::SetQuota(_) => 1,
         }
     }
 }

@@ -221,6 +221,7 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("bytes of jobs", shard.index.job_bytes, crate::limits::JOBS_BYTES_MAX * admitting),
         ("tokens", sizes.tokens, crate::limits::TOKENS_MAX as u64),
         ("leases", sizes.leases, crate::limits::LEASES_MAX as u64 * admitting),
+        ("quotas", shard.core.quotas.len() as u64, crate::limits::QUOTAS_MAX as u64),
         ("workers", sizes.workers, crate::limits::WORKERS_MAX as u64),
         ("bindings", sizes.bindings, crate::limits::BINDINGS_MAX as u64 * admitting),
     ];
@@ -250,6 +251,8 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     same(kept.reference_count == derived.reference_count, "the sum of references to blobs")?;
     same(kept.object_versions == derived.object_versions, "the number of versions of objects")?;
     same(kept.object_bytes == derived.object_bytes, "the sum of objects' bytes")?;
+    same(kept.spaces == derived.spaces, "what namespaces have waiting")?;
+    same(kept.stored == derived.stored, "the bytes of namespaces' objects")?;
     same(kept.busy_jobs == derived.busy_jobs, "the set of busy jobs")?;
     same(kept.job_ends == derived.job_ends, "the line of ended jobs")?;
     same(kept.job_bytes == derived.job_bytes, "the sum of jobs' bytes")?;
@@ -342,6 +345,9 @@ fn recompute(core: &Core) -> StateHash {
     }
     for lease in core.leases.values() {
         hash.add(digest_record(RecordKind::Lease, &**lease));
+    }
+    for quota in core.quotas.values() {
+        hash.add(digest_record(RecordKind::Quota, &**quota));
     }
     for worker in core.workers.values() {
         hash.add(digest_record(RecordKind::Worker, &**worker));

@@ -24,6 +24,7 @@ pub mod job;
 pub mod lease;
 pub mod limits;
 pub mod members;
+pub mod namespace;
 pub mod object;
 pub mod outbox;
 pub mod planted;
@@ -62,6 +63,7 @@ pub use members::{
     ChangeMembers, LEVEL, Member, MemberChange, PRIORITY_MAX, RaiseEpoch, RaiseLevel, Refound,
     Roster, SetMembers, SettleChange, SteerMember, VOTERS_MAX,
 };
+pub use namespace::{NamespaceView, Quota, QuotaChange, QuotaRecord, SetQuota};
 pub use object::{
     BUCKET_JOBS, BUCKET_LOGS, BUCKET_PROGRAMS, BUCKET_TASKS, Collect, DeleteObject, Digest,
     Digests, Object, ObjectKey, ObjectPage, ObjectVersion, PutCondition, PutObject, References,

@@ -63,6 +63,9 @@ pub const BOUND_LEASES_MAX: usize = 16;
 /// Most tokens of a cluster: every node keeps them at hand.
 pub const TOKENS_MAX: usize = 1_000;
 
+/// Most namespaces that have a quota: every shard keeps them, and every node at hand.
+pub const QUOTAS_MAX: usize = 1_000;
+
 /// Most namespaces that one token is bound to.
 pub const TOKEN_NAMESPACES_MAX: usize = 16;
 

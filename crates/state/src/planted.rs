@@ -50,11 +50,13 @@ pub enum Bug {
     LeaseFenceReused,
     /// The end of a holding counts whatever fence it names.
     LeaseExpireUnfenced,
+    /// A namespace's quota does not count.
+    QuotaNotJudged,
 }
 
 impl Bug {
     /// All planted defects of this crate.
-    pub const ALL: [Bug; 20] = [
+    pub const ALL: [Bug; 21] = [
         Bug::ExpireUnfenced,
         Bug::CompleteStaleFence,
         Bug::DedupNotInSnapshot,
@@ -75,6 +77,7 @@ impl Bug {
         Bug::LeaseLastWaiterFirst,
         Bug::LeaseFenceReused,
         Bug::LeaseExpireUnfenced,
+        Bug::QuotaNotJudged,
     ];
 }
 

@@ -138,6 +138,14 @@ refusal_codes! {
     WorkerRemoved = 122, "worker_removed";
     /// The cluster records as many workers as it may.
     TooManyWorkers = 123, "too_many_workers";
+    /// The namespace has as many unfinished tasks as its quota lets into the task's shard.
+    NamespaceFull = 130, "namespace_full";
+    /// The namespace has as many bytes of unfinished tasks as its quota lets into the task's shard.
+    NamespaceBytes = 131, "namespace_bytes_full";
+    /// The namespace has as many bytes of objects as its quota allows.
+    NamespaceObjects = 132, "namespace_objects_full";
+    /// As many namespaces have a quota as may.
+    TooManyQuotas = 133, "too_many_quotas";
 }
 
 impl RefusalCode {
@@ -160,6 +168,10 @@ impl RefusalCode {
                 | Self::TooManyLeases
                 | Self::TooManyWaiters
                 | Self::TooManyWorkers
+                | Self::NamespaceFull
+                | Self::NamespaceBytes
+                | Self::NamespaceObjects
+                | Self::TooManyQuotas
         )
     }
 }

@@ -263,6 +263,13 @@ pub enum Reply {
     /// The worker's session is over.
     #[n(122)]
     WorkerGone,
+    /// The quota is stored in this shard and on its way to the others.
+    #[n(130)]
+    QuotaSet {
+        /// Version of the quota.
+        #[n(0)]
+        version: u64,
+    },
 }
 
 impl Reply {

@@ -18,6 +18,7 @@ mod feed;
 mod jobs;
 mod lease;
 mod logs;
+mod namespaces;
 mod objects;
 mod pipe;
 mod programs;

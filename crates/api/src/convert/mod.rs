@@ -9,6 +9,7 @@ mod explain;
 mod field;
 mod job;
 mod lease;
+mod namespace;
 mod order;
 mod program;
 mod schedule;
@@ -20,6 +21,7 @@ pub use explain::show_explanation;
 pub use field::{FieldError, parse_name};
 pub use job::{cancel_job_order, show_job, show_job_task, submit_job_order};
 pub use lease::{acquire_lease, lease_holder, lease_name, show_lease};
+pub use namespace::{set_quota_order, show_namespace};
 pub use order::{
     cancel_order, claim_names, complete_order, drop_order, fail_order, pause_order, retry_order,
     set_queue_order,

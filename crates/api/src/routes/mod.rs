@@ -4,6 +4,7 @@
 //! Order matters where a fixed word and a name compete: the first match counts, and a fixed word only claims the
 //! methods it has, so that a task named `claim` can still be shown.
 
+mod callers;
 mod find;
 mod holders;
 mod parameters;
@@ -107,6 +108,10 @@ pub enum Operation {
     ListTokens,
     RevokeToken,
     Whoami,
+    ListNamespaces,
+    ShowNamespace,
+    SetQuota,
+    ShowQuota,
     ShowCluster,
     ListEvents,
     ShowScaling,

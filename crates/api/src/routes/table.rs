@@ -1,5 +1,6 @@
 //! Every route, in the order in which they are tried.
 
+use super::callers::CALLERS;
 use super::holders::HOLDERS;
 use super::parameters::*;
 use super::policy::*;
@@ -8,7 +9,8 @@ use super::{Operation, Route, Verb};
 use crate::v1;
 
 /// All routes.
-pub const ROUTES: &[Route] = &join::<{ HOLDERS.len() + OTHERS.len() }>(&[HOLDERS, OTHERS]);
+pub const ROUTES: &[Route] =
+    &join::<{ HOLDERS.len() + CALLERS.len() + OTHERS.len() }>(&[HOLDERS, CALLERS, OTHERS]);
 
 /// Puts tables one behind the other.
 const fn join<const COUNT: usize>(tables: &[&[Route]]) -> [Route; COUNT] {
@@ -419,45 +421,6 @@ const OTHERS: &[Route] = &[
             PIPE,
             "Upgrade to a pipe: many calls at once over one connection, in CBOR frames.",
         )
-    },
-    Route {
-        query: NONE,
-        body: Some(of::<v1::NewToken>),
-        answer: Some(of::<v1::TokenMade>),
-        keyed: false,
-        ..act(
-            "/v1/tokens",
-            Operation::CreateToken,
-            ADMINISTER.of_cluster(),
-            "Make a token; its text is in the answer and nowhere else.",
-        )
-    },
-    Route {
-        query: &[CONSISTENCY, MIN_LSN],
-        answer: Some(of::<v1::TokenPage>),
-        ..look(
-            "/v1/tokens",
-            Operation::ListTokens,
-            ADMINISTER.of_cluster(),
-            "List the tokens, without their secrets.",
-        )
-    },
-    Route {
-        verb: Verb::Delete,
-        query: NONE,
-        answer: Some(of::<v1::TokenRevoked>),
-        keyed: false,
-        ..act(
-            "/v1/tokens/{id}",
-            Operation::RevokeToken,
-            ADMINISTER.of_cluster(),
-            "End a token; every node refuses it within 5 s.",
-        )
-    },
-    Route {
-        query: NONE,
-        answer: Some(of::<v1::Whoami>),
-        ..look("/v1/whoami", Operation::Whoami, KNOWN, "Who the caller is, and what it may do.")
     },
     Route {
         query: NONE,

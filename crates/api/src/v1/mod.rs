@@ -7,6 +7,7 @@ mod job;
 mod lease;
 mod log;
 mod members;
+mod namespace;
 mod number;
 mod object;
 mod payload;
@@ -36,6 +37,7 @@ pub use lease::{
 };
 pub use log::{LogEnd, LogGap, LogText};
 pub use members::{AddNode, ChangeView, SteerNode};
+pub use namespace::{NamespaceInfo, NamespacePage, QuotaBody, QuotaInfo};
 pub use number::Number;
 pub use object::{BucketPage, ObjectInfo, ObjectPage, ObjectRemoved};
 pub use payload::{Body, BodyError, JSON_DEPTH_MAX, RawBytes, json_depth};

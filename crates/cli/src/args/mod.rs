@@ -10,6 +10,7 @@ mod doctor;
 mod job;
 mod join_token;
 mod lease;
+mod namespace;
 mod object;
 mod program;
 mod queue;
@@ -46,6 +47,7 @@ pub(crate) use doctor::{CompletionsArgs, DoctorArgs, ManArgs};
 pub(crate) use job::{JobCommand, JobRunArgs, JobSubmitArgs};
 pub(crate) use join_token::JoinTokenCommand;
 pub(crate) use lease::{LeaseCommand, LeaseRunArgs, LeaseTakeArgs};
+pub(crate) use namespace::NamespaceCommand;
 pub(crate) use object::{
     ObjectCommand, ObjectDeleteArgs, ObjectGetArgs, ObjectListArgs, ObjectPutArgs,
 };
@@ -200,6 +202,9 @@ pub(crate) enum Command {
     /// Look at queues, change their settings, purge them.
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Look at namespaces, and bound what they may take.
+    #[command(subcommand)]
+    Namespace(NamespaceCommand),
     /// Let tasks be submitted at instants to come.
     #[command(subcommand)]
     Schedule(ScheduleCommand),

@@ -20,6 +20,7 @@ use super::security::Security;
 use crate::admission::{Admission, Lane, Reason, Rooms, Seat};
 use crate::auth::{Principal, REFRESH_EVERY};
 use crate::metrics::HttpCounters;
+use crate::quotas::{LOOK_EVERY, Quotas};
 use crate::watch::{SAMPLE_EVERY, Samples, judge, wall_ms};
 
 /// Bodies are accounted in steps of this size.
@@ -48,6 +49,8 @@ pub(super) struct App<D> {
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
     /// Who is let in.
     pub(super) security: Security,
+    /// What tenants may take.
+    pub(super) quotas: Quotas,
     /// The caller where no tokens are asked for.
     pub(super) anyone: Arc<Principal>,
     /// When the tokens were last looked at because a strange one came.
@@ -82,6 +85,7 @@ impl<D: Door> App<D> {
         App {
             anyone: Arc::new(Principal::anyone()),
             refreshed: tokio::sync::Mutex::default(),
+            quotas: Quotas::default(),
             security,
             rooms: Rooms::new(limits.requests_max, limits.uploads_max, limits.downloads_max),
             admission,
@@ -223,6 +227,24 @@ impl<D: Door> App<D> {
             tokio::select! {
                 () = super::connection::told_to_stop(&mut stopping) => return,
                 () = tokio::time::sleep(REFRESH_EVERY) => {}
+            }
+        }
+    }
+
+    /// Keeps the quotas at hand until the door closes.
+    pub(super) async fn watch_quotas(self: Arc<Self>) {
+        let mut stopping = self.stopping.clone();
+        loop {
+            let query = Query::Namespaces { only_bounded: true };
+            let read = Request::Read(query, Consistency::Stale);
+            if let Answer::View { view: View::Namespaces(all), .. } =
+                self.door.call(read, QUEUES_PATIENCE, Routing::Forward).await
+            {
+                self.quotas.learn(&all, Instant::now());
+            }
+            tokio::select! {
+                () = super::connection::told_to_stop(&mut stopping) => return,
+                () = tokio::time::sleep(LOOK_EVERY) => {}
             }
         }
     }

@@ -82,6 +82,7 @@ pub async fn serve<D: Door>(
     let app = Arc::new(App::new(door, limits, security, admission, stopping));
     let mut connections = JoinSet::new();
     connections.spawn(app.clone().watch_queues());
+    connections.spawn(app.clone().watch_quotas());
     if app.security.gatekeeper.is_some() {
         connections.spawn(app.clone().watch_tokens());
     }

@@ -17,8 +17,8 @@ use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
 use super::trace::Trace;
 use super::{
-    cluster, dashboard, jobs, leases, logs, objects, operate, problems, programs, queues, requests,
-    schedules, tasks, tokens, workers,
+    cluster, dashboard, jobs, leases, logs, namespaces, objects, operate, problems, programs,
+    queues, requests, schedules, tasks, tokens, workers,
 };
 use crate::admission::Lane;
 
@@ -194,6 +194,10 @@ pub(super) async fn run<D: Door>(
         Operation::ListTokens => tokens::list(app, context).await,
         Operation::RevokeToken => tokens::revoke(app, context).await,
         Operation::Whoami => tokens::whoami(context),
+        Operation::ListNamespaces => namespaces::list(app, context).await,
+        Operation::ShowNamespace => namespaces::show(app, context).await,
+        Operation::SetQuota => namespaces::set(app, context, body).await,
+        Operation::ShowQuota => namespaces::own(app, context).await,
         Operation::ShowCluster => cluster::show(app, context).await,
         Operation::ShowScaling => cluster::autoscale(app, context),
         Operation::ListEvents => cluster::events(app, context).await,

@@ -20,6 +20,7 @@ mod jobs;
 mod leases;
 mod limits;
 mod logs;
+mod namespaces;
 mod objects;
 mod operate;
 mod passage;

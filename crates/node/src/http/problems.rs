@@ -3,6 +3,8 @@
 //! Codes are stable. Three kinds (style 9): *refused* (4xx, deterministic), *unavailable* (429/503, try again),
 //! *unknown* (504, ask or resend under the same key); 500 is a defect of ours.
 
+use std::time::Duration;
+
 use ikada_api::Problem;
 use ikada_api::convert::FieldError;
 use ikada_api::routes::{Operation, Verb};
@@ -81,10 +83,14 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::WorkerNotFound => (404, "no such worker"),
         Code::WorkerRemoved => (409, "worker was removed"),
         Code::TooManyWorkers => (429, "too many workers"),
+        Code::NamespaceFull => (429, "namespace full"),
+        Code::NamespaceBytes => (429, "namespace full"),
+        Code::NamespaceObjects => (413, "namespace full"),
+        Code::TooManyQuotas => (429, "too many quotas"),
     }
 }
 
-/// About leases, workers and jobs.
+/// About leases, workers, jobs and namespaces.
 fn holder_detail(code: RefusalCode) -> &'static str {
     use RefusalCode as Code;
     match code {
@@ -98,6 +104,16 @@ fn holder_detail(code: RefusalCode) -> &'static str {
         Code::TooManyWaiters => "as many wait for this lease as may; try again later",
         Code::JobNotFound => "there is no such job, or it ended and its time is over",
         Code::JobFinished => "the job has ended; submit it again",
+        Code::NamespaceFull => {
+            "the namespace has as many unfinished tasks as its quota lets into this task's shard; try again when some are done (GET /v1/quota)"
+        }
+        Code::NamespaceBytes => {
+            "the namespace has as many bytes of unfinished tasks as its quota lets into this task's shard; try again when some are done (GET /v1/quota)"
+        }
+        Code::NamespaceObjects => {
+            "the object does not fit into what is left of the namespace's quota; remove some objects (GET /v1/quota)"
+        }
+        Code::TooManyQuotas => "as many namespaces have a quota as may",
         Code::TooManyJobs => "as many jobs are kept as may be; keep them for a shorter time",
         _ => "refused",
     }
@@ -169,6 +185,15 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::BadShardCount => "the cluster has as many shards, or can have no more",
         other => holder_detail(other),
     }
+}
+
+/// More tasks came than a namespace may submit in a second.
+pub(super) fn rate_exceeded(namespace: &Namespace, wait: Duration) -> Problem {
+    let detail = format!(
+        "namespace {namespace} submits more tasks in a second than its quota allows; slow down"
+    );
+    let wait_s = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
+    Problem::new(429, "rate_exceeded", "too many submissions", detail).with_retry_after_s(wait_s)
 }
 
 /// A refusal of an administrative order.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ikada_consensus::NodeId;
 use ikada_state::{
     BucketName, Digest, Explanation, Frozen, Grant, GrowthView, Job, JobPage, JobTask, Lease, Lsn,
-    Member, Object, ObjectPage, QueueView, RecordedRequest, References, RefusalCode, Reply,
-    Schedule, ShardId, TaskView, Token, WorkerStanding,
+    Member, NamespaceView, Object, ObjectPage, QueueView, RecordedRequest, References, RefusalCode,
+    Reply, Schedule, ShardId, TaskView, Token, WorkerStanding,
 };
 
 use crate::peer::WorkerTold;
@@ -175,6 +175,8 @@ pub enum View {
     Leases(Vec<Arc<Lease>>),
     /// Tokens in order of their ids.
     Tokens(Vec<Arc<Token>>),
+    /// Namespaces in order of their names.
+    Namespaces(Vec<NamespaceView>),
     /// The state of every shard, in order.
     Frozen(Vec<Frozen>),
     /// The members.

@@ -258,6 +258,11 @@ pub enum Query {
     },
     /// All tokens.
     Tokens,
+    /// Namespaces with what they have, over all shards.
+    Namespaces {
+        /// Only those that have a quota.
+        only_bounded: bool,
+    },
     /// The state of every shard, for a backup.
     Backup,
     /// The cluster's members.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ikada_state::{
-    Digest, JobId, JobPage, Lease, LeaseName, Lsn, Namespace, QueueView, RequestId, RequestKey,
-    ShardId, TaskFilter, routing_key,
+    Digest, JobId, JobPage, Lease, LeaseName, Lsn, Namespace, NamespaceView, QueueView, RequestId,
+    RequestKey, ShardId, TaskFilter, routing_key,
 };
 
 use crate::call::{Answer, CallId, Consistency, Query, RequestFate, View};
@@ -213,6 +213,7 @@ impl Replica {
             | Query::Buckets { .. }
             | Query::Jobs { .. }
             | Query::Unreferenced(_)
+            | Query::Namespaces { .. }
             | Query::Leases { .. }
             | Query::Request(..) => (0..self.seats[0].state.shards()).collect(),
         }
@@ -251,9 +252,8 @@ impl Replica {
                 View::Object(seat.state.object(key).cloned())
             }
             Query::Objects { namespace, bucket, prefix, after, limit } => {
-                let seat =
-                    &self.seats[usize::from(self.shard_of_object(namespace, bucket, prefix))];
-                let after = after.as_deref();
+                let shard = self.shard_of_object(namespace, bucket, prefix);
+                let (seat, after) = (&self.seats[usize::from(shard)], after.as_deref());
                 View::Objects(seat.state.objects(namespace, bucket, prefix, after, *limit))
             }
             Query::Job(_) | Query::JobTasks { .. } | Query::Jobs { .. } => self.look_at_jobs(query),
@@ -276,13 +276,14 @@ impl Replica {
                 View::References(seat.state.references(after.as_ref(), *limit))
             }
             Query::Lease(key) => {
-                let shard = self.shard_of_key(&key.0, key.1.as_str());
-                View::Lease(self.seats[usize::from(shard)].state.lease(key).cloned())
+                let seat = &self.seats[usize::from(self.shard_of_key(&key.0, key.1.as_str()))];
+                View::Lease(seat.state.lease(key).cloned())
             }
             Query::Leases { namespace, after, limit } => {
                 View::Leases(self.leases_of(namespace, after.as_ref(), *limit))
             }
             Query::Tokens => View::Tokens(self.seats[0].state.tokens().cloned().collect()),
+            Query::Namespaces { only_bounded } => self.sum_namespaces(*only_bounded),
             Query::Backup => {
                 View::Frozen(self.seats.iter().map(|seat| seat.state.freeze()).collect())
             }
@@ -293,6 +294,22 @@ impl Replica {
             }
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
+    }
+
+    /// Namespaces of all shards, each seen as one.
+    fn sum_namespaces(&self, only_bounded: bool) -> View {
+        let mut sums: BTreeMap<Namespace, NamespaceView> = BTreeMap::new();
+        for seat in &self.seats {
+            for view in seat.state.namespaces(only_bounded) {
+                let name = view.namespace.clone();
+                let sum = match sums.remove(&name) {
+                    Some(sum) => sum.merge(&view),
+                    None => view,
+                };
+                sums.insert(name, sum);
+            }
+        }
+        View::Namespaces(sums.into_values().collect())
     }
 
     /// Leases of all shards in order of their names.

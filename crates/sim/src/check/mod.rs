@@ -1,6 +1,6 @@
 //! The checks: one file per property, named after it. Each has a test that feeds it a violation.
 //!
-//! R1 to R11 look at nodes and disks, Q1 to Q15 at committed commands and what clients were told, V1 to V7 at the
+//! R1 to R11 look at nodes and disks, Q1 to Q16 at committed commands and what clients were told, V1 to V7 at the
 //! cluster after all faults have gone, L1 at programs of two versions. Predicates over the state itself are shared with `ikada_state::invariants`.
 //!
 //! Leaves out: when each check is asked (`world::watch`), and where its facts come from (`oracle`).
@@ -44,6 +44,7 @@ pub mod state_machine_safety;
 pub mod terminal_once;
 pub mod token_order;
 mod view;
+pub mod within_quota;
 
 pub use view::ShardView;
 

@@ -1,4 +1,4 @@
-//! Who uses the cluster: clients that submit, workers that run, readers that look, some who want leases, an operator that changes things.
+//! Who uses the cluster: clients that submit, workers that run, readers that look, some who want leases, a tenant with a quota, an operator that changes things.
 //!
 //! Actors act through calls to any node and learn only what the answers say. They keep going through every fault; a
 //! call without an answer is sent again with the same request id, or left open.
@@ -7,6 +7,7 @@ mod client;
 mod leaser;
 mod operator;
 mod reader;
+pub mod tenant;
 mod worker;
 
 use ikada_consensus::NodeId;
@@ -21,6 +22,7 @@ use client::Client;
 use leaser::Leaser;
 use operator::Operator;
 use reader::Reader;
+use tenant::Tenant;
 use worker::Worker;
 
 /// Queues in use.
@@ -64,6 +66,8 @@ pub enum Actor {
     Reader(Box<Reader>),
     /// Wants leases.
     Leaser(Box<Leaser>),
+    /// Has a quota.
+    Tenant(Box<Tenant>),
     /// Transfers, membership, probes.
     Operator(Box<Operator>),
 }
@@ -76,6 +80,7 @@ impl Actor {
             Actor::Worker(actor) => actor.step(world, me, step),
             Actor::Reader(actor) => actor.step(world, me),
             Actor::Leaser(actor) => actor.step(world, me),
+            Actor::Tenant(actor) => actor.step(world, me),
             Actor::Operator(actor) => actor.step(world, me, &step),
         }
     }
@@ -94,6 +99,7 @@ impl Actor {
             Actor::Worker(actor) => actor.ended(world, me, call, open, end),
             Actor::Reader(actor) => actor.ended(world, me, open, &end),
             Actor::Leaser(actor) => actor.ended(world, me, open, &end),
+            Actor::Tenant(actor) => actor.ended(world, me, open, &end),
             Actor::Operator(actor) => actor.ended(world, me, call, open, &end),
         }
     }
@@ -113,6 +119,7 @@ pub fn enlist(world: &mut World) {
     for number in 0..3 {
         actors.push(Actor::Leaser(Box::new(Leaser::new(number, plan.rng(600 + number)))));
     }
+    actors.push(Actor::Tenant(Box::new(Tenant::new(plan.rng(700)))));
     // The operator is the last: the world knows it by that.
     let (membership_ms, transfer_ms) = (plan.faults.membership_ms, plan.faults.transfer_ms);
     actors.push(Actor::Operator(Box::new(Operator::new(

@@ -3,7 +3,7 @@
 use ikada_consensus::{NodeId, Role};
 use ikada_state::{
     Applied, Claim, Command, Deliver, Effect, Expire, ExpireCause, FailNext, Fence, Grant, Message,
-    Order, RefusalCode, Reply, ShardId, TaskId,
+    Namespace, Order, RefusalCode, Reply, ShardId, TaskId,
 };
 
 use super::World;
@@ -12,13 +12,14 @@ use crate::check::no_early_expiry::{self, Expiry};
 use crate::check::settings_version::SettingsVersion;
 use crate::check::{
     ShardView, Verdict, attempts, fair_offer, follow_ups, honest_outcome, one_holder,
-    quorum_evidence, token_order, violation,
+    quorum_evidence, token_order, violation, within_quota,
 };
 use crate::marks::Mark;
 use crate::oracle::batch::Batch;
 use crate::oracle::ledger::Committed;
 use crate::oracle::mirror::EntryMark;
 use crate::oracle::model::{End, Holder};
+use crate::workload::tenant;
 
 /// A claim returned later than this after its grant was missing from its worker's lists: 2 s on a clock that may run at
 /// double rate.
@@ -117,6 +118,7 @@ impl World {
             self.follow_order(shard, lsn.index, lsn.term, order, reply)?;
         }
         self.follow_deadlines(&moves, false);
+        self.check_quota()?;
         for effect in &applied.effects {
             if let Effect::Moved { id, from: None, .. } = effect {
                 self.watch.schedules.created(id)?;
@@ -131,6 +133,29 @@ impl World {
         }
         self.watch.replies.insert((shard, lsn.index), (batch.orders, applied.replies));
         Ok(())
+    }
+
+    fn mark_full(&mut self, reply: &Reply) {
+        let full = |code| *reply == Reply::refused(code);
+        self.marks.hit_if(full(RefusalCode::QueueFull), Mark::QueueRefusedFull);
+        self.marks.hit_if(full(RefusalCode::NamespaceFull), Mark::NamespaceRefusedFull);
+    }
+
+    /// Q16 for the tenant. While a cluster grows, old and new shares are in force side by side.
+    fn check_quota(&self) -> Verdict {
+        if self.plan.grows_to > self.plan.shards {
+            return Ok(());
+        }
+        let namespace = tenant::namespace();
+        let references = self.watch.ledgers.iter().filter_map(|ledger| ledger.reference());
+        let pending: Vec<u64> = references.map(|state| state.pending_of(&namespace)).collect();
+        within_quota::check(&namespace, &pending, tenant::PENDING_MAX)
+    }
+
+    /// Whether every shard has a quota of a namespace, by the committed entries alone.
+    pub fn has_quota_everywhere(&self, namespace: &Namespace) -> bool {
+        let mut ledgers = self.watch.ledgers.iter();
+        ledgers.all(|ledger| ledger.reference().is_some_and(|s| s.quota(namespace).is_some()))
     }
 
     /// Q9, Q11: what each task asked for against what became of it, transition by transition.
@@ -191,9 +216,7 @@ impl World {
     ) -> Verdict {
         match &order.command {
             Command::Enqueue(enqueue) => {
-                if matches!(reply, Reply::Refused { code } if code.as_str() == "queue_full") {
-                    self.marks.hit(Mark::QueueRefusedFull);
-                }
+                self.mark_full(reply);
                 let request = order.request.as_ref().map(|key| (shard, key.clone()));
                 self.watch.submits.applied(request, enqueue, reply)
             }
@@ -241,6 +264,7 @@ impl World {
             | Command::SteerMember(_)
             | Command::SubmitJob(_)
             | Command::CancelJob(_)
+            | Command::SetQuota(_)
             | Command::Collect(_) => Ok(()),
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => {
                 Ok(())

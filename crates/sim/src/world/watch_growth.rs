@@ -8,6 +8,7 @@ use super::World;
 use crate::check::{Verdict, violation};
 use crate::marks::Mark;
 use crate::oracle::batch::Batch;
+use crate::workload::tenant;
 
 const NAME: &str = "Q1 accounting";
 
@@ -89,9 +90,11 @@ impl World {
 
     /// Where a task is or will be: the shard that took its slot in last.
     fn target_of(&self, id: &ikada_state::TaskId) -> ShardId {
-        let namespace = ikada_state::Namespace::default();
+        let namespaces = [ikada_state::Namespace::default(), tenant::namespace()];
         let here = |ledger: &crate::oracle::ledger::ShardLedger| {
-            ledger.reference().is_some_and(|state| state.task(&namespace, id).is_some())
+            ledger.reference().is_some_and(|state| {
+                namespaces.iter().any(|namespace| state.task(namespace, id).is_some())
+            })
         };
         self.watch.ledgers.iter().rposition(here).map_or(0, |position| position as ShardId)
     }

@@ -203,7 +203,7 @@ impl Shard {
                 *count += 1;
                 self.index.finished_bytes += weight;
             }
-            None => self.index.pending_bytes += weight,
+            None => self.index.came(queue, weight),
         }
         self.mark_queue(queue);
         self.welcome(batch, place);

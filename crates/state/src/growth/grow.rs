@@ -58,7 +58,9 @@ impl Shard {
         }
         let slots = map.shares(order.shards).moves();
         let copies = self.settings_messages();
-        let messages = copies.len() * usize::from(order.shards - from);
+        let quotas = self.quota_messages();
+        let messages = copies.len() * usize::from(order.shards - from)
+            + quotas * usize::from(order.shards - 1);
         if self.core.outbox.len() + messages > self.core.limits.outbox_max as usize {
             return Err(RefusalCode::OutboxFull);
         }
@@ -67,8 +69,9 @@ impl Shard {
                 self.put_message(batch, target, message.clone());
             }
         }
-        let (settings, started_ms) = (copies.len() as u64, self.core.time_ms);
+        let (settings, started_ms) = ((copies.len() + quotas) as u64, self.core.time_ms);
         self.core.shards = order.shards;
+        self.share_quotas(batch);
         self.change_growth(|growth| {
             let voters = order.voters;
             growth.added.push(NewShards { first: from, end: order.shards, voters });

@@ -166,7 +166,7 @@ impl Shard {
                 *count = count.saturating_sub(1);
                 self.index.finished_bytes -= task.weight();
             }
-            None => self.index.pending_bytes -= task.weight(),
+            None => self.index.went(task.queue, task.weight()),
         }
         self.index.task_names.remove(name_hash, place);
         self.core.hash.remove(task.digest);

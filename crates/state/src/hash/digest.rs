@@ -30,6 +30,7 @@ pub(crate) enum RecordKind {
     Binding = 101,
     Job = 110,
     Worker = 120,
+    Quota = 130,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::tend::task_id;
 use super::{Job, JobSpec, StageSource};
 use crate::ids::task_hash;
-use crate::limits::{JOB_CHUNK, WORK_INPUTS_MAX};
+use crate::limits::{JOB_CHUNK, WORK_BYTES_MAX, WORK_INPUTS_MAX};
 use crate::object::BUCKET_JOBS;
 use crate::shard::{Batch, Shard};
 use crate::task::{BodyHashes, Enqueue, SharedWork, Task, TaskOptions};
@@ -24,7 +24,11 @@ impl Shard {
             match self.bear_part(batch, job, stage, index) {
                 Ok(()) => {}
                 // No room: the rest follows when there is some.
-                Err(RefusalCode::QueueFull) => return index - first,
+                Err(
+                    RefusalCode::QueueFull
+                    | RefusalCode::NamespaceFull
+                    | RefusalCode::NamespaceBytes,
+                ) => return index - first,
                 Err(code) => {
                     let name = &job.spec.stages[stage].name;
                     let why = format!("task {index} of stage {name}: {}", code.as_str());
@@ -77,6 +81,8 @@ impl Shard {
             ..Enqueue::new(id, spec.queue.clone(), SharedBytes::from(&b""[..]))
         };
         self.check_room(order.weight() as u64)?;
+        // The same measure by which a leader tells whether it is worth another entry.
+        self.check_quota(&job.namespace, WORK_BYTES_MAX as u64)?;
         let hashes = BodyHashes::of(&order);
         self.bear(batch, order, hashes, queue, name_hash, None);
         Ok(())

@@ -1,12 +1,14 @@
 //! The bounded work on jobs that ends every entry: new tasks within the window, cancelled tasks of what is closed, and
 //! the end of what was kept long enough. What is left is done with the next entries; a leader proposes them.
 
-use crate::limits::{JOB_CHUNK, JOB_STEPS_PER_ENTRY_MAX};
+use std::sync::Arc;
+
+use crate::limits::{JOB_CHUNK, JOB_STEPS_PER_ENTRY_MAX, WORK_BYTES_MAX};
 use crate::object::BUCKET_JOBS;
 use crate::shard::{Batch, Shard};
 use crate::{JobId, TaskId};
 
-use super::JobKey;
+use super::{Job, JobKey};
 
 impl Shard {
     pub(crate) fn tend_jobs(&mut self, batch: &mut Batch) {
@@ -93,9 +95,19 @@ impl Shard {
     pub(crate) fn next_job_ms(&self) -> Option<u64> {
         let ends = self.index.job_ends.first().map(|(until_ms, _)| *until_ms);
         // Without room nothing can be done, and whatever makes room brings an entry.
-        let has_room = self.check_room(crate::limits::WORK_BYTES_MAX as u64).is_ok();
-        let busy = (has_room && !self.index.busy_jobs.is_empty()).then_some(0);
-        busy.or(ends)
+        let has_room = self.check_room(WORK_BYTES_MAX as u64).is_ok();
+        let busy = has_room && self.index.busy_jobs.iter().any(|key| self.may_go_on(key));
+        busy.then_some(0).or(ends)
+    }
+
+    /// Whether an entry would bring a busy job on: its namespace has room, or it has tasks to cancel.
+    fn may_go_on(&self, key: &JobKey) -> bool {
+        if self.check_quota(&key.0, WORK_BYTES_MAX as u64).is_ok() {
+            return true;
+        }
+        let must_sweep =
+            |job: &Arc<Job>| (0..job.spec.stages.len()).any(|stage| job.must_sweep(stage));
+        self.core.jobs.get(key).is_some_and(must_sweep)
     }
 }
 

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::record::check_content;
-use super::{BUCKET_LOGS, Digest, Digests, Object, ObjectVersion, is_published};
+use super::{BUCKET_LOGS, Digest, Digests, Object, ObjectVersion, is_owned, is_published};
 use crate::hash::encode_into;
 use crate::limits::{OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_MAX, OBJECT_VERSIONS_TOTAL_MAX};
 use crate::shard::Shard;
@@ -127,6 +127,11 @@ impl Shard {
             || references > OBJECT_REFERENCES_MAX
         {
             return Err(RefusalCode::TooManyObjects);
+        }
+        if !is_owned(&key.1) {
+            let pushed_out = known.filter(|object| object.versions.len() >= OBJECT_VERSIONS_MAX);
+            let replaced = pushed_out.map_or(0, |object| object.versions[0].size);
+            self.check_stored(namespace, order.size, replaced)?;
         }
         let mut object = match known {
             Some(known) => (**known).clone(),

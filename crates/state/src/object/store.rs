@@ -21,7 +21,8 @@ impl Shard {
         let key = (object.namespace.clone(), object.bucket.clone(), object.name.clone());
         self.core.hash.add(digest_record(RecordKind::Object, &object));
         // First what comes, then what goes: a piece that both have is never without a reference.
-        object.versions.iter().for_each(|version| self.index.add_version(version));
+        let namespace = &object.namespace;
+        object.versions.iter().for_each(|version| self.index.add_version(namespace, version));
         if let Some(before) = self.core.objects.insert(key, Arc::new(object)) {
             self.let_go(&before);
         }
@@ -38,13 +39,15 @@ impl Shard {
 
     fn let_go(&mut self, before: &Object) {
         self.core.hash.remove(digest_record(RecordKind::Object, before));
-        before.versions.iter().for_each(|version| self.index.remove_version(version));
+        let namespace = &before.namespace;
+        before.versions.iter().for_each(|version| self.index.remove_version(namespace, version));
     }
 }
 
 impl Index {
     /// A version came.
-    pub(crate) fn add_version(&mut self, version: &ObjectVersion) {
+    pub(crate) fn add_version(&mut self, namespace: &Namespace, version: &ObjectVersion) {
+        self.store_more(namespace, version.size);
         self.object_changes += 1;
         self.object_versions += 1;
         self.object_bytes += version.size;
@@ -55,7 +58,8 @@ impl Index {
     }
 
     /// A version went.
-    pub(crate) fn remove_version(&mut self, version: &ObjectVersion) {
+    pub(crate) fn remove_version(&mut self, namespace: &Namespace, version: &ObjectVersion) {
+        self.store_less(namespace, version.size);
         self.object_changes += 1;
         self.object_versions -= 1;
         self.object_bytes -= version.size;

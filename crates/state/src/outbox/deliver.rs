@@ -38,7 +38,7 @@ impl Shard {
             // Settings are whole and have a version, so they may come early; in their turn they change nothing more.
             // Otherwise a paused queue of a full shard could never be resumed: the task that waits for room would hold
             // up the order that makes some.
-            if matches!(order.message, Message::QueueSettings { .. }) {
+            if order.message.may_overtake() {
                 let _ = self.take_message(batch, &order.message);
             }
             return Reply::refused(RefusalCode::OutboxGap);
@@ -90,6 +90,10 @@ impl Shard {
             }
             Message::WorkerGone { namespace, worker, session } => {
                 self.reopen_claims(batch, namespace, worker, *session);
+                return Ok(());
+            }
+            Message::Quotas { quotas } => {
+                self.take_quotas(quotas);
                 return Ok(());
             }
             Message::UnbindLease { namespace, lease } => {

@@ -16,6 +16,7 @@ pub(crate) use store::{Inbox, Outbox, OutboxLine};
 use minicbor::{Decode, Encode};
 
 use crate::growth::QueueCopy;
+use crate::namespace::QuotaRecord;
 use crate::{
     BindLease, BoundLease, Enqueue, Namespace, QueueName, QueueSettings, SessionId, ShardId,
     SharedBytes, WorkerId,
@@ -145,6 +146,13 @@ pub enum Message {
         #[n(2)]
         session: SessionId,
     },
+    /// Quotas with the receiver's shares.
+    #[n(130)]
+    Quotas {
+        /// Some or all of them.
+        #[n(0)]
+        quotas: Vec<QuotaRecord>,
+    },
 }
 
 impl Message {
@@ -161,6 +169,7 @@ impl Message {
             | Message::BindLease(_)
             | Message::UnbindLease { .. }
             | Message::WorkerGone { .. }
+            | Message::Quotas { .. }
             | Message::Forget { .. } => 0,
         }
     }
@@ -172,7 +181,13 @@ impl Message {
             Message::Leave { .. } | Message::Part { .. } | Message::Arrive { .. } => 0,
             Message::Settled { .. } | Message::Forget { .. } => 0,
             Message::BindLease(_) | Message::UnbindLease { .. } | Message::WorkerGone { .. } => 0,
+            Message::Quotas { .. } => 1,
         }
+    }
+
+    /// Settings are whole and have a version, so they may come before what is ahead of them in line.
+    pub(crate) fn may_overtake(&self) -> bool {
+        matches!(self, Message::QueueSettings { .. } | Message::Quotas { .. })
     }
 
     pub(crate) fn is_about_queue(&self, wanted: &Namespace, name: &QueueName) -> bool {

@@ -152,8 +152,7 @@ impl Shard {
         limit: usize,
     ) -> Vec<OutboxItem> {
         let items = self.outbox_from(target, from_sequence);
-        let settings = items.filter(|item| matches!(item.message, Message::QueueSettings { .. }));
-        settings.take(limit).cloned().collect()
+        items.filter(|item| item.message.may_overtake()).take(limit).cloned().collect()
     }
 
     fn outbox_from(

@@ -153,6 +153,7 @@ impl Shard {
             Command::RegisterWorker(verb) => self.apply_register_worker(namespace, verb),
             Command::DrainWorker(verb) => self.apply_drain_worker(namespace, &verb),
             Command::RemoveWorker(verb) => self.apply_remove_worker(batch, namespace, &verb),
+            Command::SetQuota(verb) => self.apply_set_quota(batch, namespace, &verb),
         }
     }
 

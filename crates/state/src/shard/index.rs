@@ -10,6 +10,7 @@ use crate::growth::BySlot;
 use crate::hash::{BitSet, Lookup, RecordKind, digest_bytes, encode_into};
 use crate::ids::task_hash;
 use crate::job::JobKey;
+use crate::namespace::Waiting;
 use crate::queue::QueueRecord;
 use crate::task::{Task, TaskState};
 use crate::{Digest, Namespace, QueueName};
@@ -60,6 +61,14 @@ pub(crate) struct Index {
     pub(crate) object_versions: u64,
     /// Their sizes, blobs that several share counted again for each.
     pub(crate) object_bytes: u64,
+    /// What each namespace with a queue has waiting, in order of their first queues.
+    pub(crate) spaces: Vec<Waiting>,
+    /// Their places by name.
+    pub(crate) space_names: BTreeMap<Namespace, u32>,
+    /// The place of each queue's namespace.
+    pub(crate) space_of: Vec<u32>,
+    /// Bytes of each namespace's objects.
+    pub(crate) stored: BTreeMap<Namespace, u64>,
     /// Digest of each queue as it stands in the state hash; none until the first flush.
     queue_digests: Vec<Option<u64>>,
     /// Queues whose record changed during this entry.
@@ -78,7 +87,7 @@ impl Index {
             let namespace = &core.queues[task.queue as usize].namespace;
             index.task_names.insert(task_hash(namespace.as_str(), task.id.as_str()), slot);
             if !task.state.is_terminal() {
-                index.pending_bytes += task.weight();
+                index.came(task.queue, task.weight());
                 index.link(slot, task);
             }
         }
@@ -112,7 +121,10 @@ impl Index {
             index.link_job(key, job);
         }
         for (_, object) in core.objects.iter() {
-            object.versions.iter().for_each(|version| index.add_version(version));
+            object
+                .versions
+                .iter()
+                .for_each(|version| index.add_version(&object.namespace, version));
         }
         index
     }
@@ -120,6 +132,8 @@ impl Index {
     /// Makes room for a new queue.
     pub(crate) fn add_queue(&mut self, namespace: &Namespace, name: &QueueName, queue: u32) {
         self.queue_names.insert(task_hash(namespace.as_str(), name.as_str()), queue);
+        let space = self.open_space(namespace);
+        self.space_of.push(space);
         self.lines.push(Line::default());
         self.queue_digests.push(None);
     }

@@ -23,6 +23,7 @@ use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::job::{Job, JobKey};
 use crate::lease::{Binding, Lease, LeaseKey};
 use crate::limits::Limits;
+use crate::namespace::QuotaRecord;
 use crate::object::{Object, ObjectKey, Pages};
 use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
@@ -85,6 +86,8 @@ pub(crate) struct Core {
     pub(crate) jobs: BTreeMap<JobKey, Arc<Job>>,
     /// Only in shard 0.
     pub(crate) workers: BTreeMap<WorkerKey, Arc<WorkerRecord>>,
+    /// Quotas with this shard's share.
+    pub(crate) quotas: BTreeMap<Namespace, Arc<QuotaRecord>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -173,6 +176,7 @@ impl Core {
             bindings: BTreeMap::new(),
             jobs: BTreeMap::new(),
             workers: BTreeMap::new(),
+            quotas: BTreeMap::new(),
             hash: StateHash::default(),
         }
     }

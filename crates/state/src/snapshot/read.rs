@@ -12,8 +12,8 @@ use crate::hash::{RecordKind, digest_record};
 use crate::job::Job;
 use crate::lease::{Binding, Lease};
 use crate::limits::{
-    BATCH_ORDERS_MAX, BINDINGS_MAX, JOBS_MAX, LEASES_MAX, OBJECT_VERSIONS_TOTAL_MAX, SCHEDULES_MAX,
-    TOKENS_MAX, WORKERS_MAX,
+    BATCH_ORDERS_MAX, BINDINGS_MAX, JOBS_MAX, LEASES_MAX, OBJECT_VERSIONS_TOTAL_MAX, QUOTAS_MAX,
+    SCHEDULES_MAX, TOKENS_MAX, WORKERS_MAX,
 };
 use crate::members::{LEVEL, Member, Roster};
 use crate::object::Object;
@@ -22,7 +22,7 @@ use crate::planted::{self, Bug};
 use crate::queue::QueueRecord;
 use crate::schedule::Schedule;
 use crate::shard::{Core, Header, Shard, queue_digest};
-use crate::{Fence, SLOTS, SlotMap, Token, WorkerRecord};
+use crate::{Fence, QuotaRecord, SLOTS, SlotMap, Token, WorkerRecord};
 
 impl Shard {
     /// Rebuilds a shard from the chunks of a snapshot, in order.
@@ -131,6 +131,7 @@ impl Reader {
             kind if kind == RecordKind::Binding as u8 => self.take_binding(&mut core, bytes),
             kind if kind == RecordKind::Job as u8 => self.take_job(&mut core, bytes),
             kind if kind == RecordKind::Worker as u8 => self.take_worker(&mut core, bytes),
+            kind if kind == RecordKind::Quota as u8 => self.take_quota(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -459,6 +460,19 @@ impl Reader {
         core.tokens.insert(token.id.clone(), Arc::new(token));
         match core.tokens.len() > TOKENS_MAX {
             true => Err(self.invalid("tokens are bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_quota(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let record: QuotaRecord = self.decode(bytes)?;
+        core.hash.add(digest_record(RecordKind::Quota, &record));
+        if core.quotas.last_key_value().is_some_and(|(before, _)| *before >= record.namespace) {
+            return Err(self.invalid("quotas are sorted, each once"));
+        }
+        core.quotas.insert(record.namespace.clone(), Arc::new(record));
+        match core.quotas.len() > QUOTAS_MAX {
+            true => Err(self.invalid("quotas are bounded")),
             false => Ok(()),
         }
     }

@@ -236,6 +236,9 @@ impl Chunks {
         for worker in core.workers.values() {
             self.put(RecordKind::Worker, &**worker);
         }
+        for quota in core.quotas.values() {
+            self.put(RecordKind::Quota, &**quota);
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
         Stage::End

@@ -160,6 +160,7 @@ impl Shard {
         order.check(&self.core.limits)?;
         self.check_key_free(namespace, &order.id)?;
         self.check_room(order.weight() as u64)?;
+        self.check_quota(namespace, order.weight() as u64)?;
         self.check_deadline(&order)?;
         let queue = self.open_queue(namespace, &order.queue)?;
         let settings = &self.core.queues[queue as usize].settings;

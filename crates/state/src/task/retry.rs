@@ -56,6 +56,7 @@ impl Shard {
         }
         let queue = task.queue;
         self.check_room(task.weight())?;
+        self.check_quota(&self.core.queues[queue as usize].namespace, task.weight())?;
         let pending_max = self.core.queues[queue as usize].settings.pending_max;
         if pending_max > 0 && self.index.lines[queue as usize].pending() >= pending_max {
             return Err(RefusalCode::QueueFull);

@@ -20,7 +20,7 @@ impl Shard {
         task.digest = task.compute_digest(slot, &mut self.scratch);
         self.core.hash.add(task.digest);
         let (queue, to) = (task.queue, task.state);
-        self.index.pending_bytes += task.weight();
+        self.index.came(queue, task.weight());
         self.index.link(slot, task);
         let freed = self.index.settle_key(task);
         let tracked = JobMove::of(task, None);
@@ -93,7 +93,7 @@ impl Shard {
         }
         match from.is_terminal() {
             true => self.index.finished_bytes -= weight_before,
-            false => self.index.pending_bytes -= weight_before,
+            false => self.index.went(queue, weight_before),
         }
         if from == TaskState::Claimed {
             batch.tell(Effect::Released { slot, fence: fence_before });
@@ -115,7 +115,7 @@ impl Shard {
             }
             self.retain_after_finish(batch, queue);
         } else {
-            self.index.pending_bytes += weight;
+            self.index.came(queue, weight);
             self.announce(batch, slot, to, freed);
         }
     }
@@ -135,7 +135,7 @@ impl Shard {
         if task.state.is_terminal() {
             self.index.finished_bytes -= task.weight();
         } else {
-            self.index.pending_bytes -= task.weight();
+            self.index.went(task.queue, task.weight());
         }
         self.core.queues[task.queue as usize].counters.removed += 1;
         self.mark_queue(task.queue);

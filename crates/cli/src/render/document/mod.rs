@@ -5,6 +5,7 @@ mod cluster;
 mod job;
 mod join_token;
 mod lease;
+mod namespace;
 mod object;
 mod program;
 mod queue;

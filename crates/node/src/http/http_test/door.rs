@@ -248,6 +248,9 @@ impl World {
             Query::Leases { namespace, after, limit } => {
                 View::Leases(self.shard.leases_of(namespace, after.as_ref(), *limit))
             }
+            Query::Namespaces { only_bounded } => {
+                View::Namespaces(self.shard.namespaces(*only_bounded))
+            }
             Query::Tokens => View::Tokens(self.shard.tokens().cloned().collect()),
             Query::Object(key) => View::Object(self.shard.object(key).cloned()),
             Query::Objects { namespace, bucket, prefix, after, limit } => View::Objects(

@@ -13,6 +13,7 @@ mod leases;
 mod lifecycle;
 mod logs;
 mod members;
+mod namespaces;
 mod objects;
 mod operations;
 mod outcomes;

@@ -11,6 +11,7 @@ use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
+use crate::http::namespaces::admit_tasks;
 use crate::http::objects::write_one;
 use crate::http::problems;
 use crate::http::programs::with_programs;
@@ -31,6 +32,7 @@ pub(in crate::http) async fn submit<D: Door>(
     let Command::SubmitJob(submit) = &mut order.command else {
         return Err(mismatch("submit job"));
     };
+    admit_tasks(app, context, 1)?;
     pin_inputs(app, context, &mut submit.spec).await?;
     let id = submit.id.clone();
     let (reply, position) = write_one(app, context, order, &request).await?;

@@ -24,6 +24,7 @@ use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
+use crate::http::namespaces::admit_objects;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::objects::{Content, Upload};
@@ -37,6 +38,8 @@ pub(in crate::http) struct Announced {
     pub(in crate::http) content_type: String,
     pub(in crate::http) condition: PutCondition,
     pub(in crate::http) digest: Option<Digest>,
+    /// How many bytes will come; 0 if that is not said.
+    pub(in crate::http) length: u64,
 }
 
 pub(super) async fn put<D, B>(
@@ -53,6 +56,7 @@ where
     let key = object_key(context)?;
     check_bucket(&key.1)?;
     let announced = read_headers(parts)?;
+    admit_objects(app, context, (&key.0, &key.1), announced.length).await?;
     let _place = app.transfer(Lane::Upload, context).await?;
     let content = take_in(app, body).await?;
     if announced.digest.is_some_and(|digest| digest != content.digest) {
@@ -68,9 +72,9 @@ pub(super) fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
             value.to_str().map(Some).map_err(|_| problems::bad_parameter(name, "is not plain text"))
         }
     };
-    if let Some(length) = text(CONTENT_LENGTH.as_str())?
-        && length.parse::<u64>().is_ok_and(|length| length > Upload::BYTES_MAX)
-    {
+    let length = text(CONTENT_LENGTH.as_str())?.and_then(|length| length.parse().ok());
+    let length = length.unwrap_or(0);
+    if length > Upload::BYTES_MAX {
         return Err(problems::object_too_large(Upload::BYTES_MAX).into());
     }
     let content_type = text(CONTENT_TYPE.as_str())?.unwrap_or(TYPE_DEFAULT);
@@ -87,7 +91,7 @@ pub(super) fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
         }
     };
     let condition = condition(&parts.headers)?;
-    Ok(Announced { content_type: content_type.to_owned(), condition, digest })
+    Ok(Announced { content_type: content_type.to_owned(), condition, digest, length })
 }
 
 /// Takes all bytes in. Each part must come in time; the whole may take as long as it takes.
@@ -126,6 +130,7 @@ pub(in crate::http) async fn commit<D: Door>(
 ) -> Result<Reply, Stop> {
     let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
     let Content { size, digest, chunks } = content;
+    admit_objects(app, context, (&namespace, &bucket), size).await?;
     let put = PutObject {
         bucket: bucket.clone(),
         name: name.clone(),
@@ -144,6 +149,9 @@ pub(in crate::http) async fn commit<D: Door>(
     let StateReply::ObjectPut { version, fresh } = reply else {
         return Err(mismatch("put object"));
     };
+    if fresh {
+        app.quotas.stored(&namespace, size);
+    }
     // The bytes have travelled already, so what is told is put together here instead of being read again.
     let (content_type, created_ms) = (announced.content_type, wall_ms());
     let stored = ObjectVersion { version, size, content_type, digest, chunks, created_ms };

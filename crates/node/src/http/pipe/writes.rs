@@ -23,6 +23,7 @@ use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::judge;
 use crate::http::door::Door;
+use crate::http::namespaces::admit_tasks;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::tasks::{
@@ -121,6 +122,7 @@ impl<'a, D: Door> Writes<'a, D> {
                 let mut enqueuing =
                     Enqueuing::read(self.app, &context, ask.body, &BuiltinPrograms)?;
                 let items = std::mem::take(&mut enqueuing.items);
+                admit_tasks(self.app, &context, items.len())?;
                 let begun = ask.call.is_multiple_of(TIMED_EVERY).then(Instant::now);
                 (Kind::Enqueue(enqueuing, begun), items)
             }

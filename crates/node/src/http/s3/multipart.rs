@@ -150,6 +150,7 @@ where
         content_type: PART_TYPE.to_owned(),
         condition: PutCondition::Any,
         digest: None,
+        length: 0,
     };
     let key = place(context, &part_name(upload, number))?;
     store(app, context, key, announced, reader).await

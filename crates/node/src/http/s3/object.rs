@@ -42,7 +42,7 @@ pub(super) fn object_key(context: &Context) -> Result<ObjectKey, Fault> {
 pub(super) fn announced(parts: &Parts) -> Result<Announced, Fault> {
     let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or(TYPE_DEFAULT).to_owned();
-    Ok(Announced { content_type, condition: condition(&parts.headers)?, digest: None })
+    Ok(Announced { content_type, condition: condition(&parts.headers)?, digest: None, length: 0 })
 }
 
 /// An answer without a body that names the object's new ETag.

@@ -158,6 +158,7 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         StateReply::Failed { next: FailNext::Dead } => (OutcomeKind::Dead, None, None),
         StateReply::Cancelled => (OutcomeKind::Cancelled, None, None),
         StateReply::QueueSet { .. }
+        | StateReply::QuotaSet { .. }
         | StateReply::ScheduleSet { .. }
         | StateReply::JobSubmitted { .. }
         | StateReply::JobCancelled

@@ -1,0 +1,59 @@
+//! Whether a call keeps within the quota of its namespace, before anything is begun.
+
+use std::time::Instant;
+
+use ikada_api::state::{BucketName, Namespace, RefusalCode, RequestId, is_owned};
+use ikada_replica::call::{Answer, Consistency, Query, Request, RequestFate, Routing, View};
+
+use crate::http::answer::Stop;
+use crate::http::app::App;
+use crate::http::dispatch::{call, mismatch};
+use crate::http::door::Door;
+use crate::http::problems;
+use crate::http::request::Context;
+
+/// Lets so many new tasks in, or tells when to come back.
+pub(in crate::http) fn admit_tasks<D>(
+    app: &App<D>,
+    context: &Context,
+    count: usize,
+) -> Result<(), Stop> {
+    let admitted = app.quotas.admit(&context.namespace, count as u64, Instant::now());
+    admitted.map_err(|wait| problems::rate_exceeded(&context.namespace, wait).into())
+}
+
+/// Lets so many bytes of an object in, unless the namespace has as many as it may. A resend of what is committed goes on:
+/// it is answered as the first time.
+pub(in crate::http) async fn admit_objects<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    (namespace, bucket): (&Namespace, &BucketName),
+    bytes: u64,
+) -> Result<(), Stop> {
+    // Logs belong to work that was let in.
+    if is_owned(bucket) || app.quotas.has_room(namespace, bytes) {
+        return Ok(());
+    }
+    if let Some(request) = &context.key
+        && is_committed(app, context, namespace, request).await?
+    {
+        return Ok(());
+    }
+    Err(problems::refusal(RefusalCode::NamespaceObjects).into())
+}
+
+async fn is_committed<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    namespace: &Namespace,
+    request: &RequestId,
+) -> Result<bool, Stop> {
+    let query = Query::Request(namespace.clone(), request.clone(), 0);
+    let read = Request::Read(query, Consistency::Linearizable);
+    match call(app, context, read, Routing::Forward).await? {
+        Answer::View { view: View::Request(fate), .. } => {
+            Ok(matches!(fate, RequestFate::Committed(_)))
+        }
+        _ => Err(mismatch("put object")),
+    }
+}
