@@ -92,6 +92,10 @@ impl Operations {
         if self.answered.contains(key) {
             return Ok(false);
         }
+        // Its slot is away: nothing was done here, and the tombstone waits where the slot went.
+        if *reply == Reply::refused(RefusalCode::SlotMoved) {
+            return Ok(false);
+        }
         let refused = *reply == Reply::refused(RefusalCode::RequestVoided);
         if refused != self.voided.contains(&key.id) && !self.doubtful.contains(&key.id) {
             let what = if refused { "refused without a void" } else { "taken after its void" };

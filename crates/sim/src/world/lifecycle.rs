@@ -74,6 +74,7 @@ impl World {
             syncing: None,
             syncing_since_us: 0,
             move_seen: None,
+            cordons_seen: Vec::new(),
             saving: 0,
             installed: BTreeMap::new(),
             views: vec![None; shards],

@@ -89,6 +89,8 @@ pub struct Process {
     pub syncing_since_us: u64,
     /// The newest move of its balancer that was looked at.
     pub move_seen: Option<Move>,
+    /// Nodes that were cordoned, as far as this one knew after its turn before.
+    pub cordons_seen: Vec<NodeId>,
     /// Snapshot saves under way.
     pub saving: u32,
     /// Snapshots installed so far, per shard.

@@ -24,11 +24,18 @@ impl World {
         let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
         let now = machine.clock.read(now_us);
         let Some(process) = &mut machine.process else { return Ok(()) };
-        let chosen = process.replica.newest_move();
-        let Some(chosen) = chosen.filter(|_| process.move_seen != chosen) else { return Ok(()) };
-        process.move_seen = Some(chosen);
         let roster = process.replica.shard(0).and_then(|state| state.roster());
-        let cordoned = roster.is_some_and(|roster| roster.is_cordoned(chosen.to));
+        let cordons = roster.map_or(&[][..], |roster| &roster.cordoned);
+        // A turn decides first and applies then: only what held before and after it was known to the balancer.
+        let known = |node: NodeId| cordons.contains(&node) && process.cordons_seen.contains(&node);
+        let chosen =
+            process.replica.newest_move().filter(|chosen| process.move_seen != Some(*chosen));
+        let cordoned = chosen.is_some_and(|chosen| known(chosen.to));
+        if process.cordons_seen != cordons {
+            process.cordons_seen = cordons.to_vec();
+        }
+        let Some(chosen) = chosen else { return Ok(()) };
+        process.move_seen = Some(chosen);
         let peers = process.replica.status(now).peers;
         let heard = peers.iter().find(|peer| peer.node == chosen.to);
         let heard = heard.and_then(|peer| peer.heard_ms_ago).is_some_and(|ago| ago < HEARD_MS);
