@@ -64,7 +64,7 @@ impl WallClocks {
 }
 
 /// The log clock of one shard, used only while leading.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 pub struct LogClock {
     /// (log time, monotonic time) of the last anchoring; none for a new leader.
     anchor: Option<(u64, u64)>,
@@ -95,6 +95,16 @@ impl LogClock {
         let slew = (median_ms as i64 - plain as i64).clamp(-room, room);
         let time = ((plain as i64 + slew) as u64).max(last_ms);
         self.anchor = Some((time, now.mono_ms));
+        time
+    }
+
+    /// The time that `stamp` would give now. It is no entry: whoever only looks, however often, must not keep a shard that
+    /// rests from starting at the median again.
+    pub fn foresee(&mut self, last_ms: u64, median_ms: u64, lone: bool, now: Now) -> u64 {
+        let before = *self;
+        let time = self.stamp(last_ms, median_ms, lone, now);
+        let sighting = self.sighting.or(before.sighting);
+        *self = LogClock { sighting, ..before };
         time
     }
 
@@ -154,6 +164,34 @@ mod tests {
         // And falls an hour behind: at least 0.9 s.
         let third = clock.stamp(second, 0, false, now(2_000, 0));
         assert_eq!(third, 1_002_000);
+    }
+
+    #[test]
+    fn looking_at_the_time_is_no_entry() {
+        // A shard was founded while clocks were seven minutes slow; a task waits in it, and every tick looks for its time.
+        let mut clock = LogClock::default();
+        let last = clock.stamp(0, 1_000_000, false, now(0, 1_000_000));
+        let look = |clock: &mut LogClock, mono_ms: u64| {
+            let wall_ms = 1_420_000 + mono_ms;
+            clock.foresee(last, wall_ms, false, now(mono_ms, wall_ms))
+        };
+        for mono_ms in (100..=REST_MS).step_by(100) {
+            assert!(look(&mut clock, mono_ms) <= last + mono_ms + mono_ms / 10);
+        }
+        assert_eq!(look(&mut clock, REST_MS + 100), 1_430_100);
+        let wall_ms = 1_430_100;
+        assert_eq!(clock.stamp(last, wall_ms, false, now(REST_MS + 100, wall_ms)), wall_ms);
+    }
+
+    #[test]
+    fn a_far_jump_that_was_only_looked_at_is_confirmed_as_well() {
+        let mut clock = LogClock::default();
+        let last = 1_000_000;
+        let far = last + 2 * LONE_JUMP_MAX_MS;
+        assert!(clock.foresee(last, far, true, now(0, far)) < last + 10);
+        let later = far + LONE_CONFIRM_MS;
+        assert_eq!(clock.foresee(last, later, true, now(LONE_CONFIRM_MS, later)), later);
+        assert_eq!(clock.stamp(last, later, true, now(LONE_CONFIRM_MS, later)), later);
     }
 
     #[test]

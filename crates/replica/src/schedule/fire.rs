@@ -22,7 +22,7 @@ impl Replica {
         let (median_ms, lone) = self.median_wall_ms(0, now);
         let seat = &mut self.seats[0];
         // The entry is stamped in this turn, by the same clock: never earlier than now.
-        let time_ms = seat.clock.stamp(seat.state.time_ms(), median_ms, lone, now);
+        let time_ms = seat.clock.foresee(seat.state.time_ms(), median_ms, lone, now);
         let mut looks = 0;
         let mut orders = Vec::new();
         for key in self.planner.due(time_ms, now.mono_ms) {

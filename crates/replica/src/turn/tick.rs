@@ -108,7 +108,7 @@ impl Replica {
             let Some(due_ms) = seat.state.next_scheduled_ms() else { continue };
             let (median_ms, lone) = self.median_wall_ms(position, now);
             let seat = &mut self.seats[position];
-            let time_ms = seat.clock.stamp(seat.state.time_ms(), median_ms, lone, now);
+            let time_ms = seat.clock.foresee(seat.state.time_ms(), median_ms, lone, now);
             if due_ms <= time_ms {
                 seat.pending.push_timer();
             }
