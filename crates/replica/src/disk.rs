@@ -52,7 +52,8 @@ impl Replica {
         for (node, peer) in &mut self.peers {
             peer.disk_still_until_ms =
                 peer.disk_still_until_ms.filter(|until| now.mono_ms < *until);
-            if is_still && peer.up {
+            // Said to those whose connection is down as well: ours may be the ear that is deaf, not theirs.
+            if is_still {
                 hear.push(*node);
             }
         }
