@@ -3,12 +3,17 @@
 use std::io::{BufRead, Write};
 
 use anyhow::{Context, Result};
+use ikada_state::ShardId;
 
 use super::campaign;
 use crate::args::Replay;
+use crate::check::{Verdict, violation};
 use crate::plan::Plan;
 use crate::world::World;
+use crate::world::machine::Machine;
 
+/// Ends a run that somebody stepped through and left.
+const LEFT: &str = "left";
 /// Lines shown before a violation.
 const LAST_LINES: usize = 60;
 
@@ -53,37 +58,41 @@ fn is_shown(line: &str, args: &Replay) -> bool {
         && args.what.as_ref().is_none_or(|wanted| wanted == what)
 }
 
+/// The same run as without `--step`, all phases of it, which waits for a key after each line.
 fn step(args: &Replay) -> Result<bool> {
     let mut world = World::new(Plan::draw(args.seed, args.ops), true);
-    let mut input = std::io::stdin().lock();
-    let mut free = 0u64;
-    let until_us = world.plan.safety_ms * 4_000;
-    loop {
-        let went_on = match world.step(until_us) {
-            Ok(went_on) => went_on,
-            Err(violation) => {
-                print!("{}", world.trace.take_text());
-                println!("violation: {violation}");
-                print_state(&world);
-                return Ok(false);
-            }
-        };
-        for line in world.trace.take_text().lines().filter(|line| is_shown(line, args)) {
-            println!("{line}");
-            free = free.saturating_sub(1);
-            while free == 0 {
-                match ask(&mut input)? {
-                    Key::Lines(count) => free = count,
-                    Key::State => print_state(&world),
-                    Key::Quit => return Ok(true),
-                }
-            }
-        }
-        if !went_on {
-            println!("end of the safety phase without a violation");
-            return Ok(true);
+    let (shown, mut free) = (args.clone(), 0);
+    world.onlooker = Some(Box::new(move |world| show(world, &shown, &mut free)));
+    let outcome = world.run();
+    print!("{}", world.trace.take_text());
+    match outcome.violation {
+        None => println!("no violation"),
+        Some(end) if end.check == LEFT => return Ok(true),
+        Some(violation) => {
+            println!("violation: {violation}");
+            print_state(&world);
+            return Ok(false);
         }
     }
+    Ok(true)
+}
+
+/// Shows what the newest event wrote, and asks how to go on.
+fn show(world: &mut World, args: &Replay, free: &mut u64) -> Verdict {
+    let text = world.trace.take_text();
+    for line in text.lines().filter(|line| is_shown(line, args)) {
+        println!("{line}");
+        *free = free.saturating_sub(1);
+        while *free == 0 {
+            match ask(&mut std::io::stdin().lock()) {
+                Ok(Key::Lines(count)) => *free = count,
+                Ok(Key::State) => print_state(world),
+                Ok(Key::Quit) => return violation(LEFT, "the reader left".to_owned()),
+                Err(error) => return violation(LEFT, error.to_string()),
+            }
+        }
+    }
+    Ok(())
 }
 
 enum Key {
@@ -113,7 +122,7 @@ fn print_state(world: &World) {
             match world.view(machine.node, shard) {
                 None => println!("  shard {shard}: down"),
                 Some(view) => println!(
-                    "  shard {shard}: {:?} term {} vote {} leader {:?} start {} applied {} commit {} last {}{}",
+                    "  shard {shard}: {:?} term {} vote {} leader {:?} start {} applied {} commit {} last {}{} tasks {:?}",
                     view.role,
                     view.term,
                     view.vote,
@@ -122,9 +131,17 @@ fn print_state(world: &World) {
                     view.applied,
                     view.commit,
                     view.last_index,
-                    if view.repairing { " repairing" } else { "" }
+                    if view.repairing { " repairing" } else { "" },
+                    task_counts(machine, shard),
                 ),
             }
         }
     }
+}
+
+/// Tasks scheduled, ready and claimed, and the log time they go by.
+fn task_counts(machine: &Machine, shard: ShardId) -> Option<(u64, u64, u64, u64)> {
+    let state = machine.process.as_ref()?.replica.shard(shard)?;
+    let sizes = state.sizes();
+    Some((sizes.scheduled, sizes.ready, sizes.claimed, state.time_ms()))
 }

@@ -42,6 +42,7 @@ impl World {
             probes: Default::default(),
             membership: Membership::default(),
             closed_doors: Default::default(),
+            onlooker: None,
             plan,
         };
         for node in 1..=world.plan.nodes {

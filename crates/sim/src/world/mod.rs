@@ -165,7 +165,12 @@ pub struct World {
     pub membership: membership::Membership,
     /// Nodes that nobody calls.
     pub closed_doors: BTreeSet<NodeId>,
+    /// Looks at the world after every event of every phase, and may end the run.
+    pub onlooker: Option<Onlooker>,
 }
+
+/// Somebody who steps through a run.
+pub type Onlooker = Box<dyn FnMut(&mut World) -> Verdict>;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -223,17 +228,13 @@ impl World {
     pub fn run_until(&mut self, until_us: u64) -> Verdict {
         while let Some(event) = self.schedule.next(until_us) {
             self.handle(event)?;
+            if let Some(mut onlooker) = self.onlooker.take() {
+                onlooker(self)?;
+                self.onlooker = Some(onlooker);
+            }
         }
         self.schedule.advance_to(until_us);
         Ok(())
-    }
-
-    /// Lets one event happen; false when none is left before that moment.
-    pub fn step(&mut self, until_us: u64) -> Result<bool, Violation> {
-        match self.schedule.next(until_us) {
-            None => Ok(false),
-            Some(event) => self.handle(event).map(|()| true),
-        }
     }
 
     fn handle(&mut self, event: Event) -> Verdict {
