@@ -26,7 +26,7 @@ pub struct ReplicaConfig {
     pub pending_bytes_max: usize,
     /// Calls that wait for an answer on this node.
     pub calls_max: usize,
-    /// A snapshot is due after this many log bytes, or half the last snapshot's size if that is more.
+    /// A snapshot is due after this many log bytes, or the last snapshot's size if that is more.
     pub snapshot_log_bytes: u64,
     /// A snapshot is due at the latest after this many entries.
     pub snapshot_entries: u64,

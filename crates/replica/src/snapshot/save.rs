@@ -11,7 +11,9 @@ impl Replica {
     pub(crate) fn save_snapshots(&mut self) {
         let due = self.seats.iter().find(|seat| {
             let progress = &seat.snapshot;
-            let far = self.config.snapshot_log_bytes.max(progress.last_bytes / 2);
+            // As much log as snapshot: whatever the size of the state, at most every other byte goes to snapshots, and
+            // starting replays no more than it loads.
+            let far = self.config.snapshot_log_bytes.max(progress.last_bytes);
             let grown =
                 progress.log_bytes >= far || progress.entries >= self.config.snapshot_entries;
             grown && !progress.saving && seat.loading.is_none()
