@@ -11,7 +11,7 @@ mod stored;
 mod write;
 
 pub use error::RestoreError;
-pub(crate) use stored::{StoredTask, Trailer};
+pub(crate) use stored::{StoredTask, TaskLine, Trailer};
 pub use write::{Chunks, Frozen};
 
 /// Format version, in the header. Also raised when the state hash is computed in another way: the trailer holds it, and

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use minicbor::Encode;
 
-use super::{CHUNK_BYTES_MAX, StoredTask, Trailer};
+use super::{CHUNK_BYTES_MAX, TaskLine, Trailer};
 use crate::Lsn;
+use crate::dedup::{Ring, RingEntry};
 use crate::growth::Part;
 use crate::hash::{RecordKind, encode_into};
 use crate::job::{Job, JobKey};
@@ -106,7 +107,7 @@ impl Chunks {
         self.records += 1;
     }
 
-    /// Writes the next record, or moves to the next stage.
+    /// Writes on, and says which stage is next.
     fn write_some(&mut self) -> Stage {
         let core = self.core.clone();
         match self.stage {
@@ -125,28 +126,15 @@ impl Chunks {
                 }
                 None => Stage::Tasks(0),
             },
-            Stage::Tasks(from) => match core.tasks.iter_from(from).next() {
-                Some((slot, task)) => {
-                    self.put(RecordKind::Task, &StoredTask::of(slot, task));
-                    Stage::Tasks(slot + 1)
+            Stage::Tasks(from) => self.write_tasks(&core, from),
+            Stage::Submits(from) => {
+                match self.write_ring(RecordKind::Submit, &core.submits, from) {
+                    Some(next) => Stage::Submits(next),
+                    None => Stage::Claims(core.claims.head()),
                 }
-                None if planted::active(Bug::DedupNotInSnapshot) => {
-                    Stage::Claims(core.claims.head())
-                }
-                None => Stage::Submits(core.submits.head()),
-            },
-            Stage::Submits(number) => match core.submits.get(number) {
-                Some(entry) => {
-                    self.put(RecordKind::Submit, entry);
-                    Stage::Submits(number + 1)
-                }
-                None => Stage::Claims(core.claims.head()),
-            },
-            Stage::Claims(number) => match core.claims.get(number) {
-                Some(entry) => {
-                    self.put(RecordKind::Claim, entry);
-                    Stage::Claims(number + 1)
-                }
+            }
+            Stage::Claims(from) => match self.write_ring(RecordKind::Claim, &core.claims, from) {
+                Some(next) => Stage::Claims(next),
                 None => Stage::Tail,
             },
             Stage::Tail => {
@@ -168,6 +156,33 @@ impl Chunks {
             Stage::Jobs => self.write_job(&core),
             Stage::End => Stage::End,
         }
+    }
+
+    /// Writes tasks until the chunk is full. Millions may follow: one walk over them, not one for each.
+    fn write_tasks(&mut self, core: &Core, from: u32) -> Stage {
+        for (slot, task) in core.tasks.iter_from(from) {
+            self.put(RecordKind::Task, &TaskLine::of(slot, task));
+            if self.buffer.len() >= CHUNK_BYTES_MAX {
+                return Stage::Tasks(slot + 1);
+            }
+        }
+        match planted::active(Bug::DedupNotInSnapshot) {
+            true => Stage::Claims(core.claims.head()),
+            false => Stage::Submits(core.submits.head()),
+        }
+    }
+
+    /// Writes entries of a ring until the chunk is full; gives the number of the next one, if there may be more.
+    fn write_ring<T>(&mut self, kind: RecordKind, ring: &Ring<T>, from: u64) -> Option<u64>
+    where
+        T: RingEntry + Encode<()>,
+    {
+        let mut number = from;
+        while self.buffer.len() < CHUNK_BYTES_MAX {
+            self.put(kind, ring.get(number)?);
+            number += 1;
+        }
+        Some(number)
     }
 
     /// Writes what is small.
