@@ -5,6 +5,9 @@ use super::{FOLDER, SnapshotError, at};
 use crate::disk::{Disk, DiskFile};
 use crate::planted;
 
+/// So much is synced at a time. A disk that gets a large file at once makes the log wait until all of it is written.
+const SYNC_BYTES: u64 = 8 << 20;
+
 /// A snapshot in the making. Dropping it without `finish` leaves a temporary file for the next sweep.
 #[derive(Debug)]
 pub struct SnapshotWriter<D: Disk> {
@@ -13,6 +16,7 @@ pub struct SnapshotWriter<D: Disk> {
     manifest: Manifest,
     expected: Option<Manifest>,
     offset: u64,
+    synced: u64,
 }
 
 impl<D: Disk> SnapshotWriter<D> {
@@ -23,7 +27,7 @@ impl<D: Disk> SnapshotWriter<D> {
     ) -> Result<SnapshotWriter<D>, SnapshotError> {
         let name = format!("{FOLDER}/{}.data.tmp", manifest.stem());
         let file = disk.create(&name).map_err(at(&name))?;
-        Ok(SnapshotWriter { disk: disk.clone(), file, manifest, expected, offset: 0 })
+        Ok(SnapshotWriter { disk: disk.clone(), file, manifest, expected, offset: 0, synced: 0 })
     }
 
     /// How many chunks were taken so far: the number of the next one.
@@ -55,6 +59,10 @@ impl<D: Disk> SnapshotWriter<D> {
         self.file.write_at(self.offset, bytes).map_err(at(&name))?;
         self.offset += u64::from(length);
         self.manifest.chunks.push(chunk);
+        if self.offset - self.synced >= SYNC_BYTES {
+            self.file.sync().map_err(at(&name))?;
+            self.synced = self.offset;
+        }
         Ok(())
     }
 
