@@ -66,10 +66,11 @@ impl Line {
             patience.as_millis().min(TIMEOUT_MS_MAX),
             body.len()
         );
+        // One write: a node that gets head and body apart wakes up twice, on the same cores as the caller.
+        let message = [head.as_bytes(), body].concat();
         let call = async {
-            self.stream.write_all(head.as_bytes()).await?;
             // A node that turns an upload away closes before it has all bytes; what it said first can still be read.
-            let _ = self.stream.write_all(body).await;
+            let _ = self.stream.write_all(&message).await;
             self.read(keep).await
         };
         tokio::time::timeout(patience, call).await.unwrap_or_else(|_| Err(broken("too late")))
