@@ -59,7 +59,7 @@ pub struct ChaosArgs {
 pub fn run(root: &Path, args: &ChaosArgs) -> anyhow::Result<bool> {
     let binary = match &args.binary {
         Some(binary) => binary.canonicalize().context("the binary")?,
-        None => build(root)?,
+        None => build(root, "release")?,
     };
     let seed = args.seed.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -168,9 +168,9 @@ fn strike(
 }
 
 /// Builds the binary of the working copy.
-pub fn build(root: &Path) -> anyhow::Result<PathBuf> {
+pub fn build(root: &Path, profile: &str) -> anyhow::Result<PathBuf> {
     let built = Command::new("cargo")
-        .args(["build", "--release", "-p", "ikada-cli"])
+        .args(["build", "-p", "ikada-cli", "--profile", profile])
         .current_dir(root)
         .status()
         .context("cargo build")?;
@@ -178,7 +178,16 @@ pub fn build(root: &Path) -> anyhow::Result<PathBuf> {
         bail!("the binary could not be built");
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    Ok(target.join("release").join("ikada"))
+    Ok(target.join(output_folder(profile)).join("ikada"))
+}
+
+/// Cargo's folder for what a profile makes.
+pub fn output_folder(profile: &str) -> &str {
+    match profile {
+        "dev" | "test" => "debug",
+        "bench" => "release",
+        other => other,
+    }
 }
 
 /// A small generator: faults need variety, not quality.

@@ -5,48 +5,91 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// The commit of the wished revision, or of the newest tag.
-pub fn revision(root: &Path, wish: Option<&str>) -> anyhow::Result<String> {
-    let name = match wish {
-        Some(name) => name.to_owned(),
-        None => {
-            let tags = git(root, &["tag", "--sort=-creatordate"])?;
-            let newest = tags.lines().next().map(str::to_owned);
-            newest.context("nothing is tagged yet: name the other version with --from REV")?
-        }
-    };
-    let commit = format!("{name}^{{commit}}");
-    git(root, &["rev-parse", "--verify", "--quiet", &commit])
-        .with_context(|| format!("{name:?} is no revision of this repository"))
+use crate::chaos::output_folder;
+
+/// A version that was asked for, or the newest tag.
+pub struct Version {
+    /// As it was named.
+    pub name: String,
+    commit: String,
 }
 
-/// Builds a commit in a worktree and a target folder of its own; what was built before is used again.
-pub fn other(root: &Path, commit: &str) -> anyhow::Result<PathBuf> {
-    let folder = root.join("target").join("mixed");
-    std::fs::create_dir_all(&folder).context("target/mixed")?;
-    let source = folder.join(format!("source-{}", &commit[..12.min(commit.len())]));
-    let target = folder.join("build");
-    if !source.exists() {
-        let path = source.to_str().context("the path of the worktree")?;
+impl Version {
+    /// The wished revision, or the newest tag; none if nothing is tagged.
+    pub fn find(root: &Path, wish: Option<&str>) -> anyhow::Result<Option<Version>> {
+        let name = match wish {
+            Some(name) => name.to_owned(),
+            None => {
+                let tags = git(root, &["tag", "--sort=-creatordate"])?;
+                let Some(newest) = tags.lines().next() else { return Ok(None) };
+                newest.to_owned()
+            }
+        };
+        let wanted = format!("{name}^{{commit}}");
+        let commit = git(root, &["rev-parse", "--verify", "--quiet", &wanted])
+            .with_context(|| format!("{name:?} is no revision of this repository"))?;
+        Ok(Some(Version { name, commit }))
+    }
+
+    /// Where its binary is kept, once built.
+    pub fn binary(&self, root: &Path, profile: &str) -> PathBuf {
+        let short = &self.commit[..12.min(self.commit.len())];
+        folder(root).join(format!("ikada-{short}-{profile}"))
+    }
+
+    /// Builds it in a worktree and a target folder of its own, unless its binary is there. Of both only the binary stays.
+    pub fn build(&self, root: &Path, profile: &str) -> anyhow::Result<PathBuf> {
+        let binary = self.binary(root, profile);
+        if binary.exists() {
+            return Ok(binary);
+        }
+        std::fs::create_dir_all(folder(root)).context("target/mixed")?;
+        let place = Place { root, source: folder(root).join("source") };
+        // Left by a run that was interrupted.
+        place.clear();
+        let source = place.source.to_str().context("the path of the worktree")?;
+        git(root, &["worktree", "add", "--detach", source, &self.commit])?;
+        let target = folder(root).join("build");
+        let built = Command::new("cargo")
+            .args(["build", "--locked", "-p", "ikada-cli", "--profile", profile])
+            .current_dir(&place.source)
+            .env("CARGO_TARGET_DIR", &target)
+            // Set by the cargo that runs us, for another workspace.
+            .env_remove("CARGO_MANIFEST_DIR")
+            .status()
+            .context("cargo build")?;
+        if !built.success() {
+            bail!("{} could not be built", self.name);
+        }
+        let made = target.join(output_folder(profile)).join("ikada");
+        std::fs::copy(made, &binary).context("the other binary")?;
+        let _ = std::fs::remove_dir_all(&target);
+        Ok(binary)
+    }
+}
+
+fn folder(root: &Path) -> PathBuf {
+    root.join("target").join("mixed")
+}
+
+/// The worktree, removed when it is of no use any more.
+struct Place<'a> {
+    root: &'a Path,
+    source: PathBuf,
+}
+
+impl Place<'_> {
+    fn clear(&self) {
+        let _ = std::fs::remove_dir_all(&self.source);
         // A worktree whose folder was deleted is still on git's list.
-        git(root, &["worktree", "prune"])?;
-        git(root, &["worktree", "add", "--detach", path, commit])?;
+        let _ = git(self.root, &["worktree", "prune"]);
     }
-    let built = Command::new("cargo")
-        .args(["build", "--release", "-p", "ikada-cli"])
-        .current_dir(&source)
-        .env("CARGO_TARGET_DIR", &target)
-        // Set by the cargo that runs us, for another workspace.
-        .env_remove("CARGO_MANIFEST_DIR")
-        .status()
-        .context("cargo build")?;
-    if !built.success() {
-        bail!("{commit} could not be built");
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.clear();
     }
-    // The next version to be built writes to the same place.
-    let binary = source.with_extension("ikada");
-    std::fs::copy(target.join("release").join("ikada"), &binary).context("the other binary")?;
-    Ok(binary)
 }
 
 fn git(root: &Path, args: &[&str]) -> anyhow::Result<String> {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 
 use super::{Outcome, advisories};
-use crate::{tidy, tree};
+use crate::{mixed, tidy, tree};
 
 /// The pinned version of cargo-deny; `.ci/run` installs the same.
 pub const CARGO_DENY_VERSION: &str = "0.20.2";
@@ -98,6 +98,17 @@ pub const STEPS: &[Step] = &[
         name: "sim-meta",
         what: "the same seed gives the same trace, byte for byte, release build",
         run: |root| cargo(root, &["run", "--locked", "--release", "-p", "ikada-sim", "--", "meta"]),
+    },
+    Step {
+        name: "mixed",
+        what: "the newest tag and this version in one cluster, if the tag was built before",
+        run: |root| {
+            Ok(match mixed::run_short(root)? {
+                Ok(true) => Outcome::Passed,
+                Ok(false) => Outcome::Failed("both versions do not run together".to_owned()),
+                Err(reason) => Outcome::Skipped(reason),
+            })
+        },
     },
 ];
 
