@@ -4,6 +4,7 @@
 //! away is seen as such (CH-31). Every acknowledged upload is read back in the end and compared by its digest.
 
 mod cached;
+mod elections;
 mod overload;
 mod plan;
 mod recipes;

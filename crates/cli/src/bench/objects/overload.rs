@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use ikada_api::Client;
 
+use super::elections::Elections;
 use super::renew::Renewals;
 use super::report::{Calls, Figure, ObjectsReport, Tally};
 use super::speak::{End, Line};
@@ -95,13 +96,13 @@ pub(super) async fn measure(
     let idle = paced(&shared, "idle", IDLE_RATE, IDLE_FOR).await;
     let busy = busy(&shared).await;
     eprintln!("capacity: {:.0} calls/s of {TASKS} tasks", busy.good_rate());
-    let terms = terms(&client).await?;
+    let elections = Elections::from_now(&urls).await?;
     let renewals = Renewals::start(&client, &urls).await?;
     let length = Duration::from_secs(u64::from(args.seconds));
     let loaded = paced(&shared, "five times", busy.good_rate() * TIMES, length).await;
     let (renewed, renewals_failed) = renewals.stop().await;
     let back = back_to_normal(&shared, idle.calls.p99_ms).await;
-    let elections = self::terms(&client).await?.saturating_sub(terms);
+    let elections = elections.count().await?;
     let afterwards = self::busy(&shared).await;
     let memory = nodes.pids().iter().filter_map(|pid| memory_of(*pid)).max().unwrap_or(0);
     let found =
@@ -176,12 +177,6 @@ fn step_back() {
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .status();
-}
-
-/// The sum of all terms: it rises with every election.
-async fn terms(client: &Client) -> Result<u64, Failure> {
-    let view = client.cluster().await?;
-    Ok(view.shards.iter().map(|shard| shard.term).sum())
 }
 
 /// As many calls as the cluster takes, a bounded number at a time.
