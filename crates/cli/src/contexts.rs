@@ -24,6 +24,12 @@ pub(crate) struct Context {
     /// File with the authority of its certificates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,
+    /// File with a client certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cert_file: Option<PathBuf>,
+    /// File with its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key_file: Option<PathBuf>,
     /// The namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) namespace: Option<String>,

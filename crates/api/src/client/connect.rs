@@ -14,9 +14,10 @@ use std::time::Duration;
 use hyper::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
@@ -29,9 +30,18 @@ use crate::socket::Socket;
 #[error("the authority's certificate cannot be used: {0}")]
 pub struct BadAuthority(String);
 
-/// Authorities that a client trusts: the cluster's own, or for an object store the system's.
+/// A certificate or key that a client cannot show.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the client's certificate cannot be used: {0}")]
+pub struct BadCertificate(String);
+
+/// Authorities that a client trusts: the cluster's own, or for an object store the system's; and the certificate that it
+/// shows to them, if any.
 #[derive(Clone)]
-pub struct TrustedAuthority(Arc<ClientConfig>);
+pub struct TrustedAuthority {
+    roots: Arc<RootCertStore>,
+    config: Arc<ClientConfig>,
+}
 
 impl TrustedAuthority {
     /// Reads certificates in PEM form: the file `tls/ca.pem` of any node.
@@ -63,16 +73,40 @@ impl TrustedAuthority {
     }
 
     fn of_roots(roots: RootCertStore) -> Result<TrustedAuthority, BadAuthority> {
-        let bad = |error: &dyn fmt::Display| BadAuthority(error.to_string());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(|error| bad(&error))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(TrustedAuthority(Arc::new(config)))
+        let roots = Arc::new(roots);
+        let builder = builder(&roots).map_err(|error| BadAuthority(error.to_string()))?;
+        let config = speak_http(builder.with_no_client_auth());
+        Ok(TrustedAuthority { roots, config })
     }
+
+    /// The same with a certificate to show in place of a token, and its key, in PEM form.
+    pub fn with_certificate(
+        &self,
+        certificate_pem: &[u8],
+        key_pem: &[u8],
+    ) -> Result<TrustedAuthority, BadCertificate> {
+        let bad = |error: &dyn fmt::Display| BadCertificate(error.to_string());
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate_pem).collect();
+        let chain = chain.map_err(|error| bad(&error))?;
+        let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| bad(&error))?;
+        let builder = builder(&self.roots).map_err(|error| bad(&error))?;
+        let config = builder.with_client_auth_cert(chain, key).map_err(|error| bad(&error))?;
+        Ok(TrustedAuthority { roots: self.roots.clone(), config: speak_http(config) })
+    }
+}
+
+fn builder(
+    roots: &Arc<RootCertStore>,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?;
+    Ok(builder.with_root_certificates(roots.clone()))
+}
+
+fn speak_http(mut config: ClientConfig) -> Arc<ClientConfig> {
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Arc::new(config)
 }
 
 impl fmt::Debug for TrustedAuthority {
@@ -101,7 +135,7 @@ impl Connector {
             if !secure {
                 return Ok(Socket::Plain(stream));
             }
-            let Some(TrustedAuthority(config)) = &self.authority else {
+            let Some(TrustedAuthority { config, .. }) = &self.authority else {
                 let detail = "https needs the cluster's authority: name its ca.pem";
                 return Err(io::Error::other(detail));
             };

@@ -46,7 +46,7 @@ use pipe::Pipes;
 pub(crate) use backoff::Backoff;
 pub use batch::{BatchOptions, Completer, Enqueuer, ItemError, Place};
 pub(crate) use connect::Connector;
-pub use connect::{BadAuthority, TrustedAuthority};
+pub use connect::{BadAuthority, BadCertificate, TrustedAuthority};
 pub use error::{BadUrl, Error};
 pub use events::{EventStream, Heard};
 pub use lease::{LeaseGuard, LeaseOptions};

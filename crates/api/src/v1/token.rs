@@ -20,6 +20,9 @@ pub struct NewToken {
     /// `true`: a key for the S3 door instead. Its principal is named `s3-` and the name; it opens no other door.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub s3: bool,
+    /// Records a client certificate instead: 64 hex digits, its digest. Its principal is named `cert-` and the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
 }
 
 /// A token as it is listed; its secret is not stored anywhere.
@@ -50,7 +53,7 @@ pub struct TokenPage {
 /// A token that was just made.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenMade {
-    /// The whole text, shown this once; of an S3 key the secret key.
+    /// The whole text, shown this once; of an S3 key the secret key, of a certificate nothing.
     pub token: String,
     /// What names it; of an S3 key the access key.
     pub id: String,

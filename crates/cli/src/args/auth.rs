@@ -10,6 +10,9 @@ pub(crate) enum AuthCommand {
     /// Make, list and revoke tokens.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Make, list and revoke client certificates.
+    #[command(subcommand)]
+    Cert(CertCommand),
     /// Make, list and revoke keys for the S3 door.
     #[command(subcommand, name = "s3-key")]
     S3Key(S3KeyCommand),
@@ -29,6 +32,56 @@ pub(crate) enum TokenCommand {
     /// End a token; every node refuses it within 5 s.
     #[command(after_help = "Examples:\n  ikada auth token revoke 3f09c2a11b7e")]
     Revoke(TokenRevokeArgs),
+}
+
+const CERT_EXAMPLES: &str = "\
+Examples:
+  ikada auth cert create --data ./data --name ann --role viewer --out ./ann
+  ikada --url https://10.0.0.1:7400 --ca-file ann/ca.pem --cert-file ann/ann.pem --key-file ann/ann.key auth whoami
+
+Run it where the authority's key is, as an admin: the cluster records the certificate, and refuses those it has not recorded.";
+
+/// Commands about client certificates.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CertCommand {
+    /// Make a certificate and its key, in place of a token.
+    Create(CertCreateArgs),
+    /// List the certificates.
+    #[command(after_help = "Examples:\n  ikada auth cert list")]
+    List,
+    /// End all certificates of a name; every node refuses them within 5 s.
+    #[command(after_help = "Examples:\n  ikada auth cert revoke ann")]
+    Revoke(CertRevokeArgs),
+}
+
+/// Flags of `create`.
+#[derive(Debug, Args)]
+#[command(after_help = CERT_EXAMPLES)]
+pub(crate) struct CertCreateArgs {
+    #[command(flatten)]
+    pub(crate) authority: super::join_token::AuthorityArgs,
+    /// Whom it stands for: letters, digits, hyphens, at most 27; its principal is named `cert-` and this.
+    #[arg(long)]
+    pub(crate) name: String,
+    /// admin, operator, submitter, worker or viewer.
+    #[arg(long)]
+    pub(crate) role: String,
+    /// A namespace it is bound to; repeat it for several, leave it out for all.
+    #[arg(long = "in", value_name = "NAMESPACE")]
+    pub(crate) namespaces: Vec<String>,
+    /// How many days it lasts.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3660))]
+    pub(crate) days: u64,
+    /// Folder for NAME.pem, NAME.key and ca.pem.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// Whose certificates.
+#[derive(Debug, Args)]
+pub(crate) struct CertRevokeArgs {
+    /// The name that they were made for.
+    pub(crate) name: String,
 }
 
 /// Commands about keys of the S3 door.
@@ -110,7 +163,8 @@ Examples:
 
 The file is ~/.config/ikada/contexts.toml. It holds the names of files with tokens, never a token.";
 
-/// Flags of `set`; those of all commands (--url, --token-file, --ca-file, --namespace) are what is remembered.
+/// Flags of `set`; those of all commands (--url, --token-file, --ca-file, --cert-file, --key-file, --namespace) are what is
+/// remembered.
 #[derive(Debug, Args)]
 #[command(after_help = CONTEXT_EXAMPLES)]
 pub(crate) struct ContextSetArgs {
@@ -139,6 +193,24 @@ pub(crate) struct CredentialArgs {
         value_name = "FILE"
     )]
     pub(crate) ca_file: Option<PathBuf>,
+    /// A client certificate to show in place of a token; see `ikada auth cert`.
+    #[arg(
+        long,
+        global = true,
+        help_heading = super::COMMON,
+        env = "IKADA_CERT_FILE",
+        value_name = "FILE"
+    )]
+    pub(crate) cert_file: Option<PathBuf>,
+    /// The key of the client certificate.
+    #[arg(
+        long,
+        global = true,
+        help_heading = super::COMMON,
+        env = "IKADA_KEY_FILE",
+        value_name = "FILE"
+    )]
+    pub(crate) key_file: Option<PathBuf>,
     /// A context, if not the current one; see `ikada context`.
     #[arg(
         long,

@@ -31,7 +31,8 @@ use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 
 pub(crate) use audit::{AuditCommand, AuditVerifyArgs};
 pub(crate) use auth::{
-    AuthCommand, ContextCommand, CredentialArgs, S3KeyCommand, TokenCommand, TokenCreateArgs,
+    AuthCommand, CertCommand, CertCreateArgs, ContextCommand, CredentialArgs, S3KeyCommand,
+    TokenCommand, TokenCreateArgs,
 };
 pub(crate) use bench::{
     BenchCommand, FailoverArgs, ObjectsBenchArgs, ObjectsWorkload, QueueBenchArgs, QueuePhase,
@@ -141,11 +142,14 @@ impl SharedArgs {
         let urls = urls.into_iter().find(|urls| !urls.is_empty()).unwrap_or_default();
         let token_file = self.credentials.token_file.clone().or(context.token_file);
         let ca_file = self.credentials.ca_file.clone().or(context.ca_file);
+        let cert_file = self.credentials.cert_file.clone().or(context.cert_file);
+        let key_file = self.credentials.key_file.clone().or(context.key_file);
+        let authority = read_authority(ca_file.as_deref())?;
         let options = ClientOptions {
             namespace: self.namespace.clone().or(context.namespace),
             timeout: Duration::from_secs(self.timeout),
             token: read_token(token_file.as_deref())?,
-            authority: read_authority(ca_file.as_deref())?,
+            authority: add_certificate(authority, cert_file.as_deref(), key_file.as_deref())?,
             ..ClientOptions::default()
         };
         Ok((urls, options))
@@ -172,6 +176,29 @@ fn read_authority(file: Option<&Path>) -> Result<Option<TrustedAuthority>, Failu
     };
     let pem = std::fs::read(file).map_err(|error| failed(&error))?;
     TrustedAuthority::from_pem(&pem).map(Some).map_err(|error| failed(&error))
+}
+
+/// The authority together with the client's certificate.
+fn add_certificate(
+    authority: Option<TrustedAuthority>,
+    certificate: Option<&Path>,
+    key: Option<&Path>,
+) -> Result<Option<TrustedAuthority>, Failure> {
+    let (certificate, key) = match (certificate, key) {
+        (None, None) => return Ok(authority),
+        (Some(certificate), Some(key)) => (certificate, key),
+        _ => return Err(Failure::usage("--cert-file and --key-file go together")),
+    };
+    let Some(authority) = authority else {
+        return Err(Failure::usage("--cert-file needs --ca-file: it is shown by TLS alone"));
+    };
+    let read = |file: &Path| {
+        let failed = |error| Failure::usage(format!("{}: {error}", file.display()));
+        std::fs::read(file).map_err(failed)
+    };
+    let shown = authority.with_certificate(&read(certificate)?, &read(key)?);
+    let failed = |error| Failure::usage(format!("{}: {error}", certificate.display()));
+    shown.map(Some).map_err(failed)
 }
 
 /// All commands.

@@ -1,8 +1,9 @@
-//! `ikada auth token create|list|revoke`, the same for `s3-key`, `ikada auth whoami`.
+//! `ikada auth token create|list|revoke`, the same for `cert` and `s3-key`, `ikada auth whoami`.
 
 use ikada_api::v1::NewToken;
 
 use crate::args::{AuthCommand, S3KeyCommand, SharedArgs, TokenCommand, TokenCreateArgs};
+use crate::commands::cert::cert;
 use crate::failure::Failure;
 use crate::render::{S3Key, Screen};
 
@@ -27,6 +28,7 @@ pub(crate) async fn auth(
             eprintln!("keep this token now: it is shown this once, and stored nowhere");
             screen.show(&made)
         }
+        AuthCommand::Cert(command) => cert(&client, command, screen).await,
         AuthCommand::S3Key(S3KeyCommand::List) => {
             let mut page = client.tokens().await?;
             page.tokens.retain(|token| token.name.starts_with(S3_NAME));
@@ -45,5 +47,6 @@ pub(crate) async fn auth(
 
 fn wish(args: TokenCreateArgs, s3: bool) -> NewToken {
     let ttl_ms = Some(args.days * DAY_MS);
-    NewToken { name: args.name, role: args.role, namespaces: args.namespaces, ttl_ms, s3 }
+    let (name, role, namespaces) = (args.name, args.role, args.namespaces);
+    NewToken { name, role, namespaces, ttl_ms, s3, certificate: None }
 }

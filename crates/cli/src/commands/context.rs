@@ -18,6 +18,8 @@ pub(crate) fn context(
                 url: shared.url.clone(),
                 token_file: absolute(shared.credentials.token_file.as_deref())?,
                 ca_file: absolute(shared.credentials.ca_file.as_deref())?,
+                cert_file: absolute(shared.credentials.cert_file.as_deref())?,
+                key_file: absolute(shared.credentials.key_file.as_deref())?,
                 namespace: shared.namespace.clone(),
             };
             if context.url.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ikada_node::tls::{JoinRole, JoinTokens, Papers, TlsError};
+use ikada_node::tls::{Authority, JoinRole, JoinTokens, Papers, TlsError};
 
 use crate::args::JoinTokenCommand;
 use crate::failure::Failure;
@@ -39,21 +39,27 @@ pub(crate) fn join_token(command: JoinTokenCommand, screen: &mut Screen) -> Resu
 }
 
 fn open(data: &Path) -> Result<(Papers, JoinTokens), Failure> {
+    let (papers, _) = open_authority(data)?;
+    let tokens = JoinTokens::open(&papers.folder).map_err(failed)?;
+    Ok((papers, tokens))
+}
+
+/// The papers of a data folder, and the authority, whose key must be there.
+pub(super) fn open_authority(data: &Path) -> Result<(Papers, Authority), Failure> {
     let folder = Papers::folder(data);
     let papers = Papers::load(&folder).map_err(failed)?;
     let papers = papers.ok_or_else(|| {
         Failure::usage(format!("{} holds no certificate; name another --data", folder.display()))
     })?;
-    if papers.authority().map_err(failed)?.is_none() {
+    let Some(authority) = papers.authority().map_err(failed)? else {
         let message = format!("the authority's key is not in {}", folder.display());
         return Err(Failure::usage(format!("{message}; run this where ca.key is")));
-    }
-    let tokens = JoinTokens::open(&folder).map_err(failed)?;
-    Ok((papers, tokens))
+    };
+    Ok((papers, authority))
 }
 
 // By value, as `map_err` hands it over.
 #[allow(clippy::needless_pass_by_value)]
-fn failed(error: TlsError) -> Failure {
+pub(super) fn failed(error: TlsError) -> Failure {
     Failure::failed(error.to_string())
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod auth;
 mod backup;
+mod cert;
 mod cluster;
 mod context;
 mod dev;

@@ -11,7 +11,7 @@ use std::io::Write;
 
 use clap::ValueEnum;
 
-pub(crate) use document::{Document, Grid, JoinTokenPage, S3Key};
+pub(crate) use document::{ClientCertificate, Document, Grid, JoinTokenPage, S3Key};
 pub(crate) use timeline::draw;
 
 use crate::failure::Failure;

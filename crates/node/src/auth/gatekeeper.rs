@@ -9,8 +9,9 @@ use ikada_api::state::{Token, TokenId};
 use tokio::sync::watch;
 
 use super::failures::Failures;
-use super::secret::{S3_NAME, digest, s3_secret};
+use super::secret::{CERTIFICATE_NAME, S3_NAME, digest, s3_secret};
 use super::{Principal, TokenText};
+use crate::tls::Shown;
 
 /// How often the tokens are looked at.
 pub const REFRESH_EVERY: Duration = Duration::from_millis(500);
@@ -28,6 +29,8 @@ pub enum Denied {
 struct Table {
     tokens: Vec<Arc<Token>>,
     known: HashMap<TokenId, (Arc<Token>, Arc<Principal>)>,
+    /// Records of certificates by digest.
+    certificates: HashMap<[u8; 32], TokenId>,
 }
 
 /// Knows callers by their tokens.
@@ -59,7 +62,10 @@ impl Gatekeeper {
             let principal = Arc::new(Principal::of_token(token));
             (token.id.clone(), (token.clone(), principal))
         });
-        let table = Table { known: known.collect(), tokens };
+        let of_certificates =
+            tokens.iter().filter(|token| token.name.as_str().starts_with(CERTIFICATE_NAME));
+        let certificates = of_certificates.map(|token| (token.digest.0, token.id.clone()));
+        let table = Table { known: known.collect(), certificates: certificates.collect(), tokens };
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
         self.news.send_modify(|version| *version += 1);
     }
@@ -85,6 +91,27 @@ impl Gatekeeper {
         let (stored, principal) = table.known.get(&TokenId::parse(id).ok()?)?;
         let holds = stored.name.as_str().starts_with(S3_NAME) && !stored.is_over(now_ms);
         holds.then(|| (principal.clone(), s3_secret(&stored.digest)))
+    }
+
+    /// Whether a certificate is recorded.
+    pub fn knows_certificate(&self, shown: &Shown) -> bool {
+        self.table().certificates.contains_key(&shown.digest.0)
+    }
+
+    /// The caller that a certificate stands for: recorded under the name and role that it bears, and not over. The
+    /// handshake has proved that the caller has its key, and that the cluster's authority signed it.
+    pub fn check_certificate(
+        &self,
+        shown: &Shown,
+        cluster: u64,
+        now_ms: u64,
+    ) -> Option<Arc<Principal>> {
+        let name = shown.name.as_ref().filter(|name| name.cluster == cluster)?;
+        let table = self.table();
+        let (stored, principal) = table.known.get(table.certificates.get(&shown.digest.0)?)?;
+        let recorded = stored.name.as_str().strip_prefix(CERTIFICATE_NAME);
+        let fits = recorded == Some(name.name.as_str()) && stored.role == name.role;
+        (fits && !stored.is_over(now_ms)).then(|| principal.clone())
     }
 
     /// Whether a caller that was let in would be let in again.

@@ -1,4 +1,4 @@
-//! Who is calling: tokens, principals, and what a failed try costs.
+//! Who is calling: tokens, certificates, principals, and what a failed try costs.
 //!
 //! Promise: a secret is compared by its digest in constant time and never kept, printed or logged. The tokens at hand
 //! are those of this node's own replica of shard 0, looked at twice a second, so that a revoked token is refused
@@ -15,4 +15,7 @@ mod secret;
 pub use first::{FIRST_TOKEN_FILE, make_first_token};
 pub use gatekeeper::{Denied, Gatekeeper, REFRESH_EVERY};
 pub use principal::Principal;
-pub use secret::{S3_NAME, Secret, TokenText, digest, draw_s3_key, draw_word, s3_secret};
+pub use secret::{
+    CERTIFICATE_NAME, S3_NAME, Secret, TokenText, certificate_digest, digest, draw_s3_key,
+    draw_word, s3_secret,
+};

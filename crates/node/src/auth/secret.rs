@@ -12,6 +12,8 @@ const SECRET_BYTES: usize = 32;
 const WORD_BYTES: usize = 6;
 /// Keeps these digests apart from all others.
 const DIGEST_CONTEXT: &str = "ikada 2026 secret of a token";
+/// The same for certificates.
+const CERTIFICATE_CONTEXT: &str = "ikada 2026 certificate of a client";
 /// Longer texts are no tokens of ours.
 const TEXT_BYTES_MAX: usize = 160;
 
@@ -78,6 +80,14 @@ impl TokenText {
 /// The digest of a secret, as it is stored.
 pub fn digest(secret: &Secret) -> SecretDigest {
     SecretDigest(blake3::derive_key(DIGEST_CONTEXT, secret.0.as_bytes()))
+}
+
+/// Principals of client certificates are named like this.
+pub const CERTIFICATE_NAME: &str = "cert-";
+
+/// The digest of a client's certificate, as it is stored.
+pub fn certificate_digest(certificate: &[u8]) -> SecretDigest {
+    SecretDigest(blake3::derive_key(CERTIFICATE_CONTEXT, certificate))
 }
 
 /// Principals of S3 keys are named like this.

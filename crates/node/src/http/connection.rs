@@ -26,6 +26,7 @@ use super::request::lend;
 use super::s3;
 use super::security::{Security, Source};
 use crate::admission::Admission;
+use crate::tls::Shown;
 
 /// Told to a connection that is one too many, without reading from it.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
@@ -97,7 +98,7 @@ pub async fn serve<D: Door>(
         };
         match accepted {
             Ok((stream, from)) => {
-                let source = Source(from.ip());
+                let source = Source { address: from.ip(), shown: None };
                 match places.take(from.ip()) {
                     Some(place) => {
                         connections.spawn(attend(app.clone(), stream, tongue, source, place))
@@ -139,6 +140,9 @@ async fn attend<D: Door>(
     let shaking = tokio::time::timeout(app.limits.head_timeout, tls.accept(stream));
     // Whoever does not speak TLS is not spoken to.
     if let Ok(Ok(stream)) = shaking.await {
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let shown = shown.map(|certificate| Arc::new(Shown::of(certificate)));
+        let source = Source { shown, ..source };
         converse(app, stream, tongue, source, place).await;
     }
 }
@@ -156,7 +160,7 @@ async fn converse<D: Door>(
     let place = Arc::new(place);
     let place_of_pipe = place.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(source);
+        request.extensions_mut().insert(source.clone());
         let (app, place) = (served.clone(), place_of_pipe.clone());
         async move {
             if tongue == Tongue::Api && pipe::is_wanted(&request) {

@@ -34,7 +34,7 @@ where
 {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let form = form_wanted(request.headers());
-    let source = request.extensions().get::<Source>().map(|source| source.0);
+    let source = request.extensions().get::<Source>().map(|source| source.address);
     let mut trace = Trace { source, ..Trace::default() };
     let outcome = contain(app, Box::pin(respond(app, request, &mut trace))).await;
     let response = match outcome {
@@ -67,7 +67,7 @@ where
     // Strangers learn nothing, not even which paths exist.
     let principal = match anyone {
         true => app.anyone.clone(),
-        false => recognise(app, &parts.headers, parts.extensions.get().copied()).await?,
+        false => recognise(app, &parts.headers, parts.extensions.get()).await?,
     };
     trace.principal = Some(principal.clone());
     let (route, names) = match found {

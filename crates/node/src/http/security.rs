@@ -16,7 +16,7 @@ use super::door::Door;
 use super::problems;
 use super::trace::Audit;
 use crate::auth::{Denied, Gatekeeper, Principal, TokenText};
-use crate::tls::Tls;
+use crate::tls::{Shown, Tls};
 use crate::watch::wall_ms;
 
 /// What stands between the network and the node. Nothing, by default: that is for loopback.
@@ -33,8 +33,13 @@ pub struct Security {
 }
 
 /// Where a request came from.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Source(pub(super) IpAddr);
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// The address.
+    pub(super) address: IpAddr,
+    /// The certificate that was shown; none without TLS, or without one.
+    pub(super) shown: Option<Arc<Shown>>,
+}
 
 impl Security {
     /// Done when a caller's token no longer holds; never where none is asked for.
@@ -50,7 +55,7 @@ impl Security {
 pub(super) async fn recognise<D: Door>(
     app: &App<D>,
     headers: &HeaderMap,
-    source: Option<Source>,
+    source: Option<&Source>,
 ) -> Result<Arc<Principal>, Problem> {
     let Some(gatekeeper) = &app.security.gatekeeper else {
         return Ok(app.anyone.clone());
@@ -67,14 +72,33 @@ pub(super) async fn recognise<D: Door>(
             }
         }
     } else if !headers.contains_key(AUTHORIZATION) {
-        // Asking without a token is no guess.
-        return Err(problems::unauthenticated());
+        let Some(shown) = source.and_then(|source| source.shown.as_ref()) else {
+            // Asking without a token is no guess.
+            return Err(problems::unauthenticated());
+        };
+        if let Some(principal) = recognise_certificate(app, gatekeeper, shown).await {
+            return Ok(principal);
+        }
     }
     app.counters.denied.fetch_add(1, Ordering::Relaxed);
-    match gatekeeper.failed(source.map(|source| source.0), wall_ms()) {
+    match gatekeeper.failed(source.map(|source| source.address), wall_ms()) {
         Denied::Unknown => Err(problems::unauthenticated()),
         Denied::TooOften => Err(problems::too_many_failures()),
     }
+}
+
+/// The caller that a certificate stands for, if it holds now.
+async fn recognise_certificate<D: Door>(
+    app: &App<D>,
+    gatekeeper: &Gatekeeper,
+    shown: &Shown,
+) -> Option<Arc<Principal>> {
+    let cluster = app.security.tls.as_ref()?.name().cluster;
+    // It may be too young for this node to have heard of it.
+    if shown.name.is_some() && !gatekeeper.knows_certificate(shown) {
+        app.refresh_tokens_for_strangers().await;
+    }
+    gatekeeper.check_certificate(shown, cluster, wall_ms())
 }
 
 /// The token of `Authorization: Bearer ..`; none if there is none, or not exactly one.

@@ -9,7 +9,7 @@ use rcgen::{
     date_time_ymd,
 };
 
-use super::Name;
+use super::{ClientName, Name};
 
 /// Life of the authority: as long as a cluster is likely to live.
 const AUTHORITY_LIFE: Duration = Duration::from_secs(20 * 366 * 24 * 3600);
@@ -122,6 +122,20 @@ impl Authority {
         self.sign(&uri, public_key, hosts, until)
     }
 
+    /// A certificate for a client with this public key; as PEM. It serves nobody: no host is in it.
+    pub fn sign_client(
+        &self,
+        name: &ClientName,
+        public_key: &[u8],
+        until: SystemTime,
+    ) -> Result<String, TlsError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "ikada client");
+        params.subject_alt_names = vec![SanType::URI(name.to_string().as_str().try_into()?)];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(params, public_key, until)
+    }
+
     /// A certificate that bears any URI.
     pub(crate) fn sign(
         &self,
@@ -130,9 +144,6 @@ impl Authority {
         hosts: &[String],
         until: SystemTime,
     ) -> Result<String, TlsError> {
-        if public_key.len() != KEY_BYTES || public_key[0] != 4 {
-            return Err(TlsError::Key);
-        }
         if hosts.len() > HOSTS_MAX {
             return Err(TlsError::Host(format!("{} of them", hosts.len())));
         }
@@ -142,10 +153,22 @@ impl Authority {
         for host in hosts {
             params.subject_alt_names.push(host_name(host)?);
         }
-        set_life(&mut params, until);
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(params, public_key, until)
+    }
+
+    fn issue(
+        &self,
+        mut params: CertificateParams,
+        public_key: &[u8],
+        until: SystemTime,
+    ) -> Result<String, TlsError> {
+        if public_key.len() != KEY_BYTES || public_key[0] != 4 {
+            return Err(TlsError::Key);
+        }
+        set_life(&mut params, until);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
         Ok(params.signed_by(&ForeignKey(public_key.to_vec()), &self.issuer)?.pem())
     }

@@ -7,10 +7,13 @@
 //!
 //! The authority is made by the first node; others get their certificates from it by a join token (X3).
 //!
-//! Leaves out: certificates of clients (they show tokens), and revocation lists (certificates are short-lived, and a
-//! member that was removed is refused by its id).
+//! Clients show tokens, or certificates of their own (`ikada://<cluster>/client/<role>/<name>`), which the cluster knows by
+//! their digests: what is not recorded, or was revoked, names nobody.
+//!
+//! Leaves out: revocation lists (nodes' certificates are short-lived, and a member that was removed is refused by its id).
 
 mod authority;
+mod client;
 mod files;
 mod join;
 mod name;
@@ -21,8 +24,9 @@ mod verify;
 #[cfg(test)]
 pub(crate) use authority::new_key;
 pub use authority::{Authority, TlsError};
+pub use client::{ClientPapers, Shown};
 pub use files::{JOIN_TOKEN_FILE, Papers, TLS_FOLDER};
 pub use join::{JOIN_PROTOCOL, JoinAnswer, JoinAsk, JoinDesk, any_name, join, serve_join};
-pub use name::{Name, name_of};
+pub use name::{ClientName, Name, client_of, name_of};
 pub use reload::{PEER_PROTOCOL, Tls};
 pub use token::{Grant, JoinRole, JoinToken, JoinTokens};

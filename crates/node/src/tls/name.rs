@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use ikada_api::state::{PrincipalName, Role};
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
 const SCHEME: &str = "ikada://";
 const NODE: &str = "node";
+const CLIENT: &str = "client";
 
 /// Whom a node's certificate is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,17 +40,86 @@ impl Name {
     }
 }
 
+/// Whom a client's certificate is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientName {
+    /// The cluster.
+    pub cluster: u64,
+    /// What it may do.
+    pub role: Role,
+    /// Whom it stands for.
+    pub name: PrincipalName,
+}
+
+impl fmt::Display for ClientName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (role, name) = (self.role.as_str(), &self.name);
+        write!(formatter, "{SCHEME}{:016x}/{CLIENT}/{role}/{name}", self.cluster)
+    }
+}
+
+impl ClientName {
+    /// Reads a URI; none if it is not exactly a client's name.
+    pub fn parse(text: &str) -> Option<ClientName> {
+        let mut parts = text.strip_prefix(SCHEME)?.split('/');
+        let (cluster, kind, role, name) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() || kind != CLIENT || cluster.len() != 16 {
+            return None;
+        }
+        let name = ClientName {
+            cluster: u64::from_str_radix(cluster, 16).ok()?,
+            role: Role::parse(role)?,
+            name: PrincipalName::parse(name).ok()?,
+        };
+        (name.to_string() == text).then_some(name)
+    }
+}
+
 /// The node that a certificate names: exactly one URI, and that one ours.
 pub fn name_of(certificate: &CertificateDer<'_>) -> Option<Name> {
+    only_uri(certificate, Name::parse)
+}
+
+/// The client that a certificate names, by the same rule.
+pub fn client_of(certificate: &CertificateDer<'_>) -> Option<ClientName> {
+    only_uri(certificate, ClientName::parse)
+}
+
+fn only_uri<T>(
+    certificate: &CertificateDer<'_>,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
     let parsed = EndEntityCert::try_from(certificate).ok()?;
     let mut uris = parsed.valid_uri_names();
-    let name = Name::parse(uris.next()?)?;
+    let name = parse(uris.next()?)?;
     uris.next().is_none().then_some(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn x2_clients_and_nodes_are_never_taken_for_each_other() {
+        let name = PrincipalName::parse("ann").unwrap();
+        let client = ClientName { cluster: 0xabc, role: Role::Viewer, name };
+        assert_eq!(client.to_string(), "ikada://0000000000000abc/client/viewer/ann");
+        assert_eq!(ClientName::parse(&client.to_string()), Some(client.clone()));
+        assert_eq!(Name::parse(&client.to_string()), None);
+        for text in [
+            "ikada://0000000000000abc/node/7",
+            "ikada://0000000000000abc/client/viewer",
+            "ikada://0000000000000abc/client/viewer/ann/x",
+            "ikada://0000000000000abc/client/Viewer/ann",
+            "ikada://0000000000000abc/client/root/ann",
+            "ikada://0000000000000ABC/client/viewer/ann",
+            "ikada://0000000000000abc/client/viewer/",
+            "ikada://0000000000000abc/client/viewer/a.b",
+        ] {
+            assert_eq!(ClientName::parse(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn x2_names_return_and_others_are_none() {

@@ -185,14 +185,14 @@ fn load(papers: &Papers) -> Result<Loaded, TlsError> {
     let mut peers_in = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions)
         .map_err(setup)?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(verifier.clone())
         .with_single_cert(chain.clone(), key()?)
         .map_err(setup)?;
     peers_in.alpn_protocols = vec![PEER_PROTOCOL.to_vec(), JOIN_PROTOCOL.to_vec()];
     let mut clients = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions)
         .map_err(setup)?
-        .with_no_client_auth()
+        .with_client_cert_verifier(verifier)
         .with_single_cert(chain.clone(), key()?)
         .map_err(setup)?;
     clients.alpn_protocols = vec![b"http/1.1".to_vec()];

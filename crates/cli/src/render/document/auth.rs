@@ -81,6 +81,34 @@ impl Document for S3Key {
     }
 }
 
+/// A client certificate that was just made.
+#[derive(serde::Serialize)]
+pub(crate) struct ClientCertificate {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl Document for ClientCertificate {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        facts([
+            ("id", self.id.clone()),
+            ("name", self.name.clone()),
+            ("certificate", self.certificate.clone()),
+            ("key", self.key.clone()),
+        ])
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.certificate.clone(), self.key.clone()]
+    }
+}
+
 impl Document for TokenRevoked {
     fn json(&self) -> Result<String, serde_json::Error> {
         pretty(self)

@@ -49,6 +49,7 @@ async fn x17_tokens_are_made_listed_used_and_revoked() {
         namespaces: vec!["blue".into()],
         ttl_ms: Some(0),
         s3: false,
+        certificate: None,
     };
     let made = admin.create_token(&wanted).await.unwrap();
     assert!(made.token.starts_with(&format!("ikada_{}_", made.id)));

@@ -42,13 +42,13 @@ pub(in crate::http) async fn accept<D: Door>(
     if let Err(refused) = check_origin(request.headers(), &app.door.info().client_addr) {
         return problem(&refused);
     }
-    let source = request.extensions().get::<Source>().copied();
+    let source = request.extensions().get::<Source>().cloned();
     let mut trace = Trace {
         operation: Some(Operation::Pipe),
-        source: source.map(|source| source.0),
+        source: source.as_ref().map(|source| source.address),
         ..Trace::default()
     };
-    let entered = match recognise(app, request.headers(), source).await {
+    let entered = match recognise(app, request.headers(), source.as_ref()).await {
         Ok(principal) => {
             trace.principal = Some(principal.clone());
             match policy_of(Operation::Pipe) {

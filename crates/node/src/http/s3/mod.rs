@@ -58,7 +58,7 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let source = request.extensions().get::<Source>().map(|source| source.0);
+    let source = request.extensions().get::<Source>().map(|source| source.address);
     let path = request.uri().path().to_owned();
     let mut trace = Trace { source, ..Trace::default() };
     let outcome = contain(app, Box::pin(respond(app, request, &mut trace))).await;
@@ -161,7 +161,7 @@ async fn enter<D: Door>(app: &App<D>, parts: &Parts) -> Result<Entered, Fault> {
         }
         other => {
             app.counters.denied.fetch_add(1, Ordering::Relaxed);
-            let source = parts.extensions.get::<Source>().map(|source| source.0);
+            let source = parts.extensions.get::<Source>().map(|source| source.address);
             Err(match (gatekeeper.failed(source, wall_ms()), other) {
                 (Denied::TooOften, _) => problems::too_many_failures().into(),
                 (Denied::Unknown, Some((_, Err(fault)))) => fault,

@@ -3,10 +3,12 @@
 use hyper::StatusCode;
 use ikada_api::convert::{FieldError, parse_name};
 use ikada_api::state::limits::{TOKEN_NAMESPACES_MAX, TOKEN_TTL_MS_MAX};
-use ikada_api::state::{AddToken, Command, Namespace, Order, PrincipalName, Role};
+use ikada_api::state::{
+    AddToken, Command, Digest, Namespace, Order, PrincipalName, Role, SecretDigest,
+};
 use ikada_api::v1::{NewToken, TokenMade};
 
-use crate::auth::{S3_NAME, TokenText, digest, draw_s3_key, s3_secret};
+use crate::auth::{CERTIFICATE_NAME, S3_NAME, TokenText, digest, draw_s3_key, s3_secret};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -29,6 +31,10 @@ pub(in crate::http) async fn create<D: Door>(
     })?;
     let mut add = read_order(&wanted, &token).map_err(|error| problems::bad_field(&error))?;
     let mut text = token.reveal().reveal().to_owned();
+    if let Some(certificate) = &wanted.certificate {
+        add.digest = read_digest(certificate).map_err(|error| problems::bad_field(&error))?;
+        text = String::new();
+    }
     if wanted.s3 {
         add.digest = draw_s3_key().map_err(|_| problems::internal())?;
         text = s3_secret(&add.digest);
@@ -44,6 +50,13 @@ pub(in crate::http) async fn create<D: Door>(
     let mut response = show_document(context, StatusCode::CREATED, &made)?;
     add_positions(&mut response, &positions);
     Ok(response)
+}
+
+/// The digest of a certificate.
+fn read_digest(text: &str) -> Result<SecretDigest, FieldError> {
+    let rule = "must be the digest of a certificate: 64 hex digits in lower case";
+    let digest = Digest::parse(text).ok_or_else(|| FieldError::bad_value("certificate", rule))?;
+    Ok(SecretDigest(digest.0))
 }
 
 fn read_order(wanted: &NewToken, token: &TokenText) -> Result<AddToken, FieldError> {
@@ -63,12 +76,20 @@ fn read_order(wanted: &NewToken, token: &TokenText) -> Result<AddToken, FieldErr
     for (position, text) in wanted.namespaces.iter().enumerate() {
         namespaces.push(parse_name(&format!("namespaces[{position}]"), text, Namespace::parse)?);
     }
-    let name = match wanted.s3 {
-        true => format!("{S3_NAME}{}", wanted.name),
-        false => wanted.name.clone(),
+    let name = match (wanted.s3, &wanted.certificate) {
+        (true, Some(_)) => {
+            let detail = "a certificate is no key of the S3 door; make one of the two";
+            return Err(FieldError::bad_value("certificate", detail));
+        }
+        (true, None) => format!("{S3_NAME}{}", wanted.name),
+        (false, Some(_)) => format!("{CERTIFICATE_NAME}{}", wanted.name),
+        (false, None) => wanted.name.clone(),
     };
-    if !wanted.s3 && name.starts_with(S3_NAME) {
-        let detail = format!("names that begin with {S3_NAME} are those of S3 keys");
+    let plain = !wanted.s3 && wanted.certificate.is_none();
+    if plain && (name.starts_with(S3_NAME) || name.starts_with(CERTIFICATE_NAME)) {
+        let detail = format!(
+            "names that begin with {S3_NAME} or {CERTIFICATE_NAME} are those of S3 keys and certificates"
+        );
         return Err(FieldError::bad_value("name", detail));
     }
     Ok(AddToken {
