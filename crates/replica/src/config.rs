@@ -58,7 +58,7 @@ impl ReplicaConfig {
             entries_in_flight_max: 8,
             pending_bytes_max: 64 << 20,
             calls_max: 65_536,
-            snapshot_log_bytes: 64 << 20,
+            snapshot_log_bytes: 32 << 20,
             snapshot_entries: 100_000,
             hash_every: 1_000,
             ask_again_ms: 1_000,
