@@ -24,8 +24,12 @@ const CATCH_UP_TICKS: u64 = 3;
 pub struct Consensus {
     config: Config,
     shards: BTreeMap<ShardId, Engine>,
+    /// Length of one engine tick now.
+    tick_ms: u64,
     /// Time of the last engine tick; absent before the first call that tells the time.
     ticked_ms: Option<u64>,
+    /// When the time was told last.
+    woken_ms: u64,
     /// Number of the next batch.
     next_seq: u64,
     /// First records of shards that were added, for the next batch.
@@ -43,8 +47,15 @@ impl Consensus {
             "an election timeout must be longer than a heartbeat"
         );
         assert!(config.max_inflight > 0, "one append must be allowed");
-        let beginnings = Vec::new();
-        Consensus { config, shards: BTreeMap::new(), ticked_ms: None, next_seq: 1, beginnings }
+        Consensus {
+            tick_ms: config.tick_ms,
+            config,
+            shards: BTreeMap::new(),
+            ticked_ms: None,
+            woken_ms: 0,
+            next_seq: 1,
+            beginnings: Vec::new(),
+        }
     }
 
     /// Opens a shard from what disk holds.
@@ -79,10 +90,11 @@ impl Consensus {
     /// Tells the time: engine ticks by elapsed time, then due campaigns.
     pub fn tick(&mut self, now_ms: u64) {
         let ticked_ms = *self.ticked_ms.get_or_insert(now_ms);
-        let due = now_ms.saturating_sub(ticked_ms) / self.config.tick_ms;
+        self.woken_ms = now_ms;
+        let due = now_ms.saturating_sub(ticked_ms) / self.tick_ms;
         let ticks = due.min(CATCH_UP_TICKS);
         if due > 0 {
-            let behind = if due > ticks { now_ms } else { ticked_ms + due * self.config.tick_ms };
+            let behind = if due > ticks { now_ms } else { ticked_ms + due * self.tick_ms };
             self.ticked_ms = Some(behind);
         }
         for shard in self.shards.values_mut() {
@@ -92,9 +104,26 @@ impl Consensus {
 
     /// When `tick` has something to do next.
     pub fn next_wake_ms(&self) -> u64 {
-        let next_tick_ms = self.ticked_ms.unwrap_or(0).saturating_add(self.config.tick_ms);
+        let next_tick_ms = self.ticked_ms.unwrap_or(0).saturating_add(self.tick_ms);
+        // Others than the engine go by these ticks too: they stay as frequent however long the engine's are.
+        let next_ms = next_tick_ms.min(self.woken_ms.saturating_add(self.config.tick_ms));
         let timers = self.shards.values().filter_map(Engine::timer_ms);
-        timers.fold(next_tick_ms, u64::min)
+        timers.fold(next_ms, u64::min)
+    }
+
+    /// The least silence before a campaign; the actual one is drawn from this up to twice this.
+    pub fn election_ms(&self) -> u64 {
+        self.tick_ms * self.config.election_ticks as u64
+    }
+
+    /// Time between two heartbeats of a leader.
+    pub fn heartbeat_ms(&self) -> u64 {
+        self.tick_ms * self.config.heartbeat_ticks as u64
+    }
+
+    /// Sets the least silence before a campaign; heartbeats follow in the same ratio. Counts from the next tick on.
+    pub fn set_election_ms(&mut self, election_ms: u64) {
+        self.tick_ms = (election_ms / self.config.election_ticks as u64).max(1);
     }
 
     /// Takes a message that came from `from`. Snapshot messages are taken by `snapshot_offered` only.

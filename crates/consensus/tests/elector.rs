@@ -3,7 +3,7 @@
 
 mod net;
 
-use ikada_consensus::{Config, NodeId, Reason, Role};
+use ikada_consensus::{Change, Config, NodeId, Reason, Role};
 use net::{Net, SHARD};
 
 fn others(net: &Net, node: NodeId) -> Vec<NodeId> {
@@ -188,7 +188,7 @@ fn calm(config: &mut Config) {
     config.election_ticks = 40;
 }
 
-// MQ-33: the waits are settings, and a priority can be changed at run time.
+// MQ-33: the waits are settings, which can be changed at run time, and so can a priority.
 #[test]
 fn mq_33_settings_of_the_elector_count() {
     let mut net = Net::tuned(30, &[1, 2, 3], calm);
@@ -199,4 +199,65 @@ fn mq_33_settings_of_the_elector_count() {
     net.at(chosen).set_priority(SHARD, 10);
     net.kill_loudly(leader);
     assert_eq!(net.settle(), chosen, "preferred when logs are equal");
+}
+
+// MQ-33
+#[test]
+fn mq_33_the_waits_are_changed_at_run_time() {
+    let mut net = Net::new(33, &[1, 2, 3]);
+    let leader = net.settle();
+    for node in [1, 2, 3] {
+        net.at(node).set_election_ms(10_000);
+        assert_eq!((net.see(node).election_ms(), net.see(node).heartbeat_ms()), (10_000, 1_000));
+    }
+    let term = net.see(leader).term(SHARD);
+    // Calm all the same: heartbeats are fewer, and waited for longer.
+    net.run(60_000);
+    assert_eq!((net.leader(), net.see(leader).term(SHARD)), (Some(leader), term));
+    net.kill(leader);
+    net.run(8_900);
+    assert_eq!(net.leader(), None, "silence of less than the wait is no reason");
+    assert!(net.run_until(25_000, |net| net.leader().is_some()));
+    let next = net.settle();
+    for node in net.running() {
+        net.at(node).set_election_ms(400);
+    }
+    net.run(1_000);
+    net.start(leader);
+    net.at(leader).set_election_ms(400);
+    net.run(1_000);
+    net.kill(next);
+    assert!(net.run_until(1_500, |net| net.leader().is_some()), "and shorter again");
+}
+
+// MQ-33, blazingmq#1035: what the smaller quorum has already stored is committed when the quorum shrinks.
+#[test]
+fn mq_33_a_smaller_quorum_commits_what_it_has() {
+    let mut shown = 0;
+    for seed in 0..20 {
+        let mut net = Net::new(seed, &[1, 2, 3, 4]);
+        let leader = net.settle();
+        let (gone, slow) = (others(&net, leader)[0], others(&net, leader)[1]);
+        net.kill(gone);
+        let enter =
+            net.at(leader).change(SHARD, Change { remove: vec![gone], ..Change::default() });
+        let leave = enter.expect("a fit change").1 + 1;
+        net.work(leader);
+        // The slow voter has the end of the joint phase, and nothing that comes later.
+        if !net.run_until(5_000, |net| net.see(slow).last_index(SHARD) >= leave) {
+            continue;
+        }
+        if !net.see(leader).conf(SHARD).is_joint() {
+            continue;
+        }
+        net.cuts.insert((leader, slow));
+        let (_, index) = net.at(leader).propose(SHARD, "after".into()).expect("leads");
+        net.work(leader);
+        let is_committed = |net: &Net| net.see(leader).commit(SHARD) >= index;
+        assert!(net.run_until(500, is_committed), "seed {seed}: {}", net.describe());
+        assert!(net.see(slow).last_index(SHARD) < index);
+        assert_eq!(net.see(leader).conf(SHARD).voters.len(), 3);
+        shown += 1;
+    }
+    assert!(shown > 0, "no seed showed it");
 }

@@ -145,6 +145,7 @@ impl Door for Handle {
             roster: None,
             level: 0,
             own_level: LEVEL,
+            elections_ms: None,
             clock_offset_ms: 0,
             calls_waiting: 0,
             claims_parked: 0,

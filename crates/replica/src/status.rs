@@ -33,6 +33,9 @@ pub struct NodeStatus {
     pub level: u32,
     /// What this node's program understands.
     pub own_level: u32,
+    /// The least silence before an election and the time between heartbeats, as this node keeps them; none where logs
+    /// live in a database.
+    pub elections_ms: Option<(u64, u64)>,
     /// Our wall clock minus the voters' median, in ms.
     pub clock_offset_ms: i64,
     /// Calls waiting for an answer.
@@ -149,11 +152,20 @@ impl Replica {
             roster: self.roster().cloned(),
             level: self.seats[0].state.level(),
             own_level: self.config.level,
+            elections_ms: (!self.is_leased()).then(|| self.elections_ms()),
             clock_offset_ms: now.wall_ms as i64 - median,
             calls_waiting: self.calls_waiting(),
             claims_parked: parked.count(),
             stopping: self.stopping_since_ms.is_some(),
         }
+    }
+
+    /// The least silence before an election and the time between heartbeats.
+    fn elections_ms(&self) -> (u64, u64) {
+        let own = &self.config.consensus;
+        let timeout_ms = self.wanted_election_ms();
+        let heartbeats = own.heartbeat_ticks as u64;
+        (timeout_ms, timeout_ms * heartbeats / own.election_ticks as u64)
     }
 
     /// Role changes after the given number, oldest first.

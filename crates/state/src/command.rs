@@ -8,7 +8,7 @@ use crate::{
     DeleteObject, DeleteSchedule, Deliver, DrainWorker, DropTask, Enqueue, Expire, ExpireLease,
     Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch, RaiseLevel, Refound, RegisterWorker,
     ReleaseLease, RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetQuota,
-    SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep, Unclaim, Void,
+    SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep, TuneElections, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -101,6 +101,9 @@ pub enum Command {
     /// Raise the cluster's level (shard 0).
     #[n(84)]
     RaiseLevel(#[n(0)] RaiseLevel),
+    /// Change how long silence lasts before an election (shard 0).
+    #[n(85)]
+    TuneElections(#[n(0)] TuneElections),
     /// Raise the number of shards (shard 0).
     #[n(90)]
     Grow(#[n(0)] Grow),
@@ -159,7 +162,7 @@ impl Command {
             Command::Deliver(_) | Command::Acked(_) | Command::Void(_) | Command::Fire(_) => None,
             Command::SetMembers(_) | Command::ChangeMembers(_) | Command::SettleChange(_) => None,
             Command::SteerMember(_) | Command::Refound(_) | Command::RaiseEpoch(_) => None,
-            Command::RaiseLevel(_) => None,
+            Command::RaiseLevel(_) | Command::TuneElections(_) => None,
             Command::Collect(_) | Command::AddToken(_) | Command::RevokeToken(_) => None,
             Command::AcquireLease(_) | Command::ExpireLease(_) => None,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => None,
@@ -184,7 +187,7 @@ impl Command {
             Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => 0,
             Command::SubmitJob(_) | Command::CancelJob(_) => 0,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => 0,
-            Command::RaiseLevel(_) | Command::SetQuota(_) => 1,
+            Command::RaiseLevel(_) | Command::SetQuota(_) | Command::TuneElections(_) => 1,
         }
     }
 }

@@ -60,8 +60,9 @@ pub use lease::{
 };
 pub use limits::Limits;
 pub use members::{
-    ChangeMembers, LEVEL, Member, MemberChange, PRIORITY_MAX, RaiseEpoch, RaiseLevel, Refound,
-    Roster, SetMembers, SettleChange, SteerMember, VOTERS_MAX,
+    ChangeMembers, ELECTION_MS_MAX, ELECTION_MS_MIN, LEVEL, Member, MemberChange, PRIORITY_MAX,
+    RaiseEpoch, RaiseLevel, Refound, Roster, SetMembers, SettleChange, SteerMember, TuneElections,
+    VOTERS_MAX,
 };
 pub use namespace::{NamespaceView, Quota, QuotaChange, QuotaRecord, SetQuota};
 pub use object::{

@@ -211,6 +211,9 @@ pub enum Reply {
     /// The cluster's level is raised.
     #[n(83)]
     LevelRaised,
+    /// The wait before elections is recorded.
+    #[n(84)]
+    ElectionsTuned,
     /// The cluster grows.
     #[n(90)]
     Growing {

@@ -178,3 +178,20 @@ fn f_28_a_level_that_this_program_does_not_know_stops_it() {
     });
     assert!(!known.is_newer);
 }
+
+// MQ-33
+#[test]
+fn mq_33_the_wait_before_elections_is_a_recorded_setting() {
+    let mut world = world();
+    let tune = |timeout_ms| Command::TuneElections(TuneElections { timeout_ms });
+    assert_eq!(world.run(tune(Some(5_000))), Reply::ElectionsTuned);
+    for timeout_ms in [0, ELECTION_MS_MIN - 1, ELECTION_MS_MAX + 1, u32::MAX] {
+        assert_eq!(world.run(tune(Some(timeout_ms))), refused(RefusalCode::BadValue));
+    }
+    let mut world = world.reload();
+    assert_eq!(world.shard.roster().unwrap().election_ms, Some(5_000));
+    assert_eq!(world.run(tune(None)), Reply::ElectionsTuned);
+    assert_eq!(world.reload().shard.roster().unwrap().election_ms, None);
+    let mut away = World::of(Shard::genesis(1, 2, &[]));
+    assert_eq!(away.run(tune(None)), refused(RefusalCode::WrongShard));
+}

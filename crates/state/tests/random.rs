@@ -314,6 +314,10 @@ fn member_command(shard: &Shard, a: u8, b: u8, c: u16) -> Command {
             let number = shard.roster().and_then(|roster| roster.change).map_or(7, |it| it.number);
             Command::SettleChange(SettleChange { number: number + u64::from(a.is_multiple_of(9)) })
         }
+        2 if a.is_multiple_of(5) => {
+            let timeout_ms = c.is_multiple_of(2).then_some(u32::from(c));
+            Command::TuneElections(TuneElections { timeout_ms })
+        }
         2 if a.is_multiple_of(3) => {
             let nodes = shard.members().iter().map(|member| member.node);
             let nodes = nodes.filter(|node| !(u64::from(c) + node).is_multiple_of(11)).collect();

@@ -7,7 +7,7 @@ use super::url::{unique_key, with_query};
 use super::{Client, Error};
 use crate::v1::{
     AddNode, ChangeView, ClusterView, EventPage, GrowAnswer, GrowRequest, NodeSelf, SteerNode,
-    TransferRequest, TransferResult,
+    TransferRequest, TransferResult, TuneElections,
 };
 
 impl Client {
@@ -53,6 +53,12 @@ impl Client {
     /// Steers leadership towards or away from a member; gives the cluster as it is then.
     pub async fn steer_node(&self, node: u64, request: &SteerNode) -> Result<ClusterView, Error> {
         let path = format!("/v1/cluster/nodes/{node}");
+        self.ask(&Ask::json(Method::PUT, path, request, None)?).await
+    }
+
+    /// Changes how long silence lasts before an election; gives the cluster as it is then.
+    pub async fn tune_elections(&self, request: &TuneElections) -> Result<ClusterView, Error> {
+        let path = "/v1/cluster/elections".to_owned();
         self.ask(&Ask::json(Method::PUT, path, request, None)?).await
     }
 }

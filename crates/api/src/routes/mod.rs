@@ -120,6 +120,7 @@ pub enum Operation {
     AddNode,
     RemoveNode,
     SteerNode,
+    TuneElections,
     Grow,
     ShowNode,
     Dashboard,

@@ -522,6 +522,19 @@ const OTHERS: &[Route] = &[
         )
     },
     Route {
+        verb: Verb::Put,
+        query: NONE,
+        body: Some(of::<v1::TuneElections>),
+        answer: Some(of::<v1::ClusterView>),
+        keyed: false,
+        ..act(
+            "/v1/cluster/elections",
+            Operation::TuneElections,
+            OPERATE.of_cluster(),
+            "Change how long silence lasts before another leader is elected, on all nodes.",
+        )
+    },
+    Route {
         query: NONE,
         answer: Some(of::<v1::NodeSelf>),
         ..look(

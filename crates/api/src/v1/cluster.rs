@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
-use crate::v1::{ChangeView, Number, WorkerSummary};
+use crate::v1::{ChangeView, ElectionsView, Number, WorkerSummary};
 
 /// The cluster as the answering node sees it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +19,9 @@ pub struct ClusterView {
     /// What the programs of all members understand: what needs more is refused until every member has been upgraded.
     #[serde(default)]
     pub level: u32,
+    /// The settings of elections; absent where a lease in a database decides who leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elections: Option<ElectionsView>,
     /// The change of membership under way; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeView>,

@@ -48,3 +48,24 @@ pub struct SteerNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
 }
+
+/// How long silence lasts before followers elect another leader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TuneElections {
+    /// The least silence, 200 to 60000; null: as each node was started.
+    pub timeout_ms: Option<u32>,
+}
+
+/// The settings of elections, as the answering node keeps them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ElectionsView {
+    /// Least silence before an election.
+    pub timeout_ms: u64,
+    /// Most silence before an election: the actual one is drawn between the two.
+    pub timeout_ms_max: u64,
+    /// Time between two heartbeats of a leader.
+    pub heartbeat_ms: u64,
+    /// Whether they were changed at run time.
+    pub changed: bool,
+}

@@ -36,7 +36,7 @@ pub use lease::{
     LeaseWaiterInfo, ReleaseLease, RenewLease,
 };
 pub use log::{LogEnd, LogGap, LogText};
-pub use members::{AddNode, ChangeView, SteerNode};
+pub use members::{AddNode, ChangeView, ElectionsView, SteerNode, TuneElections};
 pub use namespace::{NamespaceInfo, NamespacePage, QuotaBody, QuotaInfo};
 pub use number::Number;
 pub use object::{BucketPage, ObjectInfo, ObjectPage, ObjectRemoved};

@@ -41,6 +41,8 @@ pub(crate) enum ClusterCommand {
     /// Prefer a node as leader, or make others preferred over it.
     #[command(after_help = "Examples:\n  ikada cluster priority 2 10")]
     Priority(PriorityArgs),
+    /// Show the settings of elections, or change them on all nodes.
+    Elections(ElectionsArgs),
     /// Write the state of the running cluster into a file or an object store.
     Backup(BackupArgs),
     /// Make the data folder of a new cluster from a backup, offline.
@@ -49,6 +51,20 @@ pub(crate) enum ClusterCommand {
     Recover(RecoverArgs),
     /// Add shards while the cluster works.
     Grow(GrowArgs),
+}
+
+/// Flags of `elections`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ikada cluster elections\n  ikada cluster elections --timeout-ms 5000   a slow network: followers wait 5 to 10 s\n  ikada cluster elections --reset"
+)]
+pub(crate) struct ElectionsArgs {
+    /// Least silence of a leader before followers elect another: 200 to 60000. Heartbeats are sent ten times as often.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(200..=60_000))]
+    pub(crate) timeout_ms: Option<u32>,
+    /// Go back to what the nodes were started with.
+    #[arg(long, conflicts_with = "timeout_ms")]
+    pub(crate) reset: bool,
 }
 
 /// Flags of `grow`.

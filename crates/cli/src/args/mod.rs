@@ -39,8 +39,8 @@ pub(crate) use bench::{
     StartupArgs,
 };
 pub(crate) use cluster::{
-    BackupArgs, BackupPlace, ClusterCommand, EventsArgs, GrowArgs, RecoverArgs, RestoreArgs,
-    TransferArgs,
+    BackupArgs, BackupPlace, ClusterCommand, ElectionsArgs, EventsArgs, GrowArgs, RecoverArgs,
+    RestoreArgs, TransferArgs,
 };
 pub(crate) use demo::DemoArgs;
 pub(crate) use dev::DevArgs;

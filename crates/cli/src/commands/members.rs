@@ -1,12 +1,12 @@
-//! `ikada cluster add|remove|replace|cordon|uncordon|priority`: asks for the change, then shows how it goes on.
+//! `ikada cluster add|remove|replace|cordon|uncordon|priority|elections`: asks for the change, then shows how it goes on.
 
 use std::time::Duration;
 
 use ikada_api::Client;
 use ikada_api::client::Error;
-use ikada_api::v1::{AddNode, ChangeView, Number, SteerNode};
+use ikada_api::v1::{AddNode, ChangeView, Number, SteerNode, TuneElections};
 
-use crate::args::ClusterCommand;
+use crate::args::{ClusterCommand, ElectionsArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
 
@@ -42,6 +42,7 @@ pub(crate) async fn members(
             let wish = SteerNode { priority: Some(args.priority), cordoned: None };
             return steer(client, args.node, wish, screen).await;
         }
+        ClusterCommand::Elections(args) => return elections(client, &args, screen).await,
         // The rest is not about members.
         _ => return Ok(()),
     };
@@ -83,6 +84,20 @@ async fn steer(
 ) -> Result<(), Failure> {
     let seen = client.steer_node(node, &wish).await?;
     screen.show(&seen)
+}
+
+async fn elections(
+    client: &Client,
+    args: &ElectionsArgs,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let wish = TuneElections { timeout_ms: args.timeout_ms };
+    let cluster = match args.reset || wish.timeout_ms.is_some() {
+        true => client.tune_elections(&wish).await?,
+        false => client.cluster().await?,
+    };
+    // Recorded at once, followed by every node within a moment.
+    screen.show(&cluster.elections)
 }
 
 /// Follows a change to its end; every new stage is told once.

@@ -206,6 +206,7 @@ pub(super) async fn run<D: Door>(
         Operation::AddNode => cluster::add(app, context, body).await,
         Operation::RemoveNode => cluster::remove(app, context).await,
         Operation::SteerNode => cluster::steer(app, context, body).await,
+        Operation::TuneElections => cluster::tune(app, context, body).await,
         Operation::Grow => cluster::grow(app, context, body).await,
         Operation::ShowNode => cluster::node(app, context).await,
         Operation::Dashboard => Err(mismatch("dashboard")),

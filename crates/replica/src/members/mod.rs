@@ -40,6 +40,7 @@ pub(crate) struct Tending {
     priority: Option<i64>,
     noted_ms: u64,
     pub level_told_ms: u64,
+    election_ms: u64,
     pub balance: Balance,
 }
 
@@ -52,6 +53,7 @@ impl Replica {
         self.tell_roll();
         self.watch_disks(now);
         self.follow_priority();
+        self.follow_elections();
         self.note_priority(now);
         self.give_leaderships_away();
         self.tend_level(now);

@@ -43,6 +43,22 @@ impl Replica {
         }
     }
 
+    /// The least silence before an election: as recorded, or as this node was started.
+    pub(crate) fn wanted_election_ms(&self) -> u64 {
+        let own = &self.config.consensus;
+        let recorded = self.roster().and_then(|roster| roster.election_ms);
+        recorded.map_or(own.tick_ms * own.election_ticks as u64, u64::from)
+    }
+
+    /// Hands the wait before elections to the engine when it has changed.
+    pub(super) fn follow_elections(&mut self) {
+        let wanted_ms = self.wanted_election_ms();
+        if self.tending.election_ms != wanted_ms {
+            self.tending.election_ms = wanted_ms;
+            self.consensus.set_election_ms(wanted_ms);
+        }
+    }
+
     /// A priority given by the node's own settings is recorded once, so that everybody knows it and it can be changed
     /// at run time.
     pub(super) fn note_priority(&mut self, now: Now) {

@@ -3,7 +3,9 @@
 use ikada_consensus::Change;
 use ikada_replica::call::{Answer, Outcome, Request};
 use ikada_replica::peer::Header;
-use ikada_replica::state::{ChangeMembers, Command, Namespace, Order, Reply, SteerMember};
+use ikada_replica::state::{
+    ChangeMembers, Command, Namespace, Order, Reply, SteerMember, TuneElections,
+};
 
 use crate::harness::Cluster;
 
@@ -214,4 +216,32 @@ fn mq_31_a_node_whose_disk_stands_still_gets_no_leaderships() {
     cluster.pass(60_000);
     let led = |node| leaders(&cluster).iter().filter(|it| **it == node).count();
     assert_eq!([1, 2, 3].map(led), [2, 2, 2]);
+}
+
+// MQ-33
+#[test]
+fn mq_33_every_node_follows_the_wait_before_elections() {
+    let mut cluster = Cluster::new(3, 2);
+    cluster.settle();
+    cluster.pass(3_000);
+    let kept = |cluster: &Cluster| -> Vec<(u64, u64)> {
+        let status = |node: u64| cluster.nodes[&node].status(cluster.now).elections_ms;
+        (1..=3).filter_map(status).collect()
+    };
+    assert_eq!(kept(&cluster), [(1_000, 100); 3]);
+    let tune = |timeout_ms| Command::TuneElections(TuneElections { timeout_ms });
+    assert_eq!(write(&mut cluster, 1, tune(Some(4_000))), Reply::ElectionsTuned);
+    cluster.pass(500);
+    assert_eq!(kept(&cluster), [(4_000, 400); 3]);
+    // A leader that falls silent is waited for that long.
+    let leader = cluster.leader(0).expect("a leader");
+    let other = leader % 3 + 1;
+    cluster.down.insert(leader);
+    cluster.pass(3_000);
+    assert_eq!(cluster.leader(0), None);
+    cluster.pass(7_000);
+    assert!(cluster.leader(0).is_some());
+    assert_eq!(write(&mut cluster, other, tune(None)), Reply::ElectionsTuned);
+    cluster.pass(500);
+    assert_eq!(cluster.nodes[&other].status(cluster.now).elections_ms, Some((1_000, 100)));
 }

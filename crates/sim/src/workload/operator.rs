@@ -8,7 +8,7 @@ use ikada_replica::call::{Answer, CallId, Outcome, Request, Unavailable};
 use ikada_state::{
     Command, Enqueue, LEVEL, Missed, Order, Overlap, QueueChange, RaiseLevel, RefusalCode, Reply,
     RequestId, RequestKey, ScheduleName, ScheduleSpec, SetQueue, SetSchedule, ShardId, SteerMember,
-    TaskId, Timing,
+    TaskId, Timing, TuneElections,
 };
 
 use super::{QUEUES, Step, namespace, queue, some_door};
@@ -115,7 +115,12 @@ impl Operator {
     fn hurry(&mut self, world: &mut World, me: usize) {
         let nodes = world.doors();
         let door = some_door(world, &mut self.rng);
-        let command = Command::RaiseLevel(RaiseLevel { level: LEVEL, nodes });
+        // Near the usual second: how soon there must be a leader again is judged by that.
+        let timeout_ms = Some(self.rng.u32(600..=1_200));
+        let command = match self.rng.bool() {
+            true => Command::RaiseLevel(RaiseLevel { level: LEVEL, nodes }),
+            false => Command::TuneElections(TuneElections { timeout_ms }),
+        };
         let order = Order { namespace: namespace(), request: None, command };
         world.ask(me, door, Request::Write(vec![order]), 2_000);
     }

@@ -257,6 +257,7 @@ impl World {
             | Command::Refound(_)
             | Command::RaiseEpoch(_)
             | Command::RaiseLevel(_)
+            | Command::TuneElections(_)
             | Command::PutObject(_)
             | Command::DeleteObject(_)
             | Command::ChangeMembers(_)

@@ -8,6 +8,7 @@ mod refound;
 mod roster;
 mod set;
 mod steer;
+mod tune;
 
 pub use change::{ChangeMembers, SettleChange};
 pub use raise_epoch::RaiseEpoch;
@@ -16,6 +17,7 @@ pub use refound::Refound;
 pub use roster::{MemberChange, PRIORITY_MAX, REMOVED_MAX, Roster, VOTERS_MAX};
 pub use set::SetMembers;
 pub use steer::SteerMember;
+pub use tune::{ELECTION_MS_MAX, ELECTION_MS_MIN, TuneElections};
 
 use minicbor::{Decode, Encode};
 

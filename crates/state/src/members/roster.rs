@@ -48,6 +48,9 @@ pub struct Roster {
     /// What every member's program understands; none is 0, and is stored as nothing: nodes of before know no level.
     #[n(4)]
     pub level: Option<u32>,
+    /// Least silence before an election, if it was changed at run time.
+    #[n(5)]
+    pub election_ms: Option<u32>,
 }
 
 impl Roster {
@@ -79,6 +82,7 @@ impl Roster {
         let steered: Vec<u64> = self.priorities.iter().map(|(node, _)| *node).collect();
         self.removed.len() <= REMOVED_MAX
             && self.level != Some(0)
+            && self.election_ms.is_none_or(super::tune::is_fit)
             && rises(&self.removed)
             && rises(&self.cordoned)
             && rises(&steered)

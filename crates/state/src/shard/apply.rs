@@ -132,6 +132,7 @@ impl Shard {
             Command::Refound(verb) => self.apply_refound(batch, verb),
             Command::RaiseEpoch(verb) => self.apply_raise_epoch(&verb),
             Command::RaiseLevel(verb) => self.apply_raise_level(batch, &verb),
+            Command::TuneElections(verb) => self.apply_tune_elections(batch, &verb),
             Command::Retry(verb) => self.apply_retry(batch, namespace, &verb),
             Command::Drop(verb) => self.apply_drop(batch, namespace, &verb),
             Command::Sweep(verb) => self.apply_sweep(batch, namespace, &verb),

@@ -1,7 +1,8 @@
 //! The cluster, its role changes, and moved leadership.
 
 use ikada_api::v1::{
-    ChangeView, ClusterView, EventView, GrowAnswer, LoadView, MemberView, Number, TransferResult,
+    ChangeView, ClusterView, ElectionsView, EventView, GrowAnswer, LoadView, MemberView, Number,
+    TransferResult,
 };
 
 use super::{Document, Grid, or_dash, pretty};
@@ -125,6 +126,29 @@ fn part_word(member: &MemberView) -> String {
     match member.priority {
         0 => format!("{}{cordoned}", member.part),
         priority => format!("{}{cordoned}, priority {priority}", member.part),
+    }
+}
+
+impl Document for Option<ElectionsView> {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let rows = self.iter().map(|view| {
+            let origin = if view.changed { "the cluster" } else { "the node's start" };
+            vec![
+                format!("{} to {} ms", view.timeout_ms, view.timeout_ms_max),
+                format!("{} ms", view.heartbeat_ms),
+                origin.to_owned(),
+            ]
+        });
+        let headings = &["election after silence of", "heartbeat every", "set by"];
+        vec![Grid { headings, rows: rows.collect() }]
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.iter().map(|view| view.timeout_ms.to_string()).collect()
     }
 }
 

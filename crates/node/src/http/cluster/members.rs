@@ -189,7 +189,7 @@ fn check_majority(status: &NodeStatus, order: &ChangeMembers) -> Result<(), Prob
 }
 
 /// Has one order of the cluster itself committed.
-async fn write<D: Door>(
+pub(super) async fn write<D: Door>(
     app: &App<D>,
     context: &Context,
     command: Command,

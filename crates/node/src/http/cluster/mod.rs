@@ -8,6 +8,7 @@ mod members;
 mod node;
 mod show;
 mod transfer;
+mod tune;
 
 pub(super) use autoscale::autoscale;
 pub(super) use backup::backup;
@@ -17,6 +18,7 @@ pub(super) use members::{add, remove, steer};
 pub(super) use node::node;
 pub(super) use show::show;
 pub(super) use transfer::transfer;
+pub(super) use tune::tune;
 
 use ikada_replica::consensus::Role;
 

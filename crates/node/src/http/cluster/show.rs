@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use ikada_api::v1::{
-    ChangeView, ClusterView, FollowerView, GrowthView, LoadView, MemberView, Number, ShardView,
-    WorkerSummary,
+    ChangeView, ClusterView, ElectionsView, FollowerView, GrowthView, LoadView, MemberView, Number,
+    ShardView, WorkerSummary,
 };
 use ikada_replica::call::{Answer, Request, Routing};
 use ikada_replica::status::{NodeStatus, ShardStatus};
@@ -96,6 +96,12 @@ pub(super) fn describe(status: &NodeStatus) -> ClusterView {
         answered_by: Number(status.node),
         status: word.to_owned(),
         level: status.level,
+        elections: status.elections_ms.map(|(timeout_ms, heartbeat_ms)| ElectionsView {
+            timeout_ms,
+            timeout_ms_max: 2 * timeout_ms,
+            heartbeat_ms,
+            changed: roster.is_some_and(|roster| roster.election_ms.is_some()),
+        }),
         members,
         change: show_change(status),
         shards: status.shards.iter().map(show_shard).collect(),

@@ -93,3 +93,29 @@ async fn mq_29_a_node_is_cordoned_and_preferred_by_name() {
     let heard = put("/v1/cluster/nodes/2", "{\"cordon\": true}").await;
     assert_eq!(heard.code().as_str(), "unknown_field");
 }
+
+// MQ-33
+#[tokio::test]
+async fn mq_33_settings_of_elections_are_shown_and_changed() {
+    let bench = Bench::new();
+    let seen = bench.get("/v1/cluster").await.json();
+    let usual = json!({
+        "timeout_ms": 1000, "timeout_ms_max": 2000, "heartbeat_ms": 100, "changed": false
+    });
+    assert_eq!(seen["elections"], usual);
+    let place = "/v1/cluster/elections";
+    for timeout_ms in ["5000", "null"] {
+        let body = format!(r#"{{"timeout_ms":{timeout_ms}}}"#);
+        let heard = bench.send("PUT", place, &[], body).await;
+        assert_eq!(heard.status, 200, "{:?}", heard.body);
+    }
+    for timeout_ms in ["199", "60001", "-1", "\"soon\""] {
+        let body = format!(r#"{{"timeout_ms":{timeout_ms}}}"#);
+        let heard = bench.send("PUT", place, &[], body).await;
+        assert_eq!(heard.status, 400, "{timeout_ms}");
+        assert!(heard.json().to_string().contains("timeout_ms"), "{:?}", heard.body);
+    }
+    bench.door().change_status(|status| status.elections_ms = None);
+    let heard = bench.send("PUT", place, &[], r#"{"timeout_ms":5000}"#).await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (409, "no_elections"));
+}
