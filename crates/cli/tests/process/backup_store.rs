@@ -92,6 +92,7 @@ fn restore_from(place: &str, folder: &Path, addresses: &[String]) -> Command {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f_31_a_backup_goes_to_an_object_store_and_comes_back_over_broken_ways() {
     let (cluster, house) = (Cluster::start().await, Storehouse::start(false).await);
+    cluster.level_is_raised().await;
     let acked = write_all(&cluster.client(), "kept", 20).await;
     let large = bytes_of(1, 12_000_000);
     put(&cluster.client(), "large", &large).await;

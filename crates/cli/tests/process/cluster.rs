@@ -238,6 +238,19 @@ impl Cluster {
         agree(&self.urls()).await
     }
 
+    /// Waits until the cluster has written down what all its nodes understand: after a start it does so by itself, and
+    /// nothing follows that nobody asked for.
+    pub async fn level_is_raised(&self) {
+        let client = self.client();
+        until("the level is raised", || async {
+            let view = client.cluster().await.ok()?;
+            let raised =
+                view.level > 0 && view.members.iter().all(|it| it.level == Some(view.level));
+            raised.then_some(())
+        })
+        .await;
+    }
+
     /// Leader and term of the first shard, as the running nodes agree.
     pub async fn reign(&self) -> (u64, u64) {
         let urls = self.urls();
