@@ -85,7 +85,7 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::TooManyWorkers => (429, "too many workers"),
         Code::NamespaceFull => (429, "namespace full"),
         Code::NamespaceBytes => (429, "namespace full"),
-        Code::NamespaceObjects => (413, "namespace full"),
+        Code::NamespaceObjects => (429, "namespace full"),
         Code::TooManyQuotas => (429, "too many quotas"),
     }
 }

@@ -77,7 +77,7 @@ async fn x7_objects_stop_at_the_quota_before_their_bytes_are_taken() {
     };
     assert_eq!(put("one", "12345678", "k1").await.status.as_u16(), 201);
     let heard = put("two", "123", "k2").await;
-    assert_eq!((heard.status.as_u16(), heard.code()), (413, "namespace_objects_full".to_owned()));
+    assert_eq!((heard.status.as_u16(), heard.code()), (429, "namespace_objects_full".to_owned()));
     assert_eq!(put("two", "12", "k3").await.status.as_u16(), 201);
     assert_eq!(put("one", "12345678", "k1").await.status.as_u16(), 201, "a resend is answered");
 }
