@@ -189,12 +189,8 @@ impl Replica {
             return self.shard_of_task(&order.namespace, id);
         }
         match &order.command {
-            // These name their shard; one that does not exist is refused by whoever gets the order.
-            Command::Sweep(Sweep { shard, .. }) | Command::Void(Void { shard, .. })
-                if *shard < self.seats[0].state.shards() =>
-            {
-                *shard
-            }
+            // These name their shard. One that is not open here yet has no leader that this node knows of: they wait.
+            Command::Sweep(Sweep { shard, .. }) | Command::Void(Void { shard, .. }) => *shard,
             // All others are for shard 0, or are sent to their shard by whoever makes them.
             command => {
                 let key = command.routing_key();
