@@ -172,6 +172,8 @@ pub struct NodeMirror {
     /// What was durable before damage took some of it: still evidence for what was acknowledged then.
     pub past: BTreeMap<ShardId, ShardMirror>,
     pending: MarkBatch,
+    /// Shards whose received snapshot is in use before the log's new beginning is durable: how far the log reached.
+    received: BTreeMap<ShardId, u64>,
 }
 
 impl NodeMirror {
@@ -196,6 +198,9 @@ impl NodeMirror {
     pub fn synced(&mut self) -> bool {
         let mut voted = false;
         for (shard, mark) in std::mem::take(&mut self.pending) {
+            if matches!(mark, MarkRecord::Restart(_)) {
+                self.received.remove(&shard);
+            }
             let log = self.durable.entry(shard).or_default();
             let before = (log.term, log.vote);
             log.follow(&mark);
@@ -206,6 +211,10 @@ impl NodeMirror {
 
     /// A snapshot was made durable and the log before it given up.
     pub fn compacted(&mut self, shard: ShardId, start: Start) {
+        let last = self.durable.get(&shard).map_or(0, ShardMirror::last_index);
+        if last < start.index {
+            self.received.entry(shard).or_insert(last);
+        }
         for logs in [&mut self.memory, &mut self.durable] {
             let log = logs.entry(shard).or_default();
             if log.start.index < start.index {
@@ -224,6 +233,13 @@ impl NodeMirror {
         self.pending.iter().filter_map(reach).min().unwrap_or(durable).min(durable)
     }
 
+    /// The highest index that the node may have told others to hold: of a received snapshot it says nothing before the
+    /// log's new beginning is durable as well.
+    pub fn told_index(&self, shard: ShardId) -> u64 {
+        let settled = self.settled_index(shard);
+        self.received.get(&shard).map_or(settled, |before| settled.min(*before))
+    }
+
     /// Whether anything written waits for a sync.
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
@@ -240,6 +256,7 @@ impl NodeMirror {
     /// The node started again and found this.
     pub fn found(&mut self, shards: BTreeMap<ShardId, ShardMirror>, damaged: bool) {
         self.pending.clear();
+        self.received.clear();
         let before = std::mem::replace(&mut self.durable, shards.clone());
         if damaged && self.past.is_empty() {
             self.past = before;

@@ -109,7 +109,7 @@ impl World {
                     }
                     Health::Damaged => {
                         Monotonic::restarted_vote(node, shard, durable, &log)?;
-                        let had = machine.mirror.settled_index(shard);
+                        let had = machine.mirror.told_index(shard);
                         self.watch.no_silent_loss.restarted(
                             node,
                             shard,
