@@ -98,7 +98,7 @@ impl World {
         let operations = &mut self.watch.operations[usize::from(shard)];
         operations.entry(&batch.orders, &applied.replies, &moves)?;
         self.follow_rules(shard, &batch, &applied)?;
-        self.follow_late_leave(shard, &applied.effects);
+        self.follow_leaves(shard, &applied.effects);
         self.follow_deadlines(&moves, true);
         let leases = &mut self.watch.leases;
         let shown = leases.entry(&batch.orders, &applied.replies, &applied.effects)?;

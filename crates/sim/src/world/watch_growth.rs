@@ -52,10 +52,6 @@ impl World {
         let position = usize::from(at.0);
         self.watch.terminal_once[position].travelled(id, *state, *came)?;
         if !*came {
-            let left = self.watch.rules[position].leave(id);
-            if let Some(left) = left {
-                self.watch.travelling.insert(id.clone(), left);
-            }
             return Ok(());
         }
         if at.0 != self.target_of(id) {
@@ -74,15 +70,13 @@ impl World {
         Ok(())
     }
 
-    /// A task that came into being and left within one entry was not known to the rules when it left.
-    pub(super) fn follow_late_leave(&mut self, shard: ShardId, effects: &[Effect]) {
+    /// Tasks that leave do so once the rules have followed the entry: it may have brought them, or their end, before.
+    pub(super) fn follow_leaves(&mut self, shard: ShardId, effects: &[Effect]) {
         for effect in effects {
             let Effect::Travelled { id, came: false, .. } = effect else {
                 continue;
             };
-            if !self.watch.travelling.contains_key(id)
-                && let Some(left) = self.watch.rules[usize::from(shard)].leave(id)
-            {
+            if let Some(left) = self.watch.rules[usize::from(shard)].leave(id) {
                 self.watch.travelling.insert(id.clone(), left);
             }
         }
