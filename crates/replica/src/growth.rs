@@ -136,10 +136,11 @@ impl Replica {
         self.leg_moved(id, now);
     }
 
-    /// Where a leg that met a moved slot belongs now.
-    pub(crate) fn reroute(&mut self, id: u64) {
+    /// Sends a leg that met a moved slot where it belongs now; gives its id from then on. A late answer of the shard that
+    /// it asked before would be taken for one of the new shard, with a position that means nothing there.
+    pub(crate) fn reroute(&mut self, id: u64) -> u64 {
         let Some(leg) = self.legs.get_mut(id).filter(|leg| leg.moved) else {
-            return;
+            return id;
         };
         let ask = std::mem::replace(&mut leg.ask, Ask::ReadIndex);
         let shard = match &ask {
@@ -152,9 +153,16 @@ impl Replica {
             Ask::RenewLease { key, .. } => Some(self.shard_of_key(&key.0, key.1.as_str())),
             _ => None,
         };
-        if let Some(leg) = self.legs.get_mut(id) {
-            leg.ask = ask;
-            leg.shard = shard.unwrap_or(leg.shard);
+        let Some(leg) = self.legs.get_mut(id) else {
+            return id;
+        };
+        leg.ask = ask;
+        match shard {
+            Some(shard) if shard != leg.shard => {
+                leg.shard = shard;
+                self.legs.rename(id)
+            }
+            _ => id,
         }
     }
 }

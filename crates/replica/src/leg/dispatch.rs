@@ -13,15 +13,14 @@ const LOOK_AGAIN_MS: u64 = 100;
 
 impl Replica {
     /// Starts a leg.
-    pub(crate) fn open_leg(&mut self, leg: Leg, now: Now) -> u64 {
+    pub(crate) fn open_leg(&mut self, leg: Leg, now: Now) {
         let id = self.legs.insert(leg);
         self.dispatch(id, now);
-        id
     }
 
     /// Hands a leg to whoever leads its shard now.
     pub(crate) fn dispatch(&mut self, id: u64, now: Now) {
-        self.reroute(id);
+        let id = self.reroute(id);
         let Some(leg) = self.legs.get_mut(id) else {
             return;
         };

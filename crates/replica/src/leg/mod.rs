@@ -115,6 +115,17 @@ impl Legs {
             .filter(|leg| leg.generation == generation)
     }
 
+    /// The same leg under another id: answers to what it asked before no longer meet it.
+    pub fn rename(&mut self, id: u64) -> u64 {
+        let generation = self.generation.wrapping_add(1);
+        let Some(leg) = self.get_mut(id) else {
+            return id;
+        };
+        leg.generation = generation;
+        self.generation = generation;
+        (u64::from(generation) << 32) | (id & u64::from(u32::MAX))
+    }
+
     pub fn remove(&mut self, id: u64) -> Option<Leg> {
         self.get_mut(id)?;
         let leg = self.slab.try_remove((id & u64::from(u32::MAX)) as usize)?;
@@ -140,6 +151,18 @@ impl Legs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_to_what_was_asked_before_meets_no_leg() {
+        let mut legs = Legs::starting(1);
+        let before = legs.insert(Leg::new(0, Owner::Nobody, Ask::ReadIndex, 1_000));
+        let after = legs.rename(before);
+        assert!(legs.get_mut(before).is_none());
+        assert!(legs.get_mut(after).is_some_and(|leg| leg.shard == 0));
+        let next = legs.insert(Leg::new(1, Owner::Nobody, Ask::ReadIndex, 1_000));
+        assert!(next >> 32 != after >> 32, "each has a generation of its own");
+        assert_eq!(legs.rename(before), before, "there is no such leg");
+    }
 
     #[test]
     fn an_answer_to_an_earlier_process_meets_no_leg() {
