@@ -1,6 +1,7 @@
 //! Changes of membership driven by whoever leads shard 0, and leadership that is steered (R9, MQ-29, MQ-31).
 
 use ikada_consensus::Change;
+use ikada_replica::Input;
 use ikada_replica::call::{Answer, Outcome, Request};
 use ikada_replica::peer::Header;
 use ikada_replica::state::{
@@ -216,6 +217,30 @@ fn mq_31_a_node_whose_disk_stands_still_gets_no_leaderships() {
     cluster.pass(60_000);
     let led = |node| leaders(&cluster).iter().filter(|it| **it == node).count();
     assert_eq!([1, 2, 3].map(led), [2, 2, 2]);
+}
+
+// MQ-31, F-6e: a node that hears nothing takes its connections for broken, but its word about its disk still arrives.
+#[test]
+fn mq_31_a_deaf_node_still_tells_of_its_disk() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("a leader");
+    let deaf = leader % 3 + 1;
+    cluster.hold_disk(deaf, true);
+    let task = crate::harness::enqueue("t");
+    let _ = cluster.ask(leader, Request::Write(vec![task]));
+    for peer in (1..=3).filter(|node| *node != deaf) {
+        cluster.cut.insert((peer, deaf));
+        cluster.step(deaf, Input::PeerDown { peer, refused: false });
+    }
+    // Longer than a word about a disk counts.
+    cluster.pass(10_000);
+    assert_eq!(cluster.leader(0), Some(leader));
+    let refused = cluster.ask(leader, Request::Transfer { shard: 0, to: Some(deaf) });
+    assert!(
+        matches!(&refused, Answer::Refused { detail, .. } if detail.contains("stands still")),
+        "{refused:?}"
+    );
 }
 
 // MQ-33

@@ -1,6 +1,8 @@
 //! Operations over all shards and nodes: explanations, voids, sweeps, idle clusters.
 
-use ikada_replica::call::{Answer, Consistency, Outcome, Query, Request, RequestFate, View};
+use ikada_replica::call::{
+    Answer, Consistency, Outcome, Query, Request, RequestFate, Unavailable, View,
+};
 use ikada_replica::state::{
     Command, Label, Labels, Namespace, Order, QueueName, RefusalCode, Reply, RequestId, RequestKey,
     Sweep, SweepAction, TaskId, TaskOptions, Void, WaitReason,
@@ -125,6 +127,25 @@ fn tq_21_a_committed_request_is_found_in_whatever_shard_it_lies() {
         cluster.ask(2, Request::Write(everywhere));
         let seen = fate(&mut cluster, n % 3 + 1, &request);
         assert!(matches!(seen, RequestFate::Committed(_)), "{seen:?}");
+    }
+}
+
+// TQ-29: a node may hear of a new shard later than whoever asks it. It cannot know that there will be none, so it says
+// that nobody leads it, and refuses nothing.
+#[test]
+fn tq_29_an_order_for_a_shard_that_is_not_open_yet_waits_for_it() {
+    let mut cluster = Cluster::new(3, 2);
+    cluster.settle();
+    let request = RequestId::parse("late").expect("id");
+    let queue = QueueName::parse("q").expect("queue");
+    let sweep = Sweep { shard: 2, queue, action: SweepAction::CancelWaiting, from: 0 };
+    for command in [Command::Void(Void { shard: 2, request }), Command::Sweep(sweep)] {
+        let order = Order { namespace: Namespace::default(), request: None, command };
+        let answer = cluster.ask(1, Request::Write(vec![order]));
+        let waits = |outcomes: &[Outcome]| {
+            matches!(outcomes, [Outcome::Unavailable(Unavailable::NoLeader { shard: 2 })])
+        };
+        assert!(matches!(&answer, Answer::Written(outcomes) if waits(outcomes)), "{answer:?}");
     }
 }
 
