@@ -73,7 +73,7 @@ impl Damaged {
 }
 
 #[test]
-fn x9_pre_auth_texts_are_read_or_refused() {
+fn x_9_pre_auth_texts_are_read_or_refused() {
     let mut damaged = Damaged::new(corpus("tokens"));
     for _ in 0..number("IKADA_FUZZ_ROUNDS", 100_000) {
         let bytes = damaged.next();
@@ -91,7 +91,7 @@ fn x9_pre_auth_texts_are_read_or_refused() {
 }
 
 #[tokio::test]
-async fn x9_pre_auth_frames_are_read_or_refused() {
+async fn x_9_pre_auth_frames_are_read_or_refused() {
     let mut damaged = Damaged::new(corpus("frames"));
     for _ in 0..number("IKADA_FUZZ_ROUNDS", 100_000) {
         let bytes = damaged.next();
@@ -105,7 +105,7 @@ async fn x9_pre_auth_frames_are_read_or_refused() {
 }
 
 #[test]
-fn x9_files_are_read_or_refused() {
+fn x_9_files_are_read_or_refused() {
     let mut damaged = Damaged::new(corpus("config"));
     for _ in 0..number("IKADA_FUZZ_ROUNDS", 20_000) {
         let bytes = damaged.next();
@@ -118,7 +118,7 @@ fn x9_files_are_read_or_refused() {
 }
 
 #[tokio::test]
-async fn x9_pre_auth_requests_harm_nobody() {
+async fn x_9_pre_auth_requests_harm_nobody() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let door = crate::http::fake_door();

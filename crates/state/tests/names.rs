@@ -76,7 +76,7 @@ fn check(text: &str) {
 }
 
 #[test]
-fn x8_known_tricks_are_no_names() {
+fn x_8_known_tricks_are_no_names() {
     for trick in TRICKS {
         check(trick);
         for twisted in [format!("{trick}x"), format!("x{trick}"), format!("x/{trick}/x")] {
@@ -93,7 +93,7 @@ proptest! {
 
     // Texts of the bytes that tricks are made of, and of any characters at all.
     #[test]
-    fn x8_drawn_names_lead_nowhere(trick in "[./\\\\:%~a-c2eEfF\\x00]{0,12}", any in "\\PC{0,20}") {
+    fn x_8_drawn_names_lead_nowhere(trick in "[./\\\\:%~a-c2eEfF\\x00]{0,12}", any in "\\PC{0,20}") {
         check(&trick);
         check(&any);
     }

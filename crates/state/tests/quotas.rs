@@ -48,7 +48,7 @@ fn claim_in(world: &mut World, namespace: &str, max: u32) -> Vec<Grant> {
 }
 
 #[test]
-fn x7_a_full_namespace_is_refused_item_by_item_and_others_are_not() {
+fn x_7_a_full_namespace_is_refused_item_by_item_and_others_are_not() {
     let mut world = World::new();
     assert_eq!(world.one(within("team", pending(2))), Reply::QuotaSet { version: 1 });
     assert_eq!(world.one(within("team", pending(2))), Reply::QuotaSet { version: 1 }, "a resend");
@@ -70,7 +70,7 @@ fn x7_a_full_namespace_is_refused_item_by_item_and_others_are_not() {
 
 // TQ-4: the first answer is the answer.
 #[test]
-fn x7_a_refusal_by_quota_is_judged_afresh_under_the_same_request() {
+fn x_7_a_refusal_by_quota_is_judged_afresh_under_the_same_request() {
     let mut world = World::new();
     world.one(within("team", pending(1)));
     world.one(submit("team", "a"));
@@ -83,7 +83,7 @@ fn x7_a_refusal_by_quota_is_judged_afresh_under_the_same_request() {
 }
 
 #[test]
-fn x7_bytes_of_waiting_tasks_are_bounded() {
+fn x_7_bytes_of_waiting_tasks_are_bounded() {
     let mut world = World::new();
     let bytes_max = Some(MIB + 100);
     world.one(within("team", set(QuotaChange { bytes_max, ..QuotaChange::default() })));
@@ -97,7 +97,7 @@ fn x7_bytes_of_waiting_tasks_are_bounded() {
 }
 
 #[test]
-fn x7_retries_are_judged_and_follow_ups_only_counted() {
+fn x_7_retries_are_judged_and_follow_ups_only_counted() {
     let mut world = World::new();
     world.one(within("team", pending(1)));
     world.one(submit("team", "a"));
@@ -135,7 +135,7 @@ fn put(bucket: &str, name: &str, size: u64) -> Order {
 }
 
 #[test]
-fn x7_bytes_of_objects_are_bounded_and_come_back_with_a_removal() {
+fn x_7_bytes_of_objects_are_bounded_and_come_back_with_a_removal() {
     let mut world = World::new();
     let object_bytes_max = Some(100);
     world.one(within("team", set(QuotaChange { object_bytes_max, ..QuotaChange::default() })));
@@ -153,7 +153,7 @@ fn x7_bytes_of_objects_are_bounded_and_come_back_with_a_removal() {
 
 // TQ-26
 #[test]
-fn x7_every_shard_has_its_share_also_after_a_snapshot() {
+fn x_7_every_shard_has_its_share_also_after_a_snapshot() {
     let shard = |number| World::of(Shard::genesis(number, 3, &[]));
     let (mut zero, mut two) = (shard(0), shard(2));
     assert_eq!(
@@ -182,7 +182,7 @@ fn x7_every_shard_has_its_share_also_after_a_snapshot() {
 }
 
 #[test]
-fn x7_growth_shares_quotas_out_anew() {
+fn x_7_growth_shares_quotas_out_anew() {
     let mut zero = World::of(Shard::genesis(0, 1, &[]));
     zero.one(within("team", pending(4)));
     let grow = Command::Grow(Grow { shards: 2, voters: vec![1] });
@@ -197,7 +197,7 @@ fn x7_growth_shares_quotas_out_anew() {
 }
 
 #[test]
-fn x7_quotas_are_bounded_in_number() {
+fn x_7_quotas_are_bounded_in_number() {
     let mut world = World::new();
     for number in 0..limits::QUOTAS_MAX {
         world.one(within(&format!("n{number}"), pending(1)));
@@ -207,7 +207,7 @@ fn x7_quotas_are_bounded_in_number() {
 }
 
 #[test]
-fn x7_a_job_goes_on_as_far_as_the_quota_reaches() {
+fn x_7_a_job_goes_on_as_far_as_the_quota_reaches() {
     let mut world = World::new();
     world.one(within("team", pending(2)));
     assert_eq!(world.one(within("team", five_parts())), Reply::JobSubmitted { created: true });

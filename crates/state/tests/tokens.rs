@@ -31,7 +31,7 @@ fn ids(world: &World) -> Vec<String> {
 
 // X17, X19
 #[test]
-fn x19_the_first_token_is_made_once() {
+fn x_19_the_first_token_is_made_once() {
     let mut world = World::new();
     let first = |token| Command::AddToken(AddToken { first: true, ..add(token, Role::Admin) });
     assert_eq!(world.run(first("a")), Reply::TokenAdded { fresh: true });
@@ -41,7 +41,7 @@ fn x19_the_first_token_is_made_once() {
 }
 
 #[test]
-fn x17_a_revoked_token_is_gone_and_the_last_admin_stays() {
+fn x_17_a_revoked_token_is_gone_and_the_last_admin_stays() {
     let mut world = World::new();
     world.run(Command::AddToken(add("a", Role::Admin)));
     let bound = vec![Namespace::parse("n").unwrap()];
@@ -61,7 +61,7 @@ fn x17_a_revoked_token_is_gone_and_the_last_admin_stays() {
 }
 
 #[test]
-fn x17_an_id_is_not_given_twice_and_ended_tokens_make_room() {
+fn x_17_an_id_is_not_given_twice_and_ended_tokens_make_room() {
     let mut world = World::new();
     world.run(Command::AddToken(add("a", Role::Admin)));
     let forged = AddToken { digest: SecretDigest([8; 32]), ..add("a", Role::Admin) };
@@ -79,7 +79,7 @@ fn x17_an_id_is_not_given_twice_and_ended_tokens_make_room() {
 
 // TQ-26
 #[test]
-fn x17_tokens_survive_a_snapshot_and_never_show_their_digest() {
+fn x_17_tokens_survive_a_snapshot_and_never_show_their_digest() {
     let mut world = World::new();
     let bound = vec![Namespace::parse("b").unwrap(), Namespace::parse("a").unwrap()];
     let token = AddToken { namespaces: bound, ttl_ms: 5, ..add("a", Role::Operator) };

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x6_a_token_is_not_printed() {
+    fn x_6_a_token_is_not_printed() {
         let token = AccessToken::parse(" ikada_a_secret\n").unwrap();
         assert_eq!(token.bearer(), "Bearer ikada_a_secret");
         assert!(!format!("{token:?}").contains("secret"));

@@ -178,7 +178,7 @@ mod tests {
     use crate::routes::{Operation, ROUTES, Verb};
 
     #[test]
-    fn x4_every_route_has_a_policy_that_fits_its_shape() {
+    fn x_4_every_route_has_a_policy_that_fits_its_shape() {
         for route in ROUTES {
             let policy = route.policy;
             let name = format!("{:?}", route.operation);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn x18_destruction_is_for_admins() {
+    fn x_18_destruction_is_for_admins() {
         let admins_only = |operation| {
             let route = ROUTES.iter().find(|route| route.operation == operation).unwrap();
             Role::ALL.into_iter().all(|role| route.policy.admits(role) == (role == Role::Admin))

@@ -44,7 +44,7 @@ fn command_lines() -> String {
 }
 
 #[tokio::test]
-async fn x6_secrets_are_found_nowhere() {
+async fn x_6_secrets_are_found_nowhere() {
     let mut cluster = Cluster::prepare(1);
     let guarded = |mut program: Command| {
         program.env("IKADA_AUTH", "true").env("IKADA_LOG", "debug");

@@ -66,7 +66,7 @@ fn run(cluster: &Cluster, token_file: &Path, words: &[&str]) -> Output {
 }
 
 #[tokio::test]
-async fn x2_three_commands_make_a_cluster_with_tls() {
+async fn x_2_three_commands_make_a_cluster_with_tls() {
     let mut cluster = start().await;
     let admin_file = cluster.node(1).data.join("admin-token");
     let admin = until("the first admin token is written", || async { read(&admin_file) }).await;
@@ -134,7 +134,7 @@ async fn x2_three_commands_make_a_cluster_with_tls() {
 
 // X3
 #[tokio::test]
-async fn x3_a_wrong_join_token_ends_the_newcomer() {
+async fn x_3_a_wrong_join_token_ends_the_newcomer() {
     let mut cluster = Cluster::prepare(2);
     cluster.launch_by(1, secure(ikada(), None));
     let file = cluster.node(1).data.join("join-token");

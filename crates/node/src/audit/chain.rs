@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x15_any_changed_byte_and_any_lost_line_is_found() {
+    fn x_15_any_changed_byte_and_any_lost_line_is_found() {
         let mut text = head(FIRST);
         let mut hash = FIRST;
         for number in 0..5 {

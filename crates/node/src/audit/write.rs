@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn x15_the_chain_goes_on_over_restarts_and_torn_ends() {
+    fn x_15_the_chain_goes_on_over_restarts_and_torn_ends() {
         let folder = tempfile::tempdir().unwrap();
         for life in 0..3 {
             let (log, thread) = AuditLog::open(folder.path()).unwrap();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn x15_strangers_cannot_fill_the_disk_and_gaps_are_told() {
+    fn x_15_strangers_cannot_fill_the_disk_and_gaps_are_told() {
         let folder = tempfile::tempdir().unwrap();
         let (log, thread) = AuditLog::open(folder.path()).unwrap();
         for _ in 0..10_000 {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x17_an_address_that_fails_too_often_must_wait() {
+    fn x_17_an_address_that_fails_too_often_must_wait() {
         let mut failures = Failures::default();
         let address = IpAddr::from([10, 0, 0, 1]);
         let passed = (0..100).filter(|_| failures.count(address, 5)).count();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn x17_a_flood_of_addresses_is_bounded() {
+    fn x_17_a_flood_of_addresses_is_bounded() {
         let mut failures = Failures::default();
         for number in 0..5_000u32 {
             failures.count(IpAddr::from(number.to_be_bytes()), u64::from(number / 100));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn x17_only_the_right_secret_in_its_time_is_known() {
+    fn x_17_only_the_right_secret_in_its_time_is_known() {
         let (ann, other) = (TokenText::draw().unwrap(), TokenText::draw().unwrap());
         let gatekeeper = Gatekeeper::default();
         assert!(gatekeeper.check(&ann, 0).is_none(), "nothing is known yet");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn x17_whoever_waits_hears_of_the_revocation() {
+    async fn x_17_whoever_waits_hears_of_the_revocation() {
         let ann = TokenText::draw().unwrap();
         let gatekeeper = Gatekeeper::default();
         gatekeeper.learn(vec![stored(&ann, 0)]);

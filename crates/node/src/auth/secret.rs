@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x6_a_token_returns_from_its_text_and_shows_nothing() {
+    fn x_6_a_token_returns_from_its_text_and_shows_nothing() {
         let token = TokenText::draw().unwrap();
         let text = token.reveal();
         let again = TokenText::parse(text.reveal()).unwrap();

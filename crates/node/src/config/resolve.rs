@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn x1_beyond_loopback_only_with_tls_and_tokens_or_loudly() {
+    fn x_1_beyond_loopback_only_with_tls_and_tokens_or_loudly() {
         const HERE: &str = "127.0.0.1";
         const OUT: &str = "0.0.0.0";
         let (none, tls, auth) = ("", "tls = true", "auth = true");

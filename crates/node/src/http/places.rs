@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x7_one_address_cannot_take_all_places() {
+    fn x_7_one_address_cannot_take_all_places() {
         let places = Places::new(10, 3);
         let (one, two) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let taken: Vec<Place> = (0..20).filter_map(|_| places.take(one)).collect();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn x7_neighbours_in_one_network_count_as_one() {
+    fn x_7_neighbours_in_one_network_count_as_one() {
         let places = Places::new(10, 1);
         let one = places.take("2001:db8::1".parse().unwrap());
         assert!(one.is_some() && places.take("2001:db8::ffff:2".parse().unwrap()).is_none());

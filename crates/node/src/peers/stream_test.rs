@@ -78,7 +78,7 @@ fn signed(authority: &Authority, uri: &str, until: SystemTime) -> (String, Strin
 }
 
 #[tokio::test]
-async fn x2_only_nodes_of_this_cluster_pass() {
+async fn x_2_only_nodes_of_this_cluster_pass() {
     let folder = tempfile::tempdir().unwrap();
     let papers = papers(folder.path(), 1);
     let tls = Tls::new(&papers).unwrap();
@@ -118,7 +118,7 @@ async fn x2_only_nodes_of_this_cluster_pass() {
 }
 
 #[tokio::test]
-async fn x2_a_dialler_reaches_the_node_it_means_and_no_other() {
+async fn x_2_a_dialler_reaches_the_node_it_means_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let tls = Tls::new(&papers(folder.path(), 1)).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -139,7 +139,7 @@ async fn x2_a_dialler_reaches_the_node_it_means_and_no_other() {
 }
 
 #[tokio::test]
-async fn x2_a_new_certificate_is_used_without_a_restart() {
+async fn x_2_a_new_certificate_is_used_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let papers = papers(folder.path(), 1);
     let tls = Tls::new(&papers).unwrap();

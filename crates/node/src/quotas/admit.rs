@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn x7_only_a_namespace_with_a_quota_is_bounded() {
+    fn x_7_only_a_namespace_with_a_quota_is_bounded() {
         let (quotas, now) = (Quotas::default(), Instant::now());
         let (team, other) = (view(0).namespace, Namespace::default());
         assert!(quotas.admit(&team, 9, now).is_ok() && quotas.admit(&team, 9, now).is_ok());

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn x7_a_flood_is_admitted_at_the_rate_whatever_its_form() {
+    fn x_7_a_flood_is_admitted_at_the_rate_whatever_its_form() {
         let now = Instant::now();
         for count in [1, 7, 400] {
             let mut bucket = Bucket::new(20.0, 0, now);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn x7_who_is_refused_may_come_back_when_told() {
+    fn x_7_who_is_refused_may_come_back_when_told() {
         let now = Instant::now();
         let mut bucket = Bucket::new(2.0, 0, now);
         assert!(bucket.take(2.0, 3, now).is_ok());
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn x7_what_other_nodes_admit_counts_and_own_tasks_count_once() {
+    fn x_7_what_other_nodes_admit_counts_and_own_tasks_count_once() {
         let now = Instant::now();
         let mut bucket = Bucket::new(10.0, 100, now);
         assert!(bucket.take(10.0, 4, now).is_ok());

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x3_guessing_a_join_token_is_refused_and_slowed_down() {
+    fn x_3_guessing_a_join_token_is_refused_and_slowed_down() {
         let folder = tempfile::tempdir().unwrap();
         let name = Name { cluster: 7, node: 1 };
         let papers = Papers::found(folder.path(), name, &["127.0.0.1".to_owned()], 2).unwrap();

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x2_clients_and_nodes_are_never_taken_for_each_other() {
+    fn x_2_clients_and_nodes_are_never_taken_for_each_other() {
         let name = PrincipalName::parse("ann").unwrap();
         let client = ClientName { cluster: 0xabc, role: Role::Viewer, name };
         assert_eq!(client.to_string(), "ikada://0000000000000abc/client/viewer/ann");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn x2_names_return_and_others_are_none() {
+    fn x_2_names_return_and_others_are_none() {
         let name = Name { cluster: 0xabc, node: 7 };
         assert_eq!(name.to_string(), "ikada://0000000000000abc/node/7");
         assert_eq!(Name::parse(&name.to_string()), Some(name));

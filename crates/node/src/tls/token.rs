@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn x3_a_token_is_spent_revoked_and_ends() {
+    fn x_3_a_token_is_spent_revoked_and_ends() {
         let folder = tempfile::tempdir().unwrap();
         let (mut tokens, pem) = opened(folder.path());
         let token = tokens.create(&pem, JoinRole::Node, 1, Some(1_000)).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn x3_a_token_is_stored_hashed_and_returns_from_its_text() {
+    fn x_3_a_token_is_stored_hashed_and_returns_from_its_text() {
         let folder = tempfile::tempdir().unwrap();
         let (mut tokens, pem) = opened(folder.path());
         let token = tokens.create(&pem, JoinRole::Node, 1, None).unwrap();

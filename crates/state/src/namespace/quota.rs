@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x7_shares_add_up_to_the_quota() {
+    fn x_7_shares_add_up_to_the_quota() {
         for whole in [1u64, 3, 10, 1_000_003, u64::MAX] {
             for shards in [1u16, 2, 3, 8, 255] {
                 let parts = (0..shards).map(|shard| u128::from(share(whole, shard, shards)));

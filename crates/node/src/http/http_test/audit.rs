@@ -46,7 +46,7 @@ async fn knock(bench: &Bench, route: &Route, bearer: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn x15_every_change_and_every_denial_is_one_line() {
+async fn x_15_every_change_and_every_denial_is_one_line() {
     for role in [Role::Admin, Role::Viewer, Role::Worker] {
         let folder = tempfile::tempdir().unwrap();
         let (security, thread) = audited(folder.path(), true);
@@ -75,7 +75,7 @@ async fn x15_every_change_and_every_denial_is_one_line() {
 }
 
 #[tokio::test]
-async fn x15_strangers_leave_lines_and_reads_do_not() {
+async fn x_15_strangers_leave_lines_and_reads_do_not() {
     let folder = tempfile::tempdir().unwrap();
     let (security, thread) = audited(folder.path(), true);
     let bench = Bench::guarded(HttpLimits::default(), security);
@@ -93,7 +93,7 @@ async fn x15_strangers_leave_lines_and_reads_do_not() {
 }
 
 #[tokio::test]
-async fn x15_calls_of_a_pipe_are_noted_too_unless_only_operations_are_wanted() {
+async fn x_15_calls_of_a_pipe_are_noted_too_unless_only_operations_are_wanted() {
     for all in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let (security, thread) = audited(folder.path(), all);

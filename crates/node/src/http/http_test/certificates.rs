@@ -77,7 +77,7 @@ async fn code_of(client: &Client) -> String {
 }
 
 #[tokio::test]
-async fn x17_a_recorded_certificate_is_as_good_as_a_token_until_it_is_revoked() {
+async fn x_17_a_recorded_certificate_is_as_good_as_a_token_until_it_is_revoked() {
     let world = World::new().await;
     let made = make(&world.authority, &ann(7, Role::Submitter));
     let client = world.client(made.reveal());
@@ -97,7 +97,7 @@ async fn x17_a_recorded_certificate_is_as_good_as_a_token_until_it_is_revoked() 
 }
 
 #[tokio::test]
-async fn x2_every_other_certificate_names_nobody() {
+async fn x_2_every_other_certificate_names_nobody() {
     let world = World::new().await;
     let promoted = make(&world.authority, &ann(7, Role::Admin));
     world.record(&promoted, "ann", "viewer").await;
@@ -122,7 +122,7 @@ async fn x2_every_other_certificate_names_nobody() {
 }
 
 #[tokio::test]
-async fn x17_certificates_are_recorded_under_names_of_their_own() {
+async fn x_17_certificates_are_recorded_under_names_of_their_own() {
     let world = World::new().await;
     let wanted = |name: &str, certificate: Option<&str>, s3| NewToken {
         name: name.to_owned(),

@@ -27,7 +27,7 @@ async fn last_words(mut stream: TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn x7_slow_heads_lose_their_connections_and_others_are_served() {
+async fn x_7_slow_heads_lose_their_connections_and_others_are_served() {
     let server = Server::guarded(impatient(), guarded()).await;
     let mut slow = Vec::new();
     for _ in 0..300 {
@@ -47,7 +47,7 @@ async fn x7_slow_heads_lose_their_connections_and_others_are_served() {
 }
 
 #[tokio::test]
-async fn x7_idle_connections_are_closed() {
+async fn x_7_idle_connections_are_closed() {
     let server = Server::guarded(impatient(), guarded()).await;
     let mut idle = Vec::new();
     for _ in 0..200 {
@@ -63,7 +63,7 @@ async fn x7_idle_connections_are_closed() {
 }
 
 #[tokio::test]
-async fn x7_strangers_cannot_make_the_node_read_a_body() {
+async fn x_7_strangers_cannot_make_the_node_read_a_body() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
     let head = b"POST /v1/tasks HTTP/1.1\r\nhost: a\r\ncontent-length: 1073741824\r\n\r\n";
     let mut stream = connect(&server).await;
@@ -75,7 +75,7 @@ async fn x7_strangers_cannot_make_the_node_read_a_body() {
 }
 
 #[tokio::test]
-async fn x7_long_heads_and_paths_are_refused() {
+async fn x_7_long_heads_and_paths_are_refused() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
     let long = "a".repeat(20 << 10);
     let head = format!("GET /healthz HTTP/1.1\r\nhost: a\r\nx-long: {long}\r\n\r\n");
@@ -87,7 +87,7 @@ async fn x7_long_heads_and_paths_are_refused() {
 }
 
 #[tokio::test]
-async fn x7_one_address_leaves_room_for_others_and_gets_its_places_back() {
+async fn x_7_one_address_leaves_room_for_others_and_gets_its_places_back() {
     let limits = HttpLimits { connections_per_address_max: 3, ..HttpLimits::default() };
     let server = Server::start(limits).await;
     let mut held = Vec::new();

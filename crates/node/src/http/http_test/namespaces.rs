@@ -11,7 +11,7 @@ async fn set(bench: &Bench, body: &str) -> super::Heard {
 }
 
 #[tokio::test]
-async fn x7_a_quota_is_set_shown_and_refuses_the_items_that_do_not_fit() {
+async fn x_7_a_quota_is_set_shown_and_refuses_the_items_that_do_not_fit() {
     let bench = Bench::new();
     let unused = bench.get("/v1/namespaces/team").await.json();
     assert_eq!((&unused["quota"]["version"], &unused["pending"]), (&0.into(), &0.into()));
@@ -35,7 +35,7 @@ async fn x7_a_quota_is_set_shown_and_refuses_the_items_that_do_not_fit() {
 }
 
 #[tokio::test]
-async fn x7_bad_quotas_are_refused_by_name() {
+async fn x_7_bad_quotas_are_refused_by_name() {
     let bench = Bench::new();
     let heard = set(&bench, r#"{"bytes_max": 5}"#).await;
     assert_eq!((heard.status.as_u16(), heard.code()), (400, "bad_value".to_owned()));
@@ -48,7 +48,7 @@ async fn x7_bad_quotas_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn x7_whoever_submits_too_fast_is_told_when_to_come_back() {
+async fn x_7_whoever_submits_too_fast_is_told_when_to_come_back() {
     let bench = Bench::new();
     set(&bench, r#"{"rate_max": 1}"#).await;
     let list = r#"{"tasks": [{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}, {"id": "e"}]}"#;
@@ -64,7 +64,7 @@ async fn x7_whoever_submits_too_fast_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn x7_objects_stop_at_the_quota_before_their_bytes_are_taken() {
+async fn x_7_objects_stop_at_the_quota_before_their_bytes_are_taken() {
     let bench = Bench::new();
     set(&bench, r#"{"object_bytes_max": 10}"#).await;
     let put = |name: &'static str, body: &'static str, key: &'static str| {
@@ -83,7 +83,7 @@ async fn x7_objects_stop_at_the_quota_before_their_bytes_are_taken() {
 }
 
 #[tokio::test]
-async fn x4_a_tenant_sees_its_own_quota_and_no_other() {
+async fn x_4_a_tenant_sees_its_own_quota_and_no_other() {
     let bench = Bench::guarded(HttpLimits::default(), guarded());
     let token = make_token(bench.door(), "ann", Role::Submitter, &["team"]).await;
     let bearer = format!("Bearer {token}");

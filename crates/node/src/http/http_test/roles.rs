@@ -70,7 +70,7 @@ async fn status_of(
 }
 
 #[tokio::test]
-async fn x4_every_route_lets_in_exactly_the_roles_of_its_policy() {
+async fn x_4_every_route_lets_in_exactly_the_roles_of_its_policy() {
     for role in Role::ALL {
         let bench = Bench::guarded(HttpLimits::default(), guarded());
         let token = make_token(bench.door(), "ann", role, &[]).await;
@@ -89,7 +89,7 @@ async fn x4_every_route_lets_in_exactly_the_roles_of_its_policy() {
 }
 
 #[tokio::test]
-async fn x19_strangers_are_told_nothing_but_that_the_process_lives() {
+async fn x_19_strangers_are_told_nothing_but_that_the_process_lives() {
     let bench = Bench::guarded(HttpLimits::default(), guarded());
     let forged = TokenText::draw().unwrap().reveal();
     let forged = format!("Bearer {}", forged.reveal());
@@ -119,7 +119,7 @@ async fn x19_strangers_are_told_nothing_but_that_the_process_lives() {
 }
 
 #[tokio::test]
-async fn x5_a_bound_token_reaches_no_other_namespace() {
+async fn x_5_a_bound_token_reaches_no_other_namespace() {
     let mut cases = 0;
     for role in Role::ALL {
         let bench = Bench::guarded(HttpLimits::default(), guarded());
@@ -149,7 +149,7 @@ async fn x5_a_bound_token_reaches_no_other_namespace() {
 }
 
 #[tokio::test]
-async fn x5_a_token_bound_to_one_namespace_works_there_unasked() {
+async fn x_5_a_token_bound_to_one_namespace_works_there_unasked() {
     let bench = Bench::guarded(HttpLimits::default(), guarded());
     let token = make_token(bench.door(), "ann", Role::Submitter, &["blue"]).await;
     let bearer = format!("Bearer {token}");
@@ -166,7 +166,7 @@ async fn x5_a_token_bound_to_one_namespace_works_there_unasked() {
 }
 
 #[test]
-fn x4_the_generated_cases_cover_streams_and_every_method() {
+fn x_4_the_generated_cases_cover_streams_and_every_method() {
     let has = |verb| ROUTES.iter().any(|route| route.verb == verb);
     assert!([Verb::Get, Verb::Post, Verb::Put, Verb::Delete].into_iter().all(has));
     for operation in [Operation::ListEvents, Operation::Metrics, Operation::Pipe] {

@@ -28,7 +28,7 @@ fn client(server: &Server, authority_pem: &str, token: &str) -> Client {
 }
 
 #[tokio::test]
-async fn x2_calls_go_on_while_certificates_change() {
+async fn x_2_calls_go_on_while_certificates_change() {
     let folder = tempfile::tempdir().unwrap();
     let papers = Papers::found(folder.path(), NAME, &hosts(), 0).unwrap();
     let tls = Tls::new(&papers).unwrap();
@@ -50,7 +50,7 @@ async fn x2_calls_go_on_while_certificates_change() {
 }
 
 #[tokio::test]
-async fn x2_clients_believe_the_cluster_s_authority_and_no_other() {
+async fn x_2_clients_believe_the_cluster_s_authority_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let papers = Papers::found(folder.path(), NAME, &hosts(), 0).unwrap();
     let security = Security { tls: Tls::new(&papers).ok(), ..guarded() };

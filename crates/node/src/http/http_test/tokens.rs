@@ -39,7 +39,7 @@ fn task(id: &str) -> NewTask {
 }
 
 #[tokio::test]
-async fn x17_tokens_are_made_listed_used_and_revoked() {
+async fn x_17_tokens_are_made_listed_used_and_revoked() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
     let root = make_token(&server.door, "root", Role::Admin, &[]).await;
     let admin = client(&server, &root, true);
@@ -71,7 +71,7 @@ async fn x17_tokens_are_made_listed_used_and_revoked() {
 }
 
 #[tokio::test]
-async fn x4_every_call_of_a_pipe_is_checked() {
+async fn x_4_every_call_of_a_pipe_is_checked() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
     let submitter = make_token(&server.door, "ann", Role::Submitter, &["blue"]).await;
     let worker = make_token(&server.door, "wim", Role::Worker, &["blue"]).await;
@@ -99,7 +99,7 @@ async fn x4_every_call_of_a_pipe_is_checked() {
 }
 
 #[tokio::test]
-async fn x5_a_claim_belongs_to_the_identity_that_made_it() {
+async fn x_5_a_claim_belongs_to_the_identity_that_made_it() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
     let root = make_token(&server.door, "root", Role::Admin, &[]).await;
     let wim = make_token(&server.door, "wim", Role::Worker, &[]).await;
@@ -127,7 +127,7 @@ async fn x5_a_claim_belongs_to_the_identity_that_made_it() {
 }
 
 #[tokio::test]
-async fn x17_a_revoked_pipe_is_closed() {
+async fn x_17_a_revoked_pipe_is_closed() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
     let root = make_token(&server.door, "root", Role::Admin, &[]).await;
     let wim = make_token(&server.door, "wim", Role::Worker, &[]).await;
@@ -141,7 +141,7 @@ async fn x17_a_revoked_pipe_is_closed() {
 }
 
 #[tokio::test]
-async fn x17_guessing_is_slowed_down_and_others_are_not() {
+async fn x_17_guessing_is_slowed_down_and_others_are_not() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
     let root = make_token(&server.door, "root", Role::Admin, &[]).await;
     let mut told = Vec::new();
@@ -157,7 +157,7 @@ async fn x17_guessing_is_slowed_down_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn x4_bad_token_orders_name_their_field() {
+async fn x_4_bad_token_orders_name_their_field() {
     let bench = Bench::new();
     for (body, field) in [
         ("{\"name\": \"a.b\", \"role\": \"viewer\"}", "name"),
