@@ -287,9 +287,9 @@ fn bad_document(code: &'static str, detail: impl Into<Box<str>>, field: Option<S
     }
 }
 
-/// JSON that nests too deep.
+/// A document that nests too deep.
 pub(super) fn too_deep(depth_max: usize) -> Problem {
-    let detail = format!("JSON may nest at most {depth_max} levels");
+    let detail = format!("lists and maps may nest at most {depth_max} levels");
     Problem::new(400, "json_too_deep", "bad request body", detail)
 }
 

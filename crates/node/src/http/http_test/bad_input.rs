@@ -179,6 +179,13 @@ async fn sizes_are_bounded() {
     assert_eq!(bench.post("/v1/tasks", "{\"tasks\": [{},{},{},{}]}").await.code(), "bad_count");
     let deep = format!("{{\"payload\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(bench.post("/v1/tasks", &deep).await.code(), "json_too_deep");
+    let headers = [("content-type", "application/cbor"), ("accept", "application/json")];
+    // {"then": [{"then": [..
+    let deep = b"\xa1\x64then\x81".repeat(100_000);
+    for path in ["/v1/tasks", "/v1/tasks/complete"] {
+        let heard = bench.send("POST", path, &headers, deep.clone()).await;
+        assert_eq!(heard.code(), "json_too_deep", "{path}");
+    }
     let long = format!("/v1/tasks?after={}", "x".repeat(9_000));
     assert_eq!(bench.get(&long).await.status, 414);
 }

@@ -8,7 +8,7 @@ use hyper::body::Body;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::http::request::Parts;
 use ikada_api::Problem;
-use ikada_api::cbor::{CBOR_TYPE, from_slice};
+use ikada_api::cbor::{CBOR_TYPE, CborError, from_slice};
 use ikada_api::convert::Form;
 use ikada_api::v1::{JSON_DEPTH_MAX, json_depth};
 use serde_json::value::RawValue;
@@ -73,6 +73,9 @@ pub(in crate::http) fn read_document_as<T: serde::de::DeserializeOwned>(
         return read_json(body);
     }
     from_slice(body).map_err(|error| {
+        if matches!(error, CborError::TooDeep) {
+            return problems::too_deep(JSON_DEPTH_MAX);
+        }
         let words = error.to_string();
         let field = unknown_field(&words);
         problems::bad_cbor(words, field)
