@@ -17,8 +17,8 @@ pub mod config;
 mod counters;
 mod database;
 mod driver;
-#[cfg(test)]
-mod fuzz_test;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod gossip;
 mod handle;
 pub mod http;

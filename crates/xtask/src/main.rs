@@ -3,12 +3,13 @@
 //! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
 //! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
 //! `chaos` runs a cluster of real processes under faults, `mixed` one of two versions, `scenarios` the named faults one by
-//! one. Leaves out: releases and benchmarks.
+//! one, `fuzz` libFuzzer. Leaves out: releases and benchmarks.
 //!
 //! This file only routes: it reads the arguments and picks the exit code.
 
 mod chaos;
 mod fix;
+mod fuzz;
 mod mixed;
 mod scenarios;
 mod tidy;
@@ -30,7 +31,8 @@ Examples:
   cargo xtask fix                     format, and let clippy mend what it can
   cargo xtask chaos --minutes 10 --faults kill,partition,pause,worker
   cargo xtask mixed --from v0.1.0     that version and this one in one cluster, forward and back
-  cargo xtask scenarios               who leads when links, disks and processes fail, in one table";
+  cargo xtask scenarios               who leads when links, disks and processes fail, in one table
+  cargo xtask fuzz --seconds 600 log  libFuzzer on one target; all of them if none is named";
 
 /// Checks and mends this repository.
 #[derive(Parser)]
@@ -60,6 +62,8 @@ enum Command {
     Mixed(mixed::MixedArgs),
     /// Run the named scenarios in the simulator and with real processes, and print one table.
     Scenarios(scenarios::ScenarioArgs),
+    /// Run libFuzzer on every reader of bytes from outside; needs a nightly compiler and cargo-fuzz.
+    Fuzz(fuzz::FuzzArgs),
     /// Check the house rules: arrows, purity, sizes, headers, papers; edits nothing.
     Tidy,
 }
@@ -89,6 +93,7 @@ fn run() -> anyhow::Result<bool> {
         Command::Chaos(args) => chaos::run(&root, &args),
         Command::Mixed(args) => mixed::run(&root, &args),
         Command::Scenarios(args) => scenarios::run(&root, &args),
+        Command::Fuzz(args) => fuzz::run(&root, &args),
         Command::Tidy => tidy::run(&root),
     }
 }

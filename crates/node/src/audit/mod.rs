@@ -15,6 +15,8 @@ mod files;
 mod record;
 mod write;
 
+#[cfg(test)]
+pub(crate) use chain::sample;
 pub use chain::{Broken, verify};
 pub use record::Record;
 pub use write::{AUDIT_FOLDER, AuditLog};

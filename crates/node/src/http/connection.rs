@@ -175,13 +175,8 @@ async fn converse<D: Door>(
             Ok::<_, std::convert::Infallible>(reply)
         }
     });
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(app.limits.head_timeout)
-        .max_header_size(app.limits.head_bytes_max)
-        .max_buf_size(BUFFER_BYTES_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let connection = protocol(&app.limits).serve_connection(TokioIo::new(stream), service);
+    let connection = connection.with_upgrades();
     tokio::pin!(connection);
     tokio::select! {
         // A client that breaks off or sends nonsense harms nobody but itself.
@@ -192,6 +187,17 @@ async fn converse<D: Door>(
         }
     }
     drop(place);
+}
+
+/// HTTP/1 within its bounds.
+pub(super) fn protocol(limits: &HttpLimits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_header_size(limits.head_bytes_max)
+        .max_buf_size(BUFFER_BYTES_MAX);
+    builder
 }
 
 /// Done when the door closes.

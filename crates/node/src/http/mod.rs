@@ -15,6 +15,8 @@ mod connection;
 mod dashboard;
 mod dispatch;
 mod door;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod guard;
 mod jobs;
 mod leases;

@@ -102,7 +102,7 @@ async fn recognise_certificate<D: Door>(
 }
 
 /// The token of `Authorization: Bearer ..`; none if there is none, or not exactly one.
-fn read_token(headers: &HeaderMap) -> Option<TokenText> {
+pub(super) fn read_token(headers: &HeaderMap) -> Option<TokenText> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;
     if values.next().is_some() {

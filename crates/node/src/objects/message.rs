@@ -12,7 +12,7 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub(super) enum BlobAsk {
+pub(crate) enum BlobAsk {
     /// Keep this blob; its bytes follow.
     #[n(0)]
     Store(#[n(0)] Digest),
@@ -29,7 +29,7 @@ pub(super) enum BlobAsk {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub(super) enum BlobTold {
+pub(crate) enum BlobTold {
     /// It is on disk, and stays for the grace time.
     #[n(0)]
     Stored,

@@ -29,6 +29,8 @@ mod upload;
 
 pub use counters::BlobCounters;
 pub use fetch::FetchError;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use message::{BlobAsk, BlobTold};
 pub(crate) use serve::serve_peer;
 pub use shelf::{Shelf, ShelfOptions};
 pub use spread::SpreadError;

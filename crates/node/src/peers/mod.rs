@@ -30,7 +30,7 @@ pub use directory::Directory;
 pub use follow::follow;
 pub use founding::{FoundingAsker, FoundingDoor, meet};
 pub use hello::PROTOCOL;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzz"))]
 pub(crate) use hello::{Opening, Welcome};
 pub(crate) use hello::{decode, encode};
 pub use listen::{Links, listen};

@@ -69,7 +69,7 @@ impl Timetable {
             Kind::Every { every_ms, anchor_ms } => match after_ms.checked_sub(*anchor_ms) {
                 None => Some(*anchor_ms),
                 Some(passed_ms) => {
-                    let rounds = passed_ms / every_ms + 1;
+                    let rounds = (passed_ms / every_ms).checked_add(1)?;
                     anchor_ms.checked_add(rounds.checked_mul(*every_ms)?)
                 }
             },

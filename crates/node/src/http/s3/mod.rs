@@ -12,6 +12,8 @@ mod body;
 mod buckets;
 mod chunked;
 mod fault;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod list;
 mod multipart;
 mod object;
