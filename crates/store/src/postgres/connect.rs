@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Client, Config, Socket};
+
+use super::protect::{Guard, Protected, Protection, Wish};
 
 /// How long a connection may take to open.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -15,7 +17,11 @@ const STATEMENT_MS: u64 = 10_000;
 #[derive(Clone)]
 pub struct Target {
     config: Config,
+    protection: Protection,
 }
+
+/// What the driver does with a connection.
+pub(super) type Traffic = tokio_postgres::Connection<Socket, Protected<Socket>>;
 
 impl std::fmt::Debug for Target {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -45,11 +51,9 @@ pub enum PostgresError {
     /// The URL cannot be read.
     #[error("--log: not a Postgres URL: {0}; write postgres://user@host:5432/database")]
     BadUrl(String),
-    /// The URL asks for something that is not there.
-    #[error(
-        "--log: sslmode=require is not supported; connect over loopback, a Unix socket or a TLS tunnel"
-    )]
-    NoTls,
+    /// The protection that the URL asks for cannot be given.
+    #[error("--log: {0}")]
+    Tls(String),
     /// No connection.
     #[error("cannot connect to {target}: {why}")]
     Connect {
@@ -96,16 +100,25 @@ impl PostgresError {
 }
 
 impl Target {
-    /// Reads a URL such as `postgres://user@host:5432/database`. A password may come from the variable `PGPASSWORD`.
+    /// Reads a URL such as `postgres://user@host:5432/database`. A password may come from the variable `PGPASSWORD`;
+    /// `sslmode` and `sslrootcert` say how connections are protected.
     pub fn parse(url: &str) -> Result<Target, PostgresError> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(PostgresError::BadUrl("it must begin with postgres://".to_owned()));
         }
+        let wish = Wish::read(url);
         let mut config: Config =
-            url.parse().map_err(|error| PostgresError::BadUrl(words(&error)))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(PostgresError::NoTls);
+            wish.url.parse().map_err(|error| PostgresError::BadUrl(words(&error)))?;
+        // Whatever follows a second @ would be shown as a host's name, and it may be a part of the password.
+        if config.get_hosts().iter().any(|host| host_name(host).contains('@')) {
+            let detail = "letters such as @ in a password are written as %40";
+            return Err(PostgresError::BadUrl(detail.to_owned()));
         }
+        let protection = wish.judge(&config)?;
+        config.ssl_mode(match protection {
+            Protection::Plain => SslMode::Disable,
+            Protection::Named(_) | Protection::System => SslMode::Require,
+        });
         if config.get_password().is_none()
             && let Ok(password) = std::env::var("PGPASSWORD")
         {
@@ -113,18 +126,29 @@ impl Target {
         }
         config.connect_timeout(CONNECT_PATIENCE);
         config.application_name("ikada");
-        Ok(Target { config })
+        Ok(Target { config, protection })
     }
 
-    /// Opens a connection.
-    pub async fn connect(&self) -> Result<Connection, PostgresError> {
-        let opening = tokio::time::timeout(CONNECT_PATIENCE, self.config.connect(NoTls));
+    /// Whether connections go by TLS.
+    pub fn is_protected(&self) -> bool {
+        !matches!(self.protection, Protection::Plain)
+    }
+
+    /// Opens a connection as the driver sees it.
+    pub(super) async fn open(&self) -> Result<(Client, Traffic), PostgresError> {
+        let guard: Guard = self.protection.guard()?;
+        let opening = tokio::time::timeout(CONNECT_PATIENCE, self.config.connect(guard));
         let opened = opening.await.map_err(|_| PostgresError::Connect {
             target: self.to_string(),
             why: "it does not answer".to_owned(),
             is_passing: true,
         })?;
-        let (client, connection) = opened.map_err(|error| self.refused(&error))?;
+        opened.map_err(|error| self.refused(&error))
+    }
+
+    /// Opens a connection.
+    pub async fn connect(&self) -> Result<Connection, PostgresError> {
+        let (client, connection) = self.open().await?;
         let driver = tokio::spawn(async move {
             // Whoever waits for an answer is told by the client's own error.
             let _ = connection.await;
@@ -138,14 +162,10 @@ impl Target {
     }
 
     pub(super) fn refused(&self, error: &tokio_postgres::Error) -> PostgresError {
-        let is_passing = error.code().is_none_or(|code| {
+        let is_passing = error.code().map_or(!is_distrusted(error), |code| {
             [SqlState::CANNOT_CONNECT_NOW, SqlState::TOO_MANY_CONNECTIONS].contains(code)
         });
         PostgresError::Connect { target: self.to_string(), why: words(error), is_passing }
-    }
-
-    pub(super) fn config(&self) -> &Config {
-        &self.config
     }
 }
 
@@ -181,6 +201,15 @@ impl Connection {
             _ => PostgresError::Statement(format!("{target}: {why}")),
         }
     }
+}
+
+/// Whether the other side could not prove who it is, or speaks no TLS at all: waiting does not mend that.
+fn is_distrusted(error: &tokio_postgres::Error) -> bool {
+    let Some(cause) = std::error::Error::source(error) else { return false };
+    let broken = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    let broken = broken.and_then(|below| below.downcast_ref::<rustls::Error>());
+    matches!(broken, Some(rustls::Error::InvalidCertificate(_)))
+        || cause.to_string() == "server does not support TLS"
 }
 
 /// The database's own words, or the first cause below.

@@ -11,6 +11,7 @@ mod connect;
 mod lease;
 mod log;
 mod node;
+mod protect;
 mod schema;
 mod snapshot;
 mod watch;

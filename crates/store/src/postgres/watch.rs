@@ -2,7 +2,7 @@
 //! connection, may swallow what is said.
 
 use tokio::sync::mpsc;
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::AsyncMessage;
 
 use super::connect::{PostgresError, Target};
 
@@ -18,8 +18,7 @@ const NOTICES_MAX: usize = 1_024;
 
 /// Opens a connection that only listens.
 pub async fn watch(target: &Target) -> Result<Watch, PostgresError> {
-    let opened = target.config().connect(NoTls).await;
-    let (client, mut connection) = opened.map_err(|error| target.refused(&error))?;
+    let (client, mut connection) = target.open().await?;
     let (sender, notices) = mpsc::channel(NOTICES_MAX);
     let driver = tokio::spawn(async move {
         while let Some(Ok(message)) =
