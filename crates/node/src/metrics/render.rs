@@ -99,7 +99,7 @@ const RISING: &[Family<Counters>] = &[
     ("ikada_peer_frames_dropped_total", "Frames dropped at a full queue.", |c| c.frames_dropped),
     (
         "ikada_peers_refused_total",
-        "Connections to the peer port without a certificate of a node of this cluster.",
+        "Connections to the peer port of nobody that belongs to this cluster, or with bytes that no node sends.",
         |c| c.peers_refused,
     ),
     ("ikada_peer_connects_total", "Connections to peers that came about.", |c| c.peer_connects),

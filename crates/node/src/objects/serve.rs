@@ -13,9 +13,17 @@ use super::counters::Cells;
 use super::message::{BlobAsk, BlobTold, MESSAGE_BYTES_MAX};
 use crate::peers::{decode, encode, wire};
 
-/// Serves one connection until the peer closes it. The peer has been admitted already.
-pub(crate) async fn serve_peer(mut stream: Socket, shelf: &Shelf) -> io::Result<()> {
+/// Serves one connection until the peer closes it, or is no longer a member. It has been admitted already.
+pub(crate) async fn serve_peer(
+    mut stream: Socket,
+    shelf: &Shelf,
+    is_member: impl Fn() -> bool,
+) -> io::Result<()> {
     while let Some(ask) = wire::read(&mut stream, MESSAGE_BYTES_MAX).await? {
+        // Connections are kept for long; whoever was removed meanwhile has no more word, and none of the objects.
+        if !is_member() {
+            return Ok(());
+        }
         let ask: BlobAsk = decode(&ask).ok_or(io::ErrorKind::InvalidData)?;
         let (told, bytes) = match ask {
             BlobAsk::Store(digest) => {

@@ -79,6 +79,11 @@ impl Directory {
         }
     }
 
+    /// Whether a node left for good.
+    pub fn is_removed(&self, node: u64) -> bool {
+        self.read().removed.contains(&node)
+    }
+
     /// Where clients reach a member.
     pub fn client_addr(&self, node: u64) -> Option<String> {
         self.read().members.get(&node).map(|member| member.client_addr.clone())

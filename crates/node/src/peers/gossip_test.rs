@@ -15,33 +15,40 @@ use crate::gossip::Fact;
 use crate::objects::{Shelf, ShelfOptions};
 use crate::tls::{Name, Papers, Tls, new_key};
 
-const CLUSTER: u64 = 0xc0ffee;
+pub(super) const CLUSTER: u64 = 0xc0ffee;
 
 /// Node 1 with its peer port, and what is needed to be node 2.
-struct Bench {
-    folder: tempfile::TempDir,
-    directory: Directory,
+pub(super) struct Bench {
+    pub(super) folder: tempfile::TempDir,
+    pub(super) address: String,
+    pub(super) directory: Directory,
+    pub(super) counters: SharedCounters,
     shelf: Shelf,
-    port: JoinHandle<()>,
+    pub(super) port: JoinHandle<()>,
 }
 
-fn shelf_in(folder: &Path, reach: BlobDialling) -> Shelf {
+pub(super) fn shelf_in(folder: &Path, reach: BlobDialling) -> Shelf {
     std::fs::create_dir_all(folder).unwrap();
     let disk = RealDisk::open(folder).unwrap();
     Shelf::open(disk, &ShelfOptions::default(), reach).unwrap()
 }
 
-async fn bench(tls: Option<Tls>) -> Bench {
-    let folder = tempfile::tempdir().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+/// Nodes 1 and 2; node 1 is reached at this address.
+pub(super) fn members(address: &str) -> Vec<Member> {
     let member = |node: u64| Member {
         node,
         incarnation: 7,
-        peer_addr: if node == 1 { address.clone() } else { "127.0.0.1:1".to_owned() },
+        peer_addr: if node == 1 { address.to_owned() } else { "127.0.0.1:1".to_owned() },
         client_addr: "127.0.0.1:1".to_owned(),
     };
-    let directory = Directory::new(vec![member(1), member(2)]);
+    vec![member(1), member(2)]
+}
+
+pub(super) async fn bench(tls: Option<Tls>) -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let directory = Directory::new(members(&address));
     let reach = BlobDialling::new(link_hello(CLUSTER, 1, 7), tls.clone(), directory.clone());
     let shelf = shelf_in(&folder.path().join("one"), reach);
     let links = Links {
@@ -54,11 +61,11 @@ async fn bench(tls: Option<Tls>) -> Bench {
     let known = Arc::new(OnceLock::new());
     assert!(known.set(links).is_ok());
     let (door, counters) = (FoundingDoor::default(), SharedCounters::default());
-    let port = tokio::spawn(listen(listener, known, door, tls, counters));
-    Bench { folder, directory, shelf, port }
+    let port = tokio::spawn(listen(listener, known, door, tls, counters.clone()));
+    Bench { folder, address, directory, counters, shelf, port }
 }
 
-fn fact(node: u64, sequence: u64) -> Fact {
+pub(super) fn fact(node: u64, sequence: u64) -> Fact {
     Fact {
         node,
         life_ms: 1,
@@ -74,7 +81,13 @@ fn fact(node: u64, sequence: u64) -> Fact {
 
 impl Bench {
     /// Tells node 1 something, as whoever has these papers and says it is node 2 with this disk.
-    async fn tell(&self, tls: Option<Tls>, node: u64, incarnation: u64, fact: Fact) -> bool {
+    pub(super) async fn tell(
+        &self,
+        tls: Option<Tls>,
+        node: u64,
+        incarnation: u64,
+        fact: Fact,
+    ) -> bool {
         let hello = link_hello(CLUSTER, node, incarnation);
         let reach = BlobDialling::new(hello, tls, self.directory.clone());
         let place = tempfile::tempdir_in(self.folder.path()).unwrap();
@@ -83,17 +96,29 @@ impl Bench {
         peer.gossip(vec![fact]).await.is_ok()
     }
 
-    fn heard(&self) -> Vec<(u64, u64)> {
+    pub(super) fn heard(&self) -> Vec<(u64, u64)> {
         let facts = self.shelf.gossip().facts(Instant::now());
         facts.iter().map(|fact| (fact.node, fact.sequence)).collect()
     }
 }
 
 /// Papers of node 2, signed by this authority.
-fn second(papers: &Papers, folder: &Path) -> Tls {
+pub(super) fn second(papers: &Papers, folder: &Path) -> Tls {
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    signed(papers, folder, Name { cluster: CLUSTER, node: 2 }, later)
+}
+
+/// Papers of any name, signed by this authority, until then.
+pub(super) fn signed(
+    papers: &Papers,
+    folder: &Path,
+    name: Name,
+    until: std::time::SystemTime,
+) -> Tls {
     let (authority, key) = (papers.authority().unwrap().unwrap(), new_key().unwrap());
     let hosts = ["127.0.0.1".to_owned()];
-    let certificate = authority.sign_node(2, key.public_key_raw(), &hosts).unwrap();
+    let public_key = key.public_key_raw();
+    let certificate = authority.sign(&name.to_string(), public_key, &hosts, until).unwrap();
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join("ca.pem"), &papers.authority_pem).unwrap();
     std::fs::write(folder.join("node.key"), key.serialize_pem()).unwrap();

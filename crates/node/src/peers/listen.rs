@@ -47,6 +47,8 @@ struct Port {
     links: Arc<OnceLock<Links>>,
     door: FoundingDoor,
     tls: Option<Tls>,
+    /// Without TLS a port of this machine hears this machine alone, whatever its network passes on to it.
+    here_only: bool,
     inbound: Arc<Semaphore>,
     counters: SharedCounters,
 }
@@ -61,7 +63,9 @@ pub async fn listen(
 ) {
     let inbound = Arc::new(Semaphore::new(INBOUND_BYTES_MAX));
     let connections = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
-    let port = Arc::new(Port { links, door, tls, inbound, counters });
+    let bound = listener.local_addr().map(|address| address.ip());
+    let here_only = tls.is_none() && bound.is_ok_and(is_here);
+    let port = Arc::new(Port { links, door, tls, here_only, inbound, counters });
     // Dropped with this future: a node that has stopped must not answer its peers any more.
     let mut serving = JoinSet::new();
     loop {
@@ -85,8 +89,22 @@ pub async fn listen(
     }
 }
 
+/// Whether an address is one of this machine's own, in either form.
+fn is_here(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
 impl Port {
+    /// Refuses whoever sent something that a node would not send; counted, and told to nobody else.
+    fn refuse(&self, what: &'static str) -> io::Error {
+        self.counters.peer_refused();
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    }
+
     async fn serve(&self, stream: TcpStream, from: IpAddr) -> io::Result<()> {
+        if self.here_only && !is_here(from) {
+            return Err(self.refuse("this port is for this machine alone"));
+        }
         let limit = Duration::from_millis(HANDSHAKE_MS);
         let accepting = accept(stream, self.tls.as_ref());
         let accepted = timeout(limit, accepting).await.map_err(|_| io::ErrorKind::TimedOut)?;
@@ -96,15 +114,16 @@ impl Port {
         })?;
         if purpose == Purpose::Join {
             let desk = self.tls.as_ref().and_then(Tls::desk);
+            // A removed node's certificate runs out and is not renewed.
+            let name = name.filter(|name| !self.is_removed(name.node));
             let serving = serve_join(&mut stream, desk, name, Some(from));
             return timeout(limit, serving).await.map_err(|_| io::ErrorKind::TimedOut)?;
         }
         let opening = timeout(limit, wire::read(&mut stream, HELLO_BYTES_MAX))
             .await
-            .map_err(|_| io::ErrorKind::TimedOut)??;
-        let Some(opening) = opening.as_deref().and_then(decode::<Opening>) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not an opening"));
-        };
+            .map_err(|_| io::ErrorKind::TimedOut)?;
+        let Some(opening) = self.counted(opening)? else { return Ok(()) };
+        let opening = decode::<Opening>(&opening).ok_or_else(|| self.refuse("not an opening"))?;
         match opening {
             Opening::Founding(message) => {
                 if let Some(answer) = self.door.answer(message).await {
@@ -131,12 +150,13 @@ impl Port {
                     return wire::write(&mut stream, &encode(&Welcome::Removed)).await;
                 }
                 warn!(peer = hello.node, %why, "link refused");
+                self.count_stranger();
                 return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
             }
         };
         wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
         let mut reader = tokio::io::BufReader::with_capacity(256 * 1024, stream);
-        while let Some(frame) = wire::read(&mut reader, FRAME_BYTES_MAX).await? {
+        while let Some(frame) = self.counted(wire::read(&mut reader, FRAME_BYTES_MAX).await)? {
             // Closed on whoever was removed meanwhile: it dials again, and is told.
             if links.standing(&hello) != Standing::Member {
                 return Ok(());
@@ -163,11 +183,33 @@ impl Port {
             Ok(links) => links,
             Err(why) => {
                 warn!(peer = hello.node, %why, "connection for blobs refused");
+                self.count_stranger();
                 return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
             }
         };
         wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
-        crate::objects::serve_peer(stream, &links.shelf).await
+        let is_member = || links.standing(&hello) == Standing::Member;
+        self.counted(crate::objects::serve_peer(stream, &links.shelf, is_member).await)
+    }
+
+    /// Counts bytes that no node of this version sends.
+    fn counted<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+        outcome.inspect_err(|error| {
+            if error.kind() == io::ErrorKind::InvalidData {
+                self.counters.peer_refused();
+            }
+        })
+    }
+
+    /// Counts whoever is no member; a node that is not ready itself cannot tell.
+    fn count_stranger(&self) {
+        if self.links.get().is_some() {
+            self.counters.peer_refused();
+        }
+    }
+
+    fn is_removed(&self, node: u64) -> bool {
+        self.links.get().is_some_and(|links| links.directory.is_removed(node))
     }
 
     /// Whether this node may link to us; the reason goes back to it.
@@ -198,6 +240,23 @@ impl Port {
             )),
             Standing::Removed => Err(format!("node {} was removed from the cluster", hello.node)),
             Standing::Stranger => Err(format!("node {} is not a member", hello.node)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x_3_only_loopback_is_this_machine() {
+        let parsed = |text: &str| text.parse::<IpAddr>().expect("an address");
+        for here in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"] {
+            assert!(is_here(parsed(here)), "{here}");
+        }
+        for there in ["10.0.0.1", "0.0.0.0", "169.254.169.254", "::", "fe80::1", "::ffff:10.0.0.1"]
+        {
+            assert!(!is_here(parsed(there)), "{there}");
         }
     }
 }

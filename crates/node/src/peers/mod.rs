@@ -15,6 +15,8 @@ mod directory;
 mod follow;
 mod founding;
 #[cfg(test)]
+mod gossip_key_test;
+#[cfg(test)]
 mod gossip_test;
 mod hello;
 mod listen;
