@@ -203,8 +203,20 @@ mod tests {
             let route = ROUTES.iter().find(|route| route.operation == operation).unwrap();
             Role::ALL.into_iter().all(|role| route.policy.admits(role) == (role == Role::Admin))
         };
-        assert!(admins_only(Operation::PurgeQueue));
-        assert!(admins_only(Operation::DropQueue));
+        for operation in [
+            Operation::PurgeQueue,
+            Operation::DropQueue,
+            Operation::AddNode,
+            Operation::RemoveNode,
+            Operation::Grow,
+            Operation::Backup,
+            Operation::SetQuota,
+            Operation::CreateToken,
+            Operation::ListTokens,
+            Operation::RevokeToken,
+        ] {
+            assert!(admins_only(operation), "{operation:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A browser sends `Origin` with every cross-site and every unsafe request, and `Sec-Fetch-Site` with all. A request
 //! that carries either must name this node as host in a form that no foreign name server controls (an address,
-//! `localhost`, or the advertised name), and its origin must be that host. Other programs send neither and pass.
+//! `localhost`, or the advertised name), and its origin must be that host. Where the browser says that another site asks,
+//! only a person who follows a link is let in. Other programs send neither header and pass.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -10,15 +11,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use hyper::Method;
 use hyper::header::{HOST, HeaderMap, ORIGIN};
 use ikada_api::Problem;
 
 use super::problems;
 
 /// Refuses what a foreign page might send. `advertised` is this node's own `host:port`.
-pub(super) fn check_origin(headers: &HeaderMap, advertised: &str) -> Result<(), Problem> {
+pub(super) fn check_origin(
+    method: &Method,
+    headers: &HeaderMap,
+    advertised: &str,
+) -> Result<(), Problem> {
     let origin = headers.get(ORIGIN);
-    if origin.is_none() && !headers.contains_key("sec-fetch-site") {
+    let site = headers.get("sec-fetch-site");
+    if origin.is_none() && site.is_none() {
         return Ok(());
     }
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
@@ -26,6 +33,10 @@ pub(super) fn check_origin(headers: &HeaderMap, advertised: &str) -> Result<(), 
         return Err(problems::foreign_origin(
             "a browser may reach this node only by address, localhost or its advertised name",
         ));
+    }
+    let is_own_page = site.is_none_or(|site| site == "same-origin" || site == "none");
+    if !is_own_page && !is_followed_link(method, headers) {
+        return Err(problems::foreign_origin("a page of another site may not use this node"));
     }
     let Some(origin) = origin else { return Ok(()) };
     let authority = origin
@@ -36,6 +47,14 @@ pub(super) fn check_origin(headers: &HeaderMap, advertised: &str) -> Result<(), 
         return Err(problems::foreign_origin("a page of another site may not use this node"));
     }
     Ok(())
+}
+
+/// A link that a person follows into a window of its own; looking changes nothing.
+fn is_followed_link(method: &Method, headers: &HeaderMap) -> bool {
+    let says = |name: &str, word: &str| headers.get(name).is_some_and(|value| value == word);
+    method == Method::GET
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document")
 }
 
 fn is_own_host(host: &str, advertised: &str) -> bool {
@@ -82,12 +101,11 @@ mod tests {
         for (name, value) in pairs {
             headers.insert(*name, value.parse().unwrap());
         }
-        check_origin(&headers, "node1.example:7400").is_ok()
+        check_origin(&Method::GET, &headers, "node1.example:7400").is_ok()
     }
 
-    // X14
     #[test]
-    fn only_our_own_pages_pass() {
+    fn x_14_only_our_own_pages_pass() {
         assert!(check(&[("host", "anything:1")]), "programs send no origin");
         assert!(check(&[("host", "127.0.0.1:7400"), ("origin", "http://127.0.0.1:7400")]));
         assert!(check(&[("host", "[::1]:7400"), ("origin", "http://[::1]:7400")]));
@@ -99,5 +117,20 @@ mod tests {
         assert!(!check(&[("host", "evil.example:7400"), ("origin", "http://evil.example:7400")]));
         assert!(!check(&[("host", "evil.example:7400"), ("sec-fetch-site", "same-origin")]));
         assert!(!check(&[("origin", "http://127.0.0.1:7400")]));
+    }
+
+    #[test]
+    fn x_14_a_link_on_another_site_may_be_followed_and_nothing_else() {
+        let from = |site, mode, dest| {
+            let host = ("host", "127.0.0.1:7400");
+            let told =
+                [("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", dest)];
+            check(&[host, told[0], told[1], told[2]])
+        };
+        assert!(from("cross-site", "navigate", "document"));
+        assert!(from("same-origin", "cors", "empty"));
+        assert!(!from("cross-site", "no-cors", "image"));
+        assert!(!from("same-site", "cors", "empty"), "another port of this machine");
+        assert!(!from("cross-site", "navigate", "iframe"));
     }
 }

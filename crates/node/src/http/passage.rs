@@ -27,7 +27,7 @@ pub(super) fn check_head<D: Door>(app: &App<D>, parts: &Parts) -> Result<(), Pro
     if url_bytes > app.limits.url_bytes_max {
         return Err(problems::url_too_long(app.limits.url_bytes_max));
     }
-    check_origin(&parts.headers, &app.door.info().client_addr)
+    check_origin(&parts.method, &parts.headers, &app.door.info().client_addr)
 }
 
 /// Runs a call; none if it panicked, which is counted.

@@ -7,6 +7,7 @@
 mod arrows;
 mod clippy_config;
 mod contents;
+mod coverage;
 mod dependencies;
 mod file_size;
 mod function_size;
@@ -18,6 +19,7 @@ mod places;
 mod planted;
 mod purity;
 mod syntax;
+mod unsafe_code;
 mod waivers;
 
 use std::fmt;
@@ -51,6 +53,7 @@ const RULES: &[Check] = &[
     arrows::check,
     clippy_config::check,
     contents::check,
+    coverage::check,
     dependencies::check,
     file_size::check,
     function_size::check,
@@ -61,6 +64,7 @@ const RULES: &[Check] = &[
     places::check,
     planted::check,
     purity::check,
+    unsafe_code::check,
     waivers::check,
 ];
 

@@ -224,4 +224,36 @@ mod tests {
         let script = include_str!("../../../../.ci/run");
         assert!(script.contains(&format!("cargo_deny_version={CARGO_DENY_VERSION}\n")));
     }
+
+    #[test]
+    fn x_16_the_gate_looks_at_advisories_licences_and_sources() {
+        for step in ["tidy", "deny", "advisories", "clippy"] {
+            assert!(STEPS.iter().any(|known| known.name == step), "{step}");
+        }
+        let rules: toml::Table = include_str!("../../../../deny.toml").parse().expect("TOML");
+        let word = |part: &str, key: &str| rules[part][key].as_str().map(str::to_owned);
+        assert_eq!(word("advisories", "yanked").as_deref(), Some("deny"));
+        assert_eq!(word("advisories", "unsound").as_deref(), Some("all"));
+        assert_eq!(word("sources", "unknown-registry").as_deref(), Some("deny"));
+        assert_eq!(word("sources", "unknown-git").as_deref(), Some("deny"));
+        assert!(rules["licenses"]["allow"].as_array().is_some_and(|allowed| !allowed.is_empty()));
+        assert!(rules["licenses"].get("deny").is_none(), "what is not allowed is denied");
+    }
+
+    #[test]
+    fn x_16_every_build_of_the_gate_is_locked() {
+        let source = include_str!("steps.rs");
+        let source: String = source.split_whitespace().collect();
+        let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for verb in ["clippy", "doc", "nextest", "test", "run", "deny"] {
+            let mut uses = 0;
+            for part in source.split(&format!("[\"{verb}\",")).skip(1) {
+                let arguments = part.split(']').next().unwrap_or_default();
+                let asks = arguments.contains("--version");
+                assert!(asks || arguments.contains("--locked"), "{verb} {arguments}");
+                uses += 1;
+            }
+            assert!(uses > 0, "{verb} is not looked at");
+        }
+    }
 }

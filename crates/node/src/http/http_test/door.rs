@@ -122,6 +122,11 @@ impl FakeDoor {
         self.world.lock().unwrap().events.push(event);
     }
 
+    /// Where the log ends: rises with everything that is written.
+    pub(super) fn log_end(&self) -> u64 {
+        self.world.lock().unwrap().index
+    }
+
     pub(super) fn last(&self) -> (Duration, Routing) {
         self.world.lock().unwrap().last.expect("a call was made")
     }

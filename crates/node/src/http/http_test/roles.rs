@@ -119,6 +119,16 @@ async fn x_19_strangers_are_told_nothing_but_that_the_process_lives() {
 }
 
 #[tokio::test]
+async fn x_1_a_port_that_nothing_protects_shows_in_the_metrics() {
+    for insecure in [false, true] {
+        let security = Security { insecure, ..Security::default() };
+        let page = Bench::guarded(HttpLimits::default(), security).get("/metrics").await;
+        let wanted = format!("\nikada_insecure {}\n", u8::from(insecure));
+        assert!(String::from_utf8_lossy(&page.body).contains(&wanted), "{wanted}");
+    }
+}
+
+#[tokio::test]
 async fn x_5_a_bound_token_reaches_no_other_namespace() {
     let mut cases = 0;
     for role in Role::ALL {

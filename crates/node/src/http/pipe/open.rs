@@ -39,16 +39,18 @@ pub(in crate::http) async fn accept<D: Door>(
     mut request: Request<Incoming>,
     place: Arc<Place>,
 ) -> Reply {
-    if let Err(refused) = check_origin(request.headers(), &app.door.info().client_addr) {
-        return problem(&refused);
-    }
     let source = request.extensions().get::<Source>().cloned();
     let mut trace = Trace {
         operation: Some(Operation::Pipe),
         source: source.as_ref().map(|source| source.address),
         ..Trace::default()
     };
-    let entered = match recognise(app, request.headers(), source.as_ref()).await {
+    let (headers, own) = (request.headers(), &app.door.info().client_addr);
+    let known = match check_origin(request.method(), headers, own) {
+        Ok(()) => recognise(app, headers, source.as_ref()).await,
+        Err(foreign) => Err(foreign),
+    };
+    let entered = match known {
         Ok(principal) => {
             trace.principal = Some(principal.clone());
             match policy_of(Operation::Pipe) {
