@@ -31,6 +31,9 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
+    if matches!(cli.command, Command::Server(_) | Command::Worker(_)) {
+        forgo_core_dumps();
+    }
     let outcome = run(cli);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,6 +51,13 @@ fn main() -> ExitCode {
             })
         }
     }
+}
+
+/// What a long-lived process holds in memory, keys and tokens too, must not land in a file when it crashes (X6).
+fn forgo_core_dumps() {
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    // A bound can always be lowered; where it cannot, there are no core dumps to speak of.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
 }
 
 /// Threads for a server's sockets: half the cores, since driver, log and snapshots have threads of their own and idle
@@ -71,7 +81,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Server(server) => commands::server(server).await,
             Command::Worker(worker) => commands::worker(&cli.shared, *worker).await,
             Command::Demo(demo) => demo::run(&demo).await,
-            Command::Dev(args) => commands::dev(args).await,
+            Command::Dev(args) => Box::pin(commands::dev(args)).await,
             Command::Bench(command) => bench::run(&cli.shared, &command, &mut screen).await,
             Command::Verify(args) => verify::run(&cli.shared, &args, &mut screen).await,
             Command::Cluster(command) => commands::cluster(&cli.shared, command, &mut screen).await,

@@ -3,13 +3,14 @@
 //! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
 //! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
 //! `chaos` runs a cluster of real processes under faults, `mixed` one of two versions, `scenarios` the named faults one by
-//! one, `fuzz` libFuzzer. Leaves out: releases and benchmarks.
+//! one, `fuzz` libFuzzer, `hostile` programs that attack their worker. Leaves out: releases and benchmarks.
 //!
 //! This file only routes: it reads the arguments and picks the exit code.
 
 mod chaos;
 mod fix;
 mod fuzz;
+mod hostile;
 mod mixed;
 mod scenarios;
 mod tidy;
@@ -32,7 +33,8 @@ Examples:
   cargo xtask chaos --minutes 10 --faults kill,partition,pause,worker
   cargo xtask mixed --from v0.1.0     that version and this one in one cluster, forward and back
   cargo xtask scenarios               who leads when links, disks and processes fail, in one table
-  cargo xtask fuzz --seconds 600 log  libFuzzer on one target; all of them if none is named";
+  cargo xtask fuzz --seconds 600 log  libFuzzer on one target; all of them if none is named
+  cargo xtask hostile                 what hostile modules and commands tried, and how each ended";
 
 /// Checks and mends this repository.
 #[derive(Parser)]
@@ -64,6 +66,8 @@ enum Command {
     Scenarios(scenarios::ScenarioArgs),
     /// Run libFuzzer on every reader of bytes from outside; needs a nightly compiler and cargo-fuzz.
     Fuzz(fuzz::FuzzArgs),
+    /// Run hostile modules and commands in the worker's sandbox, and print what each tried and how it ended.
+    Hostile(hostile::HostileArgs),
     /// Check the house rules: arrows, purity, sizes, headers, papers; edits nothing.
     Tidy,
 }
@@ -94,6 +98,7 @@ fn run() -> anyhow::Result<bool> {
         Command::Mixed(args) => mixed::run(&root, &args),
         Command::Scenarios(args) => scenarios::run(&root, &args),
         Command::Fuzz(args) => fuzz::run(&root, &args),
+        Command::Hostile(args) => hostile::run(&root, &args),
         Command::Tidy => tidy::run(&root),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use ikada_worker::exec::GroupRule;
 use ikada_worker::sandbox::{Isolation, Limits};
 
 use super::task::read_label;
@@ -38,6 +39,27 @@ impl From<IsolationArg> for Isolation {
     }
 }
 
+/// Whether control groups bound a program as a whole.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum GroupsArg {
+    /// Where the machine gives them to this worker.
+    Best,
+    /// Always; where the machine gives none, the worker does not start.
+    Require,
+    /// Never.
+    Off,
+}
+
+impl From<GroupsArg> for GroupRule {
+    fn from(argument: GroupsArg) -> GroupRule {
+        match argument {
+            GroupsArg::Best => GroupRule::Best,
+            GroupsArg::Require => GroupRule::Require,
+            GroupsArg::Off => GroupRule::Off,
+        }
+    }
+}
+
 /// Flags of `worker`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -63,7 +85,7 @@ pub(crate) struct WorkerArgs {
     /// A command that tasks may run: a name, a path, `{file}` for files of programs, or `*`. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_COMMAND", value_delimiter = ',', value_name = "PROGRAM")]
     pub(crate) allow_command: Vec<String>,
-    /// What addresses of inputs may begin with, as in file:///data/. May be given several times.
+    /// An address below which inputs may lie, as in file:///data. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_URL", value_delimiter = ',', value_name = "PREFIX")]
     pub(crate) allow_url: Vec<String>,
     /// A folder that commands may read and run programs from, beside the system's own. May be given several times.
@@ -78,7 +100,10 @@ pub(crate) struct WorkerArgs {
     /// How much isolation programs get.
     #[arg(long, env = "IKADA_ISOLATION", value_enum, default_value = "full")]
     pub(crate) isolation: IsolationArg,
-    /// Memory that one program may use.
+    /// Whether control groups bound memory and processes of a program as a whole.
+    #[arg(long, env = "IKADA_CONTROL_GROUPS", value_enum, default_value = "best")]
+    pub(crate) control_groups: GroupsArg,
+    /// Memory that one program may use: each of its processes, and with control groups all together.
     #[arg(long, env = "IKADA_MEMORY_MIB", default_value_t = 1_024, value_name = "MIB")]
     pub(crate) memory_mib: u64,
     /// Processes and threads of one program.

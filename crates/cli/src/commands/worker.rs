@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikada_worker::exec::{ExecConfig, Programs, Sandbox};
+use ikada_worker::exec::{ExecConfig, GroupRule, Programs, Sandbox};
 use ikada_worker::sandbox::Isolation;
 use ikada_worker::{Worker, builtin};
 
@@ -64,6 +64,7 @@ fn config(args: &WorkerArgs) -> Result<ExecConfig, Failure> {
         network: args.allow_network,
         isolation: args.isolation.into(),
         limits: args.limits(),
+        groups: args.control_groups.into(),
         helper,
     })
 }
@@ -82,8 +83,15 @@ fn describe(args: &WorkerArgs, sandbox: &Sandbox) {
         namespaces = walls.namespaces,
         landlock = walls.landlock,
         seccomp = walls.seccomp,
+        control_groups = sandbox.groups().map_or(0, ikada_worker::exec::Groups::version),
         "the worker takes tasks"
     );
+    if let (Err(why), GroupRule::Best) = (sandbox.groups(), sandbox.config().groups) {
+        tracing::info!(
+            why,
+            "no control groups: memory is bounded for each process of a program, not for all together"
+        );
+    }
     match sandbox.config().isolation {
         Isolation::None => tracing::warn!(
             "programs are NOT isolated (--isolation none): they can do whatever this worker's user can"

@@ -49,7 +49,8 @@ impl Drop for WorkerProcess {
     }
 }
 
-async fn push(client: &Client, name: &str, script: &str) {
+/// Keeps a shell script as a program.
+pub async fn push(client: &Client, name: &str, script: &str) {
     let source = ObjectSource::Bytes(script.to_owned().into());
     let file = client.upload(&source, &PutOptions::default()).await.expect("an upload");
     let argv = ["/bin/sh", "{file}"].map(str::to_owned).to_vec();

@@ -156,7 +156,7 @@ async fn download(
 /// Copies a file of this machine, if its operator allows the address.
 fn copy_url(allowed: &[String], url: &str, path: &Path) -> Result<(), TaskError> {
     let climbs = url.split('/').any(|part| part == "..");
-    if climbs || !allowed.iter().any(|prefix| url.starts_with(prefix.as_str())) {
+    if climbs || !allowed.iter().any(|prefix| is_below(prefix, url)) {
         return Err(TaskError::new(format!(
             "this worker may not open {url}; its operator can allow it with --allow-url"
         )));
@@ -166,4 +166,39 @@ fn copy_url(allowed: &[String], url: &str, path: &Path) -> Result<(), TaskError>
     };
     fs::copy(source, path).map_err(|error| TaskError::new(format!("{url}: {error}")))?;
     Ok(())
+}
+
+/// Whether an address is the allowed one or lies below it: `file:///srv/in` is no leave for `file:///srv/inside`.
+fn is_below(prefix: &str, url: &str) -> bool {
+    url.strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || prefix.ends_with('/') || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x_13_an_allowed_address_ends_at_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().display();
+        for part in ["in", "inside"] {
+            fs::create_dir(folder.path().join(part)).unwrap();
+            fs::write(folder.path().join(part).join("a"), part).unwrap();
+        }
+        let copy = folder.path().join("copy");
+        let opens = |allowed: &str, asked: &str| {
+            let allowed = [format!("file://{root}{allowed}")];
+            copy_url(&allowed, &format!("file://{root}{asked}"), &copy).is_ok()
+        };
+        assert!(opens("/in", "/in/a"));
+        assert!(opens("/in/", "/in/a"));
+        assert!(opens("/in/a", "/in/a"));
+        assert!(opens("/", "/inside/a"));
+        assert!(!opens("/in", "/inside/a"), "another folder whose name begins alike");
+        assert!(!opens("/in/", "/in/../inside/a"));
+        assert!(!opens("/in", "/a"));
+        let foreign = copy_url(&["http://".to_owned()], "http://127.0.0.1:1/", &copy);
+        assert!(foreign.unwrap_err().message().contains("file:// addresses only"));
+    }
 }

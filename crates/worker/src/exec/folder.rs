@@ -36,6 +36,12 @@ impl Folder {
         Ok(folder)
     }
 
+    /// One that is spoken of and never made.
+    #[cfg(test)]
+    pub(super) fn at(root: PathBuf) -> Folder {
+        Folder { root, owner: None }
+    }
+
     /// Gives a file to the user as whom the program runs.
     pub fn hand_over(&self, path: &Path) -> io::Result<()> {
         self.owner.map_or(Ok(()), |owner| chown(path, Some(owner), Some(owner)))

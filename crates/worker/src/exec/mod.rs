@@ -8,6 +8,7 @@
 //! over, its processes and its folder are gone; a slot is free within the grace time and two seconds (B4-30).
 //! Leaves out: the walls themselves (`sandbox`) and whose result counts (the cluster's fence).
 
+mod bound;
 mod capture;
 mod fetch;
 mod folder;
@@ -21,6 +22,7 @@ mod users;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use bound::{GroupRule, Groups};
 pub use capture::{Log, Progress};
 pub use folder::Folder;
 pub use outputs::FoundOutput;
@@ -46,6 +48,8 @@ pub struct ExecConfig {
     pub isolation: Isolation,
     /// How much one run may use.
     pub limits: Limits,
+    /// Whether control groups bound a run as a whole.
+    pub groups: GroupRule,
     /// The binary to start as helper; it must call [`crate::sandbox::helper`] first thing.
     pub helper: PathBuf,
 }

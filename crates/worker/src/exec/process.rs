@@ -8,6 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::Instant;
 
+use super::bound::Group;
 use super::capture::drain;
 use super::folder::usage;
 use super::{Folder, Log, Stop};
@@ -38,22 +39,27 @@ pub(super) struct Ended {
     pub(super) cut: Option<Cut>,
 }
 
-/// Starts the helper on an order that lies in the folder, and stays until all is over.
-pub(super) async fn run(
-    helper: &Path,
-    folder: &Folder,
-    user: Option<u32>,
-    limits: &Limits,
-    wall: Duration,
-    log: &Log,
-    mut stop: Stop,
-) -> std::io::Result<Ended> {
-    let mut command = Command::new(helper);
+/// What is run, and within which bounds.
+pub(super) struct Run<'a> {
+    pub(super) helper: &'a Path,
+    /// The order lies in it.
+    pub(super) folder: &'a Folder,
+    pub(super) user: Option<u32>,
+    pub(super) limits: &'a Limits,
+    pub(super) wall: Duration,
+    /// Bounds the whole tree, where there are control groups.
+    pub(super) group: Option<Group>,
+}
+
+/// Starts the helper and stays until all is over.
+pub(super) async fn run(run: &Run<'_>, log: &Log, mut stop: Stop) -> std::io::Result<Ended> {
+    let Run { folder, limits, wall, .. } = *run;
+    let mut command = Command::new(run.helper);
     command.arg(ENTER).arg(folder.order()).env_clear().current_dir("/").process_group(0);
     // The supervisor lives under the program's own limit of memory: its allocator must not take more than it needs.
     command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    if let Some(user) = user {
+    if let Some(user) = run.user {
         command.uid(user).gid(user);
     }
     let mut child = command.spawn()?;
@@ -62,6 +68,13 @@ pub(super) async fn run(
         child.stdout.take().map(|stream| tokio::spawn(drain(stream, log.clone()))),
         child.stderr.take().map(|stream| tokio::spawn(drain(stream, log.clone()))),
     ];
+    // Before it is told to go: whatever it starts is in the group from its first moment.
+    if let (Some(group), Some(process)) = (&run.group, child.id())
+        && let Err(error) = group.take_in(process)
+    {
+        end_by_force(&mut child).await;
+        return Err(error);
+    }
     say(&mut control, GO).await;
     let cut = watch(&mut child, folder, limits, wall, log, &mut stop).await;
     if cut.is_some() {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::process::{Cut, Ended};
+use super::bound::{Group, GroupRule, Groups};
+use super::process::{Cut, Ended, Run};
 use super::users::Users;
 use super::{Attempt, Code, ExecConfig, Finish, Folder, Log, Stop, outputs, process, stopped};
 use crate::run::TaskError;
@@ -38,6 +39,14 @@ pub enum SandboxError {
         /// What is missing.
         missing: String,
     },
+    /// The machine gives no control groups, and they were asked for.
+    #[error(
+        "this machine gives no control groups ({why}); do without them with --control-groups best"
+    )]
+    Groups {
+        /// What is in the way.
+        why: String,
+    },
 }
 
 /// Runs attempts on this machine.
@@ -46,6 +55,7 @@ pub struct Sandbox {
     config: ExecConfig,
     users: Users,
     walls: Walls,
+    groups: Result<Groups, String>,
 }
 
 impl Sandbox {
@@ -63,7 +73,27 @@ impl Sandbox {
             Isolation::None => Users::none(),
             Isolation::Full | Isolation::Best => Users::new(),
         };
-        Ok(Sandbox { config, users, walls })
+        let groups = match config.groups {
+            GroupRule::Off => Err("not asked for".to_owned()),
+            GroupRule::Best | GroupRule::Require => Groups::find(),
+        };
+        match (&groups, config.groups) {
+            (Err(why), GroupRule::Require) => Err(SandboxError::Groups { why: why.clone() }),
+            _ => Ok(Sandbox { config, users, walls, groups }),
+        }
+    }
+
+    /// The control groups that bound a run as a whole; an error says why there are none.
+    pub fn groups(&self) -> Result<&Groups, &str> {
+        self.groups.as_ref().map_err(String::as_str)
+    }
+
+    /// The group of one run. Where the machine gave groups, nothing runs without.
+    fn group(&self, limits: &Limits) -> Result<Option<Group>, TaskError> {
+        let group = self.groups.as_ref().ok().map(|groups| groups.make(limits));
+        group
+            .transpose()
+            .map_err(|error| TaskError::new(format!("not started: its control group: {error}")))
     }
 
     /// What this machine gives.
@@ -106,10 +136,16 @@ impl Sandbox {
         folder.write(&folder.settings(), &serde_json::to_vec(&settings)?)?;
         folder.write(&folder.order(), &serde_json::to_vec(&spec)?)?;
         let limits = &self.config.limits;
-        let wall = Duration::from_millis(wall_ms(&attempt, limits));
-        let helper = &self.config.helper;
-        let ended = process::run(helper, &folder, user.id, limits, wall, log, stop).await?;
-        judge(&ended, log)?;
+        let run = Run {
+            helper: &self.config.helper,
+            folder: &folder,
+            user: user.id,
+            limits,
+            wall: Duration::from_millis(wall_ms(&attempt, limits)),
+            group: self.group(&spec.limits)?,
+        };
+        let ended = process::run(&run, log, stop).await?;
+        judge(&ended, run.group.as_ref().and_then(Group::met), log)?;
         let finish = Finish { result: outputs::result(&folder)?, outputs: outputs::find(&folder)? };
         publish(finish).await
     }
@@ -204,8 +240,8 @@ fn setting_name(name: &str) -> String {
     format!("IKADA_SETTING_{}", name.chars().map(letter).collect::<String>())
 }
 
-/// What an end means for the attempt.
-fn judge(ended: &Ended, log: &Log) -> Result<(), TaskError> {
+/// What an end means for the attempt, given the bound that the run as a whole has met.
+fn judge(ended: &Ended, met: Option<&str>, log: &Log) -> Result<(), TaskError> {
     match &ended.cut {
         Some(Cut::Told) => return Err(stopped()),
         Some(Cut::Late(wall)) => {
@@ -217,10 +253,13 @@ fn judge(ended: &Ended, log: &Log) -> Result<(), TaskError> {
         }
         None => {}
     }
-    let words = match log.last_line() {
+    let mut words = match log.last_line() {
         line if line.is_empty() => String::new(),
         line => format!(": {line}"),
     };
+    if let Some(met) = met {
+        words = format!(" ({met}){words}");
+    }
     match &ended.status {
         Status::Exited(0) => Ok(()),
         Status::Exited(EXIT_POINTLESS) => {
@@ -231,9 +270,15 @@ fn judge(ended: &Ended, log: &Log) -> Result<(), TaskError> {
             Err(TaskError::new(format!("ended by signal {signal}{words}")))
         }
         Status::Stopped => Err(stopped()),
+        // The kernel may have ended the helpers along with the program.
+        Status::NotStarted(_) if met.is_some() => Err(TaskError::new(format!("ended{words}"))),
         Status::NotStarted(why) => Err(TaskError::new(format!("not started: {why}"))),
         Status::NoIsolation(why) => {
             Err(TaskError::new(format!("not started: this machine cannot isolate it ({why})")))
         }
     }
 }
+
+#[cfg(test)]
+#[path = "run_test.rs"]
+mod run_test;

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ikada_worker::exec::{Attempt, Code, ExecConfig, FoundOutput, Log, Sandbox};
+use ikada_worker::exec::{Attempt, Code, ExecConfig, FoundOutput, GroupRule, Log, Sandbox};
 use ikada_worker::sandbox::{Isolation, Limits};
 use ikada_worker::{Stop, TaskError, TaskResult};
 use tempfile::TempDir;
@@ -71,6 +71,7 @@ pub fn config(folder: &TempDir) -> ExecConfig {
         network: false,
         isolation: Isolation::Full,
         limits: limits(),
+        groups: GroupRule::Best,
         helper: PathBuf::from(env!("CARGO_BIN_EXE_ikada-sandbox-helper")),
     }
 }

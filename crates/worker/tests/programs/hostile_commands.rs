@@ -5,7 +5,11 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, shell};
+use ikada_worker::exec::Sandbox;
+use ikada_worker::sandbox::Isolation;
+
+use crate::bench::{Bench, Ran, shell};
+use crate::report::{Probe, note};
 
 /// A machine with things worth attacking.
 struct Prey {
@@ -52,26 +56,37 @@ impl Prey {
             .replace("@WORKER", &self.worker.to_string())
     }
 
-    async fn all_denied(&self, probes: &[(&str, &str)]) {
+    async fn all_denied(&self, wall: &'static str, probes: &[(&str, &str)]) {
         for (name, lines) in probes {
+            let began = Instant::now();
             let ran = self.bench.shell(&self.fill(lines)).await;
-            assert!(ran.end.is_err(), "{name} got through: {}", ran.log);
-            assert!(!ran.log.contains("canary"), "{name} saw the secret: {}", ran.log);
+            let contained = ran.end.is_err() && !ran.log.contains("canary");
+            noted(wall, name, &ran, contained, began);
+            assert!(contained, "{name} got through: {}", ran.log);
             assert!(!ran.error().contains("not started"), "{name} never ran: {}", ran.error());
         }
         assert_eq!(std::fs::read_to_string(&self.secret).expect("it is there"), "canary");
         self.bench.assert_empty();
     }
 
-    async fn all_denied_in_python(&self, probes: &[(&str, &str)]) {
+    async fn all_denied_in_python(&self, wall: &'static str, probes: &[(&str, &str)]) {
         for (name, lines) in probes {
+            let began = Instant::now();
             let ran = self.bench.python(&self.fill(lines)).await;
+            noted(wall, name, &ran, ran.end.is_err(), began);
             assert!(ran.end.is_err(), "{name} got through: {}", ran.log);
             assert!(!ran.error().contains("SyntaxError"), "{name} is no probe: {}", ran.log);
             assert!(!ran.error().contains("not started"), "{name} never ran: {}", ran.error());
         }
         self.bench.assert_empty();
     }
+}
+
+/// A line of the report.
+fn noted(wall: &'static str, tried: &str, ran: &Ran, contained: bool, began: Instant) {
+    let ended = ran.end.as_ref().map_or_else(|error| error.message(), |_| "it ended well");
+    let took = began.elapsed();
+    note(&Probe { kind: "command", wall, tried, ended, contained, took });
 }
 
 #[tokio::test]
@@ -99,7 +114,7 @@ async fn x_12_files_of_others_cannot_be_read_or_written() {
         ("change the kernel", "echo 0 > /proc/sys/kernel/randomize_va_space"),
         ("trigger sysrq", "echo h > /proc/sysrq-trigger"),
     ];
-    Prey::new().all_denied(&probes).await;
+    Prey::new().all_denied("files", &probes).await;
 }
 
 #[tokio::test]
@@ -121,7 +136,7 @@ async fn x_12_processes_of_others_are_out_of_sight_and_reach() {
         ("gain by a set-user-id file", "cp /bin/sh s && chmod 4755 s && chown 0 s"),
         ("raise a limit", "ulimit -n 4096"),
     ];
-    Prey::new().all_denied(&probes).await;
+    Prey::new().all_denied("processes", &probes).await;
 }
 
 #[tokio::test]
@@ -149,7 +164,7 @@ async fn x_12_the_network_is_not_there() {
         ("a local door", "import socket; socket.socket(socket.AF_UNIX).connect('@SOCKET')"),
         ("crypto sockets", "import socket; socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)"),
     ];
-    Prey::new().all_denied_in_python(&probes).await;
+    Prey::new().all_denied_in_python("network", &probes).await;
 }
 
 #[tokio::test]
@@ -179,7 +194,7 @@ async fn x_12_calls_that_no_task_needs_are_refused() {
     ];
     let probes: Vec<(&str, &str)> =
         calls.iter().map(|(name, lines)| (*name, lines.as_str())).collect();
-    Prey::new().all_denied_in_python(&probes).await;
+    Prey::new().all_denied_in_python("system calls", &probes).await;
 }
 
 #[tokio::test]
@@ -203,6 +218,7 @@ async fn x_12_bombs_end_by_their_limits_and_others_go_on() {
     for (name, lines) in bombs {
         let begun = Instant::now();
         let (ran, other) = tokio::join!(prey.bench.python(lines), prey.bench.shell("echo fine"));
+        noted("bombs", name, &ran, ran.end.is_err() && other.log == "fine\n", begun);
         assert!(ran.end.is_err(), "{name} met no limit");
         assert!(begun.elapsed() < Duration::from_secs(25), "{name} took {:?}", begun.elapsed());
         assert!(ran.log.len() <= (64 << 10) + 100, "{name} kept {} bytes", ran.log.len());
@@ -216,10 +232,60 @@ async fn x_12_a_fork_bomb_is_bounded_and_leaves_nobody() {
     let bench = Bench::new();
     // Every process stays; the limit of 64 is what ends the doubling, and the stop ends them all.
     let attempt = Bench::attempt(shell("b() { b | b & }; b; sleep 30"));
+    let began = Instant::now();
     let ran = bench.run(attempt, Some(Duration::from_secs(2))).await;
+    let other = bench.shell("echo fine").await;
+    noted("bombs", "a fork bomb", &ran, ran.end.is_err() && other.log == "fine\n", began);
     assert!(ran.end.is_err());
+    assert_eq!(other.log, "fine\n");
+    bench.assert_empty();
+}
+
+#[tokio::test]
+async fn x_12_a_tree_of_processes_is_bounded_as_one() {
+    let bench = Bench::new();
+    if let Err(why) = bench.sandbox.groups() {
+        eprintln!("SKIPPED: no control groups here: {why}");
+        return;
+    }
+    // Each is far below the limit of 256 MiB; all of them are far above it.
+    let lines = "
+import os, sys, time
+for _ in range(24):
+    if os.fork() == 0:
+        a = b'x' * (40 << 20)
+        time.sleep(3)
+        os._exit(0)
+for _ in range(24):
+    if os.wait()[1] != 0: sys.exit(7)
+";
+    let began = Instant::now();
+    let ran = bench.python(lines).await;
+    let ended = ran.end.as_ref().map_or_else(|error| error.message(), |_| "it met no bound");
+    let contained = ended.contains("more memory than it may");
+    noted("bombs", "memory by many processes", &ran, contained, began);
+    assert!(contained, "{ended}: {}", ran.log);
     assert_eq!(bench.shell("echo fine").await.log, "fine\n");
     bench.assert_empty();
+}
+
+#[tokio::test]
+async fn x_12_a_machine_without_walls_runs_nothing_unless_told_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = crate::bench::config(&folder);
+    config.helper = folder.path().join("helper");
+    let told = r#"{"namespaces":false,"landlock":true,"seccomp":true,"missing":["namespaces: forbidden"]}"#;
+    std::fs::write(&config.helper, format!("#!/bin/sh\necho '{told}'\n")).expect("a helper");
+    std::fs::set_permissions(&config.helper, std::fs::Permissions::from_mode(0o755))
+        .expect("rights");
+    let refused = Sandbox::open(config.clone()).expect_err("walls are missing").to_string();
+    assert!(
+        refused.contains("namespaces: forbidden") && refused.contains("--isolation best"),
+        "{refused}"
+    );
+    config.isolation = Isolation::Best;
+    let walls = Sandbox::open(config).expect("asked for by name");
+    assert!(!walls.walls().is_full());
 }
 
 #[tokio::test]
@@ -227,17 +293,27 @@ async fn x_12_whoever_stays_behind_is_ended_with_the_command() {
     let bench = Bench::new();
     let begun = Instant::now();
     let ran = bench.shell("setsid sh -c 'sleep 4712.5 & sleep 4712.5' & exit 0").await;
+    let stayed = crate::commands::is_running("4712.5");
+    noted("processes", "stay behind as a daemon", &ran, !stayed, begun);
     ran.good();
     assert!(begun.elapsed() < Duration::from_secs(10));
-    assert!(!crate::commands::is_running("4712.5"), "a daemon stayed");
+    assert!(!stayed, "a daemon stayed");
 }
 
 #[tokio::test]
 async fn x_12_no_secret_of_the_worker_is_in_the_environment() {
     let bench = Bench::new();
+    let began = Instant::now();
     let ran = bench
         .shell("env | grep -vE '^(IKADA_|PATH=|LANG=|HOME=|TMPDIR=|PWD=|OLDPWD=|SHLVL=|_=)'")
         .await;
+    noted(
+        "processes",
+        "find the worker's secrets in its environment",
+        &ran,
+        ran.log.is_empty(),
+        began,
+    );
     assert_eq!(ran.log, "");
     assert_eq!(ran.error(), "exit code 1");
 }

@@ -1,10 +1,13 @@
 //! Modules that try to use everything up or to get out (X11): each is a row, stopped by the limit that the row names, and
 //! others go on.
 
-use ikada_worker::sandbox::Limits;
+use std::time::Instant;
+
+use ikada_worker::sandbox::{Isolation, Limits};
 
 use crate::bench::{Bench, limits};
 use crate::modules::{run, write_module};
+use crate::report::{Probe, note};
 
 /// Short for those that only time stops.
 const SHORT_MS: u64 = 1_500;
@@ -15,17 +18,25 @@ const LONG_MS: u64 = 60_000;
 type Row<'a> = (&'a str, &'a str, &'a str);
 
 /// Each must fail for its reason; nothing of it is left, and a plain program runs afterwards.
-async fn all_stopped(wall_ms: u64, rows: &[Row<'_>]) {
+async fn all_stopped(wall: &'static str, wall_ms: u64, rows: &[Row<'_>]) {
     let bench = Bench::with(|config| config.limits = Limits { wall_ms, ..limits() });
+    all_stopped_in(&bench, wall, rows).await;
+}
+
+async fn all_stopped_in(bench: &Bench, wall: &'static str, rows: &[Row<'_>]) {
     let mut wrong = Vec::new();
     for (name, text, reasons) in rows {
-        let file = write_module(&bench, "hostile.wasm", text);
-        let ran = run(&bench, file, "_start").await;
+        let file = write_module(bench, "hostile.wasm", text);
+        let began = Instant::now();
+        let ran = run(bench, file, "_start").await;
         let told = match &ran.end {
             Ok(_) => "it met no limit".to_owned(),
             Err(error) => error.message().to_owned(),
         };
-        if !reasons.split('|').any(|reason| told.contains(reason)) {
+        let contained = reasons.split('|').any(|reason| told.contains(reason));
+        let (tried, took) = (*name, began.elapsed());
+        note(&Probe { kind: "module", wall, tried, ended: &told, contained, took });
+        if !contained {
             wrong.push(format!("{name}: {told:?} instead of {reasons:?}; log: {:?}", ran.log));
         }
     }
@@ -83,7 +94,7 @@ async fn x_11_time_and_steps_are_bounded() {
             LATE,
         ),
     ];
-    all_stopped(SHORT_MS, &rows).await;
+    all_stopped("time and steps", SHORT_MS, &rows).await;
 }
 
 #[tokio::test]
@@ -144,7 +155,7 @@ async fn x_11_memory_tables_and_stack_are_bounded() {
             TRAP,
         ),
     ];
-    all_stopped(LONG_MS, &rows).await;
+    all_stopped("memory, tables and stack", LONG_MS, &rows).await;
 }
 
 /// Texts that open a path from folder handle 3; the attack works if that succeeds.
@@ -157,6 +168,8 @@ fn open(path: &str, flags: i32) -> String {
     )
 }
 
+/// The module's own walls, and then all of them: without isolation the engine alone keeps it in its folder, so that no
+/// wall hides a hole in another.
 #[tokio::test]
 async fn x_11_only_the_tasks_folder_is_reached() {
     let link = r#"(data (i32.const 1000) "/etc/passwd") (data (i32.const 1020) "out/l") (func (export "_start")
@@ -168,12 +181,28 @@ async fn x_11_only_the_tasks_folder_is_reached() {
     let rows = [
         ("climbing", &*open("../order.json", 0), REFUSED),
         ("climbing further", &open("in/../../../../../../etc/passwd", 0), REFUSED),
+        ("climbing and coming back", &open("../task/in/letter", 0), REFUSED),
         ("an absolute path", &open("/etc/passwd", 0), REFUSED),
+        ("the folder above, if that were the root", &open("task/in/letter", 0), REFUSED),
+        ("the helper's order, likewise", &open("order.json", 0), REFUSED),
         ("making a file outside", &open("../made", 1), REFUSED),
         ("a link to the outside", link, REFUSED),
         ("a second folder", folders, REFUSED),
     ];
-    all_stopped(LONG_MS, &rows).await;
+    for isolation in [Isolation::None, Isolation::Full] {
+        let bench = Bench::with(|config| {
+            config.isolation = isolation;
+            config.limits = Limits { wall_ms: LONG_MS, ..limits() };
+        });
+        // The same call reaches what is the module's own: a refusal is the wall's, not the probe's fault.
+        let file = write_module(&bench, "own.wasm", &open("in/letter", 0));
+        run(&bench, file, "_start").await.good();
+        let wall = match isolation {
+            Isolation::None => "files, by the engine alone",
+            _ => "files",
+        };
+        all_stopped_in(&bench, wall, &rows).await;
+    }
 }
 
 #[tokio::test]
@@ -207,7 +236,7 @@ async fn x_11_floods_are_bounded() {
             TRAP,
         ),
     ];
-    all_stopped(LONG_MS, &rows).await;
+    all_stopped("floods", LONG_MS, &rows).await;
 }
 
 #[tokio::test]
@@ -221,8 +250,12 @@ async fn x_11_files_that_are_no_modules_end_at_once() {
     ];
     for (name, bytes, reason) in rows {
         let file = bench.share("bad.wasm", &bytes);
+        let began = Instant::now();
         let ran = run(&bench, file, "_start").await;
-        assert!(ran.error().contains(reason), "{name}: {}", ran.error());
+        let (ended, took) = (ran.error(), began.elapsed());
+        let (contained, wall) = (ended.contains(reason), "no module");
+        note(&Probe { kind: "module", wall, tried: name, ended: &ended, contained, took });
+        assert!(contained, "{name}: {ended}");
     }
     bench.assert_empty();
 }
@@ -232,5 +265,6 @@ async fn x_11_compiling_is_bounded() {
     let calls = "(drop (call $fd_close (i32.const 99)))".repeat(200);
     let functions = format!("(func (param i32) {calls})").repeat(4_000);
     let text = format!("{functions} (func (export \"_start\"))");
-    all_stopped(LONG_MS, &[("much to compile", &text, "takes more than 5 s to compile")]).await;
+    let rows = [("much to compile", &*text, "takes more than 5 s to compile")];
+    all_stopped("compiling", LONG_MS, &rows).await;
 }

@@ -5,3 +5,4 @@ mod commands;
 mod hostile_commands;
 mod hostile_modules;
 mod modules;
+mod report;
