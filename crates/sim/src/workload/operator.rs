@@ -157,6 +157,10 @@ impl Operator {
         let distance_us = if let Some(request) = world.next_change() {
             let node = some_door(world, &mut self.rng);
             world.ask(me, node, request, 2_000);
+            if let Some(second) = world.hasty_change() {
+                let node = some_door(world, &mut self.rng);
+                world.ask(me, node, second, 2_000);
+            }
             self.rng.u64(200_000..1_500_000)
         } else if world.phase == Phase::Liveness {
             return;
@@ -319,9 +323,7 @@ impl Operator {
         open: &OpenCall,
         end: &CallEnd,
     ) -> Verdict {
-        if let (Request::Change { .. }, CallEnd::Answered(Answer::Refused { .. })) =
-            (&open.request, end)
-        {
+        if is_change_refused(&open.request, end) {
             world.mark(Mark::ChangeRefused);
         }
         if let CallEnd::Answered(Answer::Written(outcomes)) = end
@@ -386,4 +388,17 @@ fn is_told_full(end: &CallEnd) -> bool {
 
 fn is_transient(reply: &Reply) -> bool {
     matches!(reply, Reply::Refused { code } if code.is_transient())
+}
+
+/// Whether the answer to a call is that the members may not change so.
+fn is_change_refused(request: &Request, end: &CallEnd) -> bool {
+    let Request::Write(orders) = request else { return false };
+    let CallEnd::Answered(Answer::Written(outcomes)) = end else { return false };
+    matches!(
+        (&orders[..], &outcomes[..]),
+        (
+            [Order { command: Command::ChangeMembers(_), .. }],
+            [Outcome::Reply { reply: Reply::Refused { .. }, .. }]
+        )
+    )
 }

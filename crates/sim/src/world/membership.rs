@@ -107,6 +107,14 @@ impl World {
         }
     }
 
+    /// The change after the one under way, asked for too early: it must be refused while the first one lasts, and does
+    /// no harm once that has ended.
+    pub fn hasty_change(&mut self) -> Option<Request> {
+        let second = *self.membership.wishes.get(1)?;
+        let first = self.watch.ledgers.first()?.reference()?.roster()?.change.as_ref();
+        first.is_some().then(|| self.step_towards(second))?
+    }
+
     /// What to ask for until a wish has come true; asking again is harmless.
     fn step_towards(&mut self, wish: Wish) -> Option<Request> {
         let reference = self.watch.ledgers.first().and_then(|ledger| ledger.reference());
