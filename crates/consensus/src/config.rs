@@ -32,7 +32,8 @@ pub struct Config {
     pub seed: u64,
     /// Higher wins when logs are equal; the same for all shards until `set_priority`.
     pub priority: i64,
-    /// Bytes of entries below a snapshot that stay in memory, so that a slow peer needs no snapshot.
+    /// Bytes of entries that stay in memory though they are applied and nobody is known to lack them, so that a slow peer
+    /// needs no snapshot.
     pub keep_bytes: u64,
     /// Present where logs live in a database and a lease there decides who writes; absent for Raft.
     pub lease: Option<LeaseConfig>,
@@ -50,7 +51,7 @@ impl Config {
             max_inflight: 256,
             seed,
             priority: 0,
-            keep_bytes: 8 << 20,
+            keep_bytes: 4 << 20,
             lease: None,
         }
     }

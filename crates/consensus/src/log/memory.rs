@@ -1,7 +1,8 @@
 //! Keeps the entries of one shard in memory.
 //!
-//! Promises: `base` is the point before the first entry, `snapshot` the newest durable snapshot at or above it;
-//! appending replaces a conflicting suffix. Leaves out: durability.
+//! Promises: `base` is the point before the first entry; appending replaces a conflicting suffix. `snapshot` is the newest
+//! durable snapshot; it lies below `base` once entries that nobody lacks were let go, and is of no use to a peer then.
+//! Leaves out: durability. The disk keeps every entry since the snapshot, whatever is at hand here.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -18,6 +19,8 @@ pub(crate) struct MemoryLog {
     pub(super) base: Start,
     /// Entries from `base.index + 1` on.
     pub(super) entries: VecDeque<eraftpb::Entry>,
+    /// Their weight.
+    bytes: u64,
     /// What the engine starts from.
     pub(super) hard: eraftpb::HardState,
     /// Point and membership of the newest durable snapshot.
@@ -35,6 +38,7 @@ impl MemoryLog {
     ) -> Self {
         MemoryLog {
             base: start,
+            bytes: entries.iter().map(engine_weight).sum(),
             entries,
             hard,
             snapshot: (start, conf),
@@ -46,14 +50,20 @@ impl MemoryLog {
         self.base.index + self.entries.len() as u64
     }
 
+    /// The first entry since the older of `base` and the snapshot: what the disk still has.
+    pub(crate) fn first_index_kept(&self) -> u64 {
+        self.base.index.min(self.snapshot.0.index) + 1
+    }
+
     pub(crate) fn get(&self, index: u64) -> Option<&eraftpb::Entry> {
         let offset = index.checked_sub(self.base.index + 1)?;
         self.entries.get(usize::try_from(offset).ok()?)
     }
 
-    /// Whether a snapshot can be sent. The bootstrap point has no data behind it.
+    /// Whether a snapshot can be sent: with what follows it at hand. The bootstrap point has no data behind it.
     pub(super) fn has_snapshot(&self) -> bool {
-        self.snapshot.0.index > BOOTSTRAP.index
+        let index = self.snapshot.0.index;
+        index > BOOTSTRAP.index && index >= self.base.index
     }
 
     /// Appends entries that begin at most one past the end; what stood there and after is replaced.
@@ -63,7 +73,10 @@ impl MemoryLog {
         };
         assert!(first.index > self.base.index, "append below the snapshot point");
         assert!(first.index <= self.last() + 1, "append leaves a gap");
-        self.entries.truncate((first.index - self.base.index - 1) as usize);
+        let kept = (first.index - self.base.index - 1) as usize;
+        self.bytes -= self.entries.range(kept..).map(engine_weight).sum::<u64>();
+        self.entries.truncate(kept);
+        self.bytes += entries.iter().map(engine_weight).sum::<u64>();
         self.entries.extend(entries.iter().cloned());
     }
 
@@ -77,6 +90,7 @@ impl MemoryLog {
     pub(crate) fn restart(&mut self, start: Start, conf: Conf) {
         self.base = start;
         self.entries.clear();
+        self.bytes = 0;
         self.snapshot = (start, conf);
     }
 
@@ -88,7 +102,7 @@ impl MemoryLog {
         assert!(start.index <= self.last(), "snapshot above the log");
         self.snapshot = (start, conf);
         self.is_snapshot_wanted.set(false);
-        let covered = (start.index - self.base.index) as usize;
+        let covered = start.index.saturating_sub(self.base.index) as usize;
         let mut kept_bytes = 0;
         let mut dropped = covered;
         for entry in self.entries.iter().take(covered).rev() {
@@ -98,9 +112,28 @@ impl MemoryLog {
             }
             dropped -= 1;
         }
-        if let Some(last) = dropped.checked_sub(1).and_then(|at| self.entries.get(at)) {
+        self.drop_first(dropped);
+    }
+
+    /// Lets go of the oldest entries up to `floor`, as long as more than `keep_bytes` are at hand.
+    pub(crate) fn trim(&mut self, floor: u64, keep_bytes: u64) {
+        let mut left = self.bytes;
+        let mut dropped = 0;
+        for entry in self.entries.iter().take_while(|entry| entry.index <= floor) {
+            if left <= keep_bytes {
+                break;
+            }
+            left -= engine_weight(entry);
+            dropped += 1;
+        }
+        self.drop_first(dropped);
+    }
+
+    fn drop_first(&mut self, count: usize) {
+        if let Some(last) = count.checked_sub(1).and_then(|at| self.entries.get(at)) {
             self.base = Start { index: last.index, term: last.term };
-            self.entries.drain(..dropped);
+            self.bytes -=
+                self.entries.drain(..count).map(|entry| engine_weight(&entry)).sum::<u64>();
         }
     }
 
@@ -144,6 +177,24 @@ mod tests {
         assert_eq!(log.base, Start { index: 5, term: 2 });
         assert_eq!(log.last(), 5);
         assert!(log.has_snapshot());
+    }
+
+    #[test]
+    fn entries_that_nobody_lacks_go_and_the_snapshot_is_of_no_use_then() {
+        let mut log = log(&[(2, 1), (3, 1), (4, 2), (5, 2)]);
+        log.compact(Start { index: 2, term: 1 }, Conf::of_voters([1, 2]), 1_000);
+        assert!(log.snapshot(2, 2).is_ok());
+        log.trim(4, 250);
+        assert_eq!((log.base, log.last()), (Start { index: 3, term: 1 }, 5), "250 bytes are kept");
+        assert!(log.snapshot(2, 2).is_err() && log.take_snapshot_wanted());
+        log.trim(4, 0);
+        assert_eq!((log.base, log.last()), (Start { index: 4, term: 2 }, 5), "5 is lacked");
+        log.compact(Start { index: 3, term: 1 }, Conf::of_voters([1, 2]), 0);
+        assert_eq!(log.base.index, 4, "a snapshot that was begun before");
+        assert!(log.snapshot(2, 2).is_err());
+        log.append(&[entry(5, 3), entry(6, 3)]);
+        log.compact(Start { index: 6, term: 3 }, Conf::of_voters([1, 2]), 0);
+        assert!(log.snapshot(2, 2).is_ok() && log.entries.is_empty() && log.bytes == 0);
     }
 
     #[test]

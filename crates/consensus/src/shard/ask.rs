@@ -78,7 +78,7 @@ impl Shard {
     }
 
     pub(crate) fn first_index(&self) -> u64 {
-        self.raw.raft.raft_log.first_index()
+        self.raw.store().first_index_kept()
     }
 
     pub(crate) fn conf(&self) -> Conf {

@@ -58,6 +58,7 @@ impl Shard {
         if index > self.applied {
             self.applied = index;
             self.advance_applied();
+            self.trim();
             self.settle(Cause::Other);
         }
     }

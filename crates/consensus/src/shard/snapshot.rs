@@ -15,7 +15,10 @@ use crate::message::{Message, MessageKind};
 impl Shard {
     /// A snapshot at `start` is durable here.
     pub(crate) fn compact(&mut self, start: Start, conf: Conf) {
-        if self.installing.is_some() || self.term_at(start.index) != Some(start.term) {
+        // Entries below the first one at hand were applied here, so the snapshot cannot contradict them.
+        let is_known = start.index + 1 < self.raw.raft.raft_log.first_index()
+            || self.term_at(start.index) == Some(start.term);
+        if self.installing.is_some() || !is_known {
             return;
         }
         // Only applied state can be in a snapshot.
@@ -24,6 +27,22 @@ impl Shard {
         self.raw.mut_store().compact(start, conf, keep_bytes);
         let covering = self.confs.iter().rposition(|(index, _)| *index <= start.index);
         self.confs.drain(..covering.unwrap_or(0));
+    }
+
+    /// Lets go of entries in memory that are applied and durable here and, as far as a leader knows, on all peers. A peer
+    /// that lacks some after all (a new leader has trimmed as a follower, who knows nothing of others) gets a snapshot.
+    pub(super) fn trim(&mut self) {
+        if self.installing.is_some() {
+            return;
+        }
+        let engine = &self.raw.raft;
+        let mut floor = engine.raft_log.applied;
+        if self.is_leader() {
+            let lowest = engine.prs().iter().map(|(_, progress)| progress.matched).min();
+            floor = floor.min(lowest.unwrap_or(0));
+        }
+        let keep_bytes = self.keep_bytes;
+        self.raw.mut_store().trim(floor, keep_bytes);
     }
 
     /// Leader: the transfer to a peer ended.

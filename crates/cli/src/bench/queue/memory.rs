@@ -23,7 +23,6 @@ impl Bench<'_> {
         tokio::time::sleep(QUIET).await;
         let before = self.servers.memory_bytes();
         self.send_all(queue, FILLERS, pending - FEW, true).await?;
-        self.probe(pending).await?;
         tokio::time::sleep(QUIET).await;
         if let (Some(before), Some(after)) = (before, self.servers.memory_bytes()) {
             let nodes = after.len().max(1) as u64;
@@ -31,7 +30,7 @@ impl Bench<'_> {
             let what = format!("memory of {pending} waiting tasks, bytes each per node");
             self.note(Line::size(what, pending, grown / nodes / (pending - FEW).max(1)), None);
         }
-        Ok(())
+        self.probe(pending).await
     }
 
     /// Whole lives in another queue while so many tasks wait.
