@@ -20,6 +20,8 @@ pub enum Bug {
     LevelRaisedByMajority,
     /// Orders are proposed whatever level they are of.
     LevelNotAsked,
+    /// A newcomer gets its vote in a shard before it knows the members.
+    VoteBeforeMembers,
 }
 
 impl Bug {
@@ -33,6 +35,7 @@ impl Bug {
         Bug::TtlNotRestarted,
         Bug::LevelRaisedByMajority,
         Bug::LevelNotAsked,
+        Bug::VoteBeforeMembers,
     ];
 }
 

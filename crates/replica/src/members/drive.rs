@@ -1,5 +1,5 @@
 //! Drives the change under way, in all shards side by side: learner first, voter once caught up, in one joint step
-//! with the removal that it pays for.
+//! with the removal that it pays for. A newcomer gets its vote in shard 0 before it gets one elsewhere.
 //!
 //! Every look derives the next step of each shard from its membership alone. A step that is refused, lost or
 //! overtaken is simply found missing by the next look.
@@ -11,6 +11,7 @@ use super::TEND_EVERY_MS;
 use crate::leg::{Leg, Owner};
 use crate::output::Now;
 use crate::peer::Ask;
+use crate::planted::{self, Bug};
 use crate::replica::Replica;
 use crate::seat::Asker;
 
@@ -43,6 +44,13 @@ pub(crate) fn next_step(conf: &Conf, change: MemberChange) -> Step {
     }
 }
 
+/// Whether a shard may take a step, given the membership of shard 0. A newcomer without shard 0 does not know the members:
+/// it could not tell a node whose disk was wiped, and would count its vote (R9).
+fn is_due(shard: ShardId, step: &Change, first: &Conf) -> bool {
+    let knows_members = step.add_voters.iter().all(|node| first.voters.contains(node));
+    shard == 0 || knows_members || planted::active(Bug::VoteBeforeMembers)
+}
+
 impl Replica {
     pub(super) fn drive_change(&mut self, now: Now) {
         let Some(change) = self.roster().and_then(|roster| roster.change) else {
@@ -56,12 +64,14 @@ impl Replica {
         if self.seats.len() < usize::from(self.seats[0].state.shards()) {
             return;
         }
+        let first = self.consensus.conf(0);
         let mut done = true;
         for position in 0..self.seats.len() {
             let shard = position as ShardId;
             let step = next_step(&self.consensus.conf(shard), change);
             done &= step == Step::Done;
             if let Step::Change(step) = step
+                && is_due(shard, &step, &first)
                 && self.keeps_majority(shard, &step)
             {
                 self.ask_change(shard, step, now);
@@ -116,6 +126,17 @@ mod tests {
         assert_eq!(next_step(&Conf::of_voters([1, 2, 3, 4]), wish), {
             Step::Change(Change { remove: vec![2], ..Change::default() })
         });
+    }
+
+    // R9: who cannot tell a wiped disk has no vote.
+    #[test]
+    fn a_newcomer_votes_in_the_first_shard_before_others() {
+        let learner = Change { add_learners: vec![4], ..Change::default() };
+        let swap = Change { add_voters: vec![4], remove: vec![2], ..Change::default() };
+        let before = Conf { learners: vec![4], ..Conf::of_voters([1, 2, 3]) };
+        assert!(is_due(0, &swap, &before) && is_due(1, &learner, &before));
+        assert!(!is_due(1, &swap, &before));
+        assert!(is_due(1, &swap, &Conf::of_voters([1, 3, 4])));
     }
 
     #[test]
