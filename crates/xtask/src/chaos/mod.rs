@@ -177,8 +177,13 @@ pub fn build(root: &Path, profile: &str) -> anyhow::Result<PathBuf> {
     if !built.success() {
         bail!("the binary could not be built");
     }
+    Ok(built(root, profile))
+}
+
+/// Where a build of the working copy leaves its binary.
+pub fn built(root: &Path, profile: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    Ok(target.join(output_folder(profile)).join("ikada"))
+    target.join(output_folder(profile)).join("ikada")
 }
 
 /// Cargo's folder for what a profile makes.
