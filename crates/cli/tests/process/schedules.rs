@@ -11,7 +11,7 @@ use crate::wait::until;
 
 const QUEUE: &str = "beats";
 const EVERY_MS: u64 = 1_000;
-/// Leaders killed, unless `IKADA_SCHEDULE_KILLS` says otherwise (100 takes about ten minutes).
+/// Leaders killed, unless `IKADA_SCHEDULE_KILLS` says otherwise (100 takes about ten minutes: with `cargo test`, which has no limit of time).
 const KILLS: u64 = 5;
 
 fn kills() -> u64 {

@@ -186,7 +186,8 @@ impl Stage {
 
     /// Mends all links.
     pub(super) fn mend(&mut self) {
-        self.world.network.mend();
+        let now_us = self.world.now_us();
+        self.world.network.mend(now_us);
         self.world.connect_everyone();
     }
 }

@@ -57,7 +57,7 @@ impl World {
         self.phase = Phase::Liveness;
         let now_us = self.now_us();
         self.note(0, "heal", (0, 0), |_| {});
-        self.network.mend();
+        self.network.mend(now_us);
         self.network.faults = WireFaults::none();
         self.closed_doors.clear();
         let restart = self.rng.bool();

@@ -59,7 +59,7 @@ impl World {
             }
             Kind::Mend => {
                 if self.network.has_cuts() {
-                    self.network.mend();
+                    self.network.mend(self.now_us());
                     self.connect_everyone();
                 }
                 Ok(())

@@ -63,13 +63,15 @@ pub struct Network {
     /// How bad the wires are now.
     pub faults: WireFaults,
     cuts: BTreeSet<(NodeId, NodeId)>,
+    /// When cut wires were mended last.
+    pub mended_us: u64,
     rng: Rng,
 }
 
 impl Network {
     /// Whole wires with the given faults.
     pub fn new(faults: WireFaults, rng: Rng) -> Self {
-        Self { faults, cuts: BTreeSet::new(), rng }
+        Self { faults, cuts: BTreeSet::new(), mended_us: 0, rng }
     }
 
     /// Decides the fate of one frame.
@@ -123,8 +125,9 @@ impl Network {
     }
 
     /// Mends every cut.
-    pub fn mend(&mut self) {
+    pub fn mend(&mut self, now_us: u64) {
         self.cuts.clear();
+        self.mended_us = now_us;
     }
 
     /// Whether any wire is cut.
@@ -143,7 +146,7 @@ mod tests {
         network.cut(1, 2);
         assert_eq!(network.route(1, 2), Fate::Lost);
         assert!(matches!(network.route(2, 1), Fate::Once(_)));
-        network.mend();
+        network.mend(0);
         assert!(matches!(network.route(1, 2), Fate::Once(_)));
     }
 

@@ -49,8 +49,10 @@ impl World {
         let Some(machine) = self.machines.get(&node) else { return false };
         let long_ago = |since_us: u64| since_us + DISK_STILL_MS * 1_000 + SAID_US <= self.now_us();
         let syncing = machine.process.as_ref().filter(|process| process.syncing.is_some());
+        // Until the wires were mended nobody may have heard it.
         syncing.is_some_and(|process| long_ago(process.syncing_since_us))
             && long_ago(machine.paused_until_us)
+            && long_ago(self.network.mended_us)
     }
 
     /// The leader of every shard. A move may be under way at this very moment; it ends soon.
