@@ -31,6 +31,8 @@ pub(crate) struct Transfers {
 pub(crate) struct Sending {
     pub start: Start,
     pub message: Message,
+    /// When it was offered last.
+    pub offered_ms: u64,
     /// Last sign of progress.
     pub heard_ms: u64,
 }

@@ -9,6 +9,8 @@ use crate::peer::{PeerMessage, SnapshotMessage};
 use crate::replica::Replica;
 use crate::snapshot::Sending;
 
+/// An offer that nobody reacts to is made again after this long: it may have been lost, or the receiver restarted.
+const OFFER_AGAIN_MS: u64 = 1_000;
 /// A transfer without a sign of progress for this long has failed; the engine will ask for another.
 const SEND_SILENCE_MS: u64 = 15_000;
 
@@ -16,7 +18,7 @@ impl Replica {
     /// The engine wants a member to have a snapshot.
     pub(crate) fn snapshot_needed(&mut self, need: SnapshotNeed, now: Now) {
         let SnapshotNeed { shard, to, start, message, .. } = need;
-        let sending = Sending { start, message, heard_ms: now.mono_ms };
+        let sending = Sending { start, message, offered_ms: now.mono_ms, heard_ms: now.mono_ms };
         self.transfers.sending.insert((shard, to), sending);
         self.outputs.snapshots.push(SnapshotWork::Describe { shard, to });
     }
@@ -33,7 +35,7 @@ impl Replica {
         };
         match found {
             Some((start, manifest)) if start == sending.start => {
-                sending.heard_ms = now.mono_ms;
+                sending.offered_ms = now.mono_ms;
                 let message = sending.message.clone();
                 let offer = SnapshotMessage::Offer { shard, start, manifest, message };
                 self.send(to, &PeerMessage::Snapshot(offer));
@@ -79,8 +81,16 @@ impl Replica {
         }
     }
 
-    /// Transfers that fell silent are given up.
+    /// Transfers that fell silent are offered again, and given up in the end.
     pub(crate) fn tend_transfers(&mut self, now: Now) {
+        for ((shard, to), sending) in &mut self.transfers.sending {
+            let newest_ms = sending.offered_ms.max(sending.heard_ms);
+            if now.mono_ms.saturating_sub(newest_ms) > OFFER_AGAIN_MS {
+                sending.offered_ms = now.mono_ms;
+                let work = SnapshotWork::Describe { shard: *shard, to: *to };
+                self.outputs.snapshots.push(work);
+            }
+        }
         let silent: Vec<_> = self
             .transfers
             .sending

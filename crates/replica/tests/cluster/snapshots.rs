@@ -75,3 +75,22 @@ fn a_snapshot_is_complete_only_when_its_last_chunk_is_written() {
     cluster.pass(200);
     assert!(loads(&cluster, behind), "all is written");
 }
+
+/// A member that restarted just when it was offered a snapshot stayed behind for a quarter of a minute.
+#[test]
+fn an_offer_that_was_lost_is_made_again() {
+    let (mut cluster, behind) = lagging();
+    cluster.pass(200);
+    let describes = |cluster: &mut Cluster| {
+        let works = std::mem::take(&mut cluster.works);
+        let about = |work: &SnapshotWork| matches!(work, SnapshotWork::Describe { to, .. } if *to == behind);
+        works.iter().filter(|(_, work)| about(work)).count()
+    };
+    assert_eq!(describes(&mut cluster), 1, "it is offered, and the offer is lost");
+    cluster.pass(500);
+    assert_eq!(describes(&mut cluster), 0, "not at once");
+    cluster.pass(1_000);
+    assert_eq!(describes(&mut cluster), 1, "it is offered again");
+    cluster.pass(1_500);
+    assert!(describes(&mut cluster) > 0, "and again");
+}
