@@ -169,12 +169,12 @@ fn strike(
 
 /// Builds the binary of the working copy.
 pub fn build(root: &Path, profile: &str) -> anyhow::Result<PathBuf> {
-    let built = Command::new("cargo")
+    let made = Command::new("cargo")
         .args(["build", "-p", "ikada-cli", "--profile", profile])
         .current_dir(root)
         .status()
         .context("cargo build")?;
-    if !built.success() {
+    if !made.success() {
         bail!("the binary could not be built");
     }
     Ok(built(root, profile))
