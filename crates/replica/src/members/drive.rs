@@ -1,5 +1,6 @@
 //! Drives the change under way, in all shards side by side: learner first, voter once caught up, in one joint step
-//! with the removal that it pays for. A newcomer gets its vote in shard 0 before it gets one elsewhere.
+//! with the removal that it pays for. A newcomer is a learner everywhere before it votes in shard 0, and votes there before
+//! it votes elsewhere.
 //!
 //! Every look derives the next step of each shard from its membership alone. A step that is refused, lost or
 //! overtaken is simply found missing by the next look.
@@ -44,11 +45,14 @@ pub(crate) fn next_step(conf: &Conf, change: MemberChange) -> Step {
     }
 }
 
-/// Whether a shard may take a step, given the membership of shard 0. A newcomer without shard 0 does not know the members:
-/// it could not tell a node whose disk was wiped, and would count its vote (R9).
-fn is_due(shard: ShardId, step: &Change, first: &Conf) -> bool {
-    let knows_members = step.add_voters.iter().all(|node| first.voters.contains(node));
-    shard == 0 || knows_members || planted::active(Bug::VoteBeforeMembers)
+/// Whether a shard may take a step, given the memberships of all. A newcomer that votes in shard 0 may lead it, and drive
+/// this very change: it must hear of all other shards by then. A newcomer without shard 0 does not know the members: it
+/// could not tell a node whose disk was wiped, and would count its vote (R9).
+fn is_due(shard: ShardId, step: &Change, confs: &[Conf]) -> bool {
+    step.add_voters.iter().all(|node| match shard {
+        0 => confs.iter().all(|conf| conf.is_member(*node)),
+        _ => confs[0].voters.contains(node) || planted::active(Bug::VoteBeforeMembers),
+    })
 }
 
 impl Replica {
@@ -64,14 +68,15 @@ impl Replica {
         if self.seats.len() < usize::from(self.seats[0].state.shards()) {
             return;
         }
-        let first = self.consensus.conf(0);
+        let confs: Vec<Conf> =
+            (0..self.seats.len()).map(|shard| self.consensus.conf(shard as ShardId)).collect();
         let mut done = true;
-        for position in 0..self.seats.len() {
+        for (position, conf) in confs.iter().enumerate() {
             let shard = position as ShardId;
-            let step = next_step(&self.consensus.conf(shard), change);
+            let step = next_step(conf, change);
             done &= step == Step::Done;
             if let Step::Change(step) = step
-                && is_due(shard, &step, &first)
+                && is_due(shard, &step, &confs)
                 && self.keeps_majority(shard, &step)
             {
                 self.ask_change(shard, step, now);
@@ -133,10 +138,18 @@ mod tests {
     fn a_newcomer_votes_in_the_first_shard_before_others() {
         let learner = Change { add_learners: vec![4], ..Change::default() };
         let swap = Change { add_voters: vec![4], remove: vec![2], ..Change::default() };
-        let before = Conf { learners: vec![4], ..Conf::of_voters([1, 2, 3]) };
-        assert!(is_due(0, &swap, &before) && is_due(1, &learner, &before));
-        assert!(!is_due(1, &swap, &before));
-        assert!(is_due(1, &swap, &Conf::of_voters([1, 3, 4])));
+        let out = Conf::of_voters([1, 2, 3]);
+        let learns = Conf { learners: vec![4], ..Conf::of_voters([1, 2, 3]) };
+        let votes = Conf::of_voters([1, 3, 4]);
+        let due = |shard: ShardId, step: &Change, confs: [&Conf; 2]| {
+            is_due(shard, step, &confs.map(Clone::clone))
+        };
+        assert!(due(0, &learner, [&out, &out]) && due(1, &learner, [&out, &out]));
+        // It may lead shard 0 next, and could not go on without having heard of shard 1.
+        assert!(!due(0, &swap, [&learns, &out]));
+        assert!(due(0, &swap, [&learns, &learns]));
+        assert!(!due(1, &swap, [&learns, &learns]));
+        assert!(due(1, &swap, [&votes, &learns]));
     }
 
     #[test]
