@@ -250,3 +250,24 @@ fn random_work_on_a_real_disk_matches_the_model() {
         log.sync().unwrap();
     }
 }
+
+// X9
+#[test]
+fn x_9_numbers_that_no_log_reaches_are_refused() {
+    // Places of generation and batch in a table of votes.
+    for (at, what) in [(40, "generation of votes"), (48, "batch")] {
+        let disk = SimDisk::new();
+        let (mut log, _) = open(&disk);
+        log.append(&[Record::Hard { shard: 0, term: 1, vote: 3, commit: 0 }]).expect("appended");
+        log.sync().expect("synced");
+        drop(log);
+        let mut table = disk.read("votes.mark").expect("read");
+        table[at..at + 8].copy_from_slice(&(u64::MAX - 1).to_le_bytes());
+        let body = table.len() - 4;
+        let checksum = crc32c::crc32c(&table[..body]);
+        table[body..].copy_from_slice(&checksum.to_le_bytes());
+        disk.replace("votes.mark", &table).expect("written");
+        let error = Log::open(disk, &identity(), small()).expect_err("refused");
+        assert!(matches!(error, OpenError::Number { what: told, .. } if told == what), "{error}");
+    }
+}

@@ -78,6 +78,14 @@ pub enum OpenError {
         /// The number inside.
         found: u64,
     },
+    /// A number that no log ever reaches: its checksum is right, but nothing of ours wrote it.
+    #[error("write-ahead log: {what} {found} is beyond what a log can reach; restore a backup")]
+    Number {
+        /// `batch` or `generation of votes`.
+        what: &'static str,
+        /// The number.
+        found: u64,
+    },
     /// A file written by a newer program.
     #[error("{file} has format {found}, this program knows {known}")]
     Format {

@@ -24,6 +24,8 @@ use std::io;
 const QUARANTINE: &str = "quarantine";
 /// Survivors of damage are written in batches of about this size.
 const COPY_BATCH_BYTES: usize = 1 << 20;
+/// Batches and generations are counted from 1: a million a second do not get here.
+const NUMBER_MAX: u64 = u64::MAX / 2;
 
 /// What lies in the folder, read and scanned.
 struct Found {
@@ -54,6 +56,12 @@ pub(super) fn open<D: Disk>(
     disk.make_dir(QUARANTINE).map_err(doing("making the quarantine folder"))?;
     let found = find(&disk, identity)?;
     let mut outcome = replay(&found.segments, &found.votes, found.proven);
+    let batch = outcome.last_batch.max(found.proven);
+    for (what, found) in [("batch", batch), ("generation of votes", found.votes.generation)] {
+        if found > NUMBER_MAX {
+            return Err(OpenError::Number { what, found });
+        }
+    }
     if outcome.rolled_back {
         let (found, proven) = (outcome.last_batch, found.proven);
         return Err(OpenError::RolledBack { found, proven });
