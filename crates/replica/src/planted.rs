@@ -20,8 +20,6 @@ pub enum Bug {
     LevelRaisedByMajority,
     /// Orders are proposed whatever level they are of.
     LevelNotAsked,
-    /// A newcomer gets its vote in a shard before it knows the members.
-    VoteBeforeMembers,
 }
 
 impl Bug {
@@ -35,7 +33,6 @@ impl Bug {
         Bug::TtlNotRestarted,
         Bug::LevelRaisedByMajority,
         Bug::LevelNotAsked,
-        Bug::VoteBeforeMembers,
     ];
 }
 

@@ -12,7 +12,6 @@ use super::TEND_EVERY_MS;
 use crate::leg::{Leg, Owner};
 use crate::output::Now;
 use crate::peer::Ask;
-use crate::planted::{self, Bug};
 use crate::replica::Replica;
 use crate::seat::Asker;
 
@@ -51,7 +50,7 @@ pub(crate) fn next_step(conf: &Conf, change: MemberChange) -> Step {
 fn is_due(shard: ShardId, step: &Change, confs: &[Conf]) -> bool {
     step.add_voters.iter().all(|node| match shard {
         0 => confs.iter().all(|conf| conf.is_member(*node)),
-        _ => confs[0].voters.contains(node) || planted::active(Bug::VoteBeforeMembers),
+        _ => confs[0].voters.contains(node),
     })
 }
 
