@@ -66,6 +66,12 @@ impl Nodes {
                 command.args(["--peer", &format!("{host}:{}", port + 1)]);
             }
         }
+        // A node refuses settings it does not know, such as what `.ci/run` sets for tests.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("IKADA_") {
+                command.env_remove(name);
+            }
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).current_dir(&self.folder);
         self.children[id as usize - 1] = Some(command.spawn().context("a node")?);
         Ok(())
