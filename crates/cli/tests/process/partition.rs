@@ -17,6 +17,13 @@ use crate::work::{Stream, check_all_there};
 /// Long enough for several election timeouts.
 const A_WHILE: Duration = Duration::from_secs(8);
 
+/// How long a cut lasts that must change nothing: `IKADA_CUT_SECONDS=120` plays the long form, with `cargo test`, which has
+/// no limit of time.
+fn cut_lasts() -> Duration {
+    let wanted = std::env::var("IKADA_CUT_SECONDS").ok();
+    wanted.map_or(A_WHILE, |text| Duration::from_secs(text.parse().expect("seconds")))
+}
+
 /// Leader and term of every shard, as these nodes agree.
 async fn reign(cluster: &Cluster, ids: &[u64]) -> BTreeMap<u16, (u64, u64)> {
     let urls: Vec<String> = ids.iter().map(|id| cluster.node(*id).url.clone()).collect();
@@ -106,7 +113,7 @@ async fn mq_17_a_node_that_comes_back_changes_no_leader() {
     let (lead, _) = before[&0];
     let away = lead % 4 + 1;
     network.isolate(away);
-    tokio::time::sleep(A_WHILE).await;
+    tokio::time::sleep(cut_lasts()).await;
     network.heal();
     let after = reign(&cluster, &[1, 2, 3, 4]).await;
     assert_eq!(after, before, "same leader, same term");
@@ -124,7 +131,7 @@ async fn mq_18_a_cut_between_leader_and_one_follower_changes_no_leader() {
     let stream = Stream::start(&[cluster.node(lead).url.clone()]);
     let usual = stream.rate(A_WHILE).await;
     network.cut(lead, lead % 4 + 1);
-    scenario.throughput(100.0 * stream.rate(A_WHILE).await / usual);
+    scenario.throughput(100.0 * stream.rate(cut_lasts()).await / usual);
     stream.advance(20).await;
     network.heal();
     let after = reign(&cluster, &[1, 2, 3, 4]).await;

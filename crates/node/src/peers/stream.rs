@@ -1,13 +1,20 @@
 //! A connection between two nodes, in the open or by TLS. Who is at the other end is known before a byte is read.
 
 use std::io;
+use std::time::Duration;
 
 use ikada_api::socket::Socket;
 use rustls::pki_types::CertificateDer;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::tls::{JOIN_PROTOCOL, Name, PEER_PROTOCOL, Tls, any_name, name_of};
+
+/// A peer that acknowledges nothing for this long is out of reach: its connection is closed, and dialled again.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How often an idle peer is asked for a sign of life, so that an accepted connection ends as well.
+const SIGN_EVERY: Duration = Duration::from_secs(2);
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +36,7 @@ pub(super) struct Accepted {
 /// Connects. With TLS the other side is a node of our cluster; `node` says which one, if it must be one.
 pub(super) async fn dial(addr: &str, tls: Option<&Tls>, node: Option<u64>) -> io::Result<Socket> {
     let stream = TcpStream::connect(addr).await?;
-    stream.set_nodelay(true)?;
+    prepare(&stream)?;
     let Some(tls) = tls else { return Ok(Socket::Plain(stream)) };
     let stream = TlsConnector::from(tls.peers_out()).connect(any_name(), stream).await?;
     let name = first_name(stream.get_ref().1.peer_certificates());
@@ -39,9 +46,19 @@ pub(super) async fn dial(addr: &str, tls: Option<&Tls>, node: Option<u64>) -> io
     Ok(Socket::Tls(Box::new(stream.into())))
 }
 
+/// Sends small frames at once, and lets silence end the connection. Left alone the kernel tries again after twice the time,
+/// each time: a node that was cut off for two minutes would be deaf for one more after the cut has ended.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    socket
+        .set_tcp_keepalive(&TcpKeepalive::new().with_time(SIGN_EVERY).with_interval(SIGN_EVERY))?;
+    socket.set_tcp_user_timeout(Some(SILENCE))
+}
+
 /// Accepts. With TLS only nodes of our cluster pass, and newcomers who wish for a certificate.
 pub(super) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<Accepted> {
-    stream.set_nodelay(true)?;
+    prepare(&stream)?;
     let Some(tls) = tls else {
         let stream = Socket::Plain(stream);
         return Ok(Accepted { stream, purpose: Purpose::Peer, name: None });

@@ -11,6 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
+use ikada_api::socket::Socket;
+
 use super::stream::{Accepted, Purpose, accept, dial};
 use crate::tls::{Authority, JOIN_PROTOCOL, Name, PEER_PROTOCOL, Papers, Tls, any_name, new_key};
 
@@ -151,4 +153,20 @@ async fn x_2_a_new_certificate_is_used_without_a_restart() {
     let again = Papers::load(&papers.folder).unwrap().unwrap();
     assert_ne!(again.node_pem, papers.node_pem);
     assert_eq!((again.name, &again.authority_pem), (papers.name, &papers.authority_pem));
+}
+
+// MQ-17: a cut must not outlast itself because the kernel waits ever longer before it tries again.
+#[tokio::test]
+async fn silence_ends_connections_on_both_sides() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (dialled, accepted) = tokio::join!(dial(&address, None, None), listener.accept());
+    let accepted = accept(accepted.unwrap().0, None).await.unwrap().stream;
+    for socket in [dialled.unwrap(), accepted] {
+        let Socket::Plain(stream) = socket else { panic!("no TLS was asked for") };
+        let socket = socket2::SockRef::from(&stream);
+        let limit = socket.tcp_user_timeout().unwrap().expect("a limit");
+        assert!(limit < Duration::from_secs(10), "{limit:?}");
+        assert!(socket.keepalive().unwrap());
+    }
 }
