@@ -230,6 +230,29 @@ fn a_peer_far_behind_gets_a_snapshot() {
     net.agree(last);
 }
 
+#[test]
+fn a_leader_keeps_at_hand_what_a_peer_lacks() {
+    let mut net = Net::tuned(8, &[1, 2, 3], |config| config.keep_bytes = 0);
+    let leader = net.settle();
+    let late = (1..=3).find(|node| *node != leader).expect("three nodes");
+    let before = net.commit("before");
+    net.agree(before);
+    net.kill(late);
+    let mut last = before;
+    for number in 0..20 {
+        last = net.commit(&format!("entry {number}"));
+    }
+    assert_eq!(net.see(leader).entries(SHARD, before + 1, last + 1).len() as u64, last - before);
+    net.start(late);
+    net.agree(last);
+    assert!(net.nodes[&late].disk.state.start.index < before, "it got entries, not a snapshot");
+    // Once nobody lacks them they go.
+    last = net.commit("after");
+    net.agree(last);
+    net.commit("and one more, since a leader looks when it applies");
+    assert_eq!(net.see(leader).entries(SHARD, before + 1, before + 2), []);
+}
+
 /// A joining node driven by hand, and the snapshot that a leader offers it.
 fn offered_snapshot() -> (Consensus, SnapshotNeed) {
     let mut net = Net::new(9, &[1, 2, 3]);

@@ -17,17 +17,17 @@ use crate::seat::Asker;
 
 /// What one shard needs next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+enum Step {
     /// Nothing: it has followed the change.
     Done,
-    /// A joint phase is about to end by itself.
+    /// Nothing yet: its joint phase is about to end by itself, or another shard comes first.
     Wait,
     /// This change of its membership.
     Change(Change),
 }
 
 /// The next step of a shard with this membership.
-pub(crate) fn next_step(conf: &Conf, change: MemberChange) -> Step {
+fn next_step(conf: &Conf, change: MemberChange) -> Step {
     if conf.is_joint() {
         return Step::Wait;
     }
@@ -44,14 +44,21 @@ pub(crate) fn next_step(conf: &Conf, change: MemberChange) -> Step {
     }
 }
 
-/// Whether a shard may take a step, given the memberships of all. A newcomer that votes in shard 0 may lead it, and drive
+/// The next steps of all shards, given their memberships, in order. A newcomer that votes in shard 0 may lead it, and drive
 /// this very change: it must hear of all other shards by then. A newcomer without shard 0 does not know the members: it
 /// could not tell a node whose disk was wiped, and would count its vote (R9).
-fn is_due(shard: ShardId, step: &Change, confs: &[Conf]) -> bool {
-    step.add_voters.iter().all(|node| match shard {
+fn next_steps(confs: &[Conf], change: MemberChange) -> Vec<Step> {
+    let may_vote = |position: usize, node: &u64| match position {
         0 => confs.iter().all(|conf| conf.is_member(*node)),
         _ => confs[0].voters.contains(node),
-    })
+    };
+    let in_order = |(position, conf): (usize, &Conf)| match next_step(conf, change) {
+        Step::Change(step) if !step.add_voters.iter().all(|node| may_vote(position, node)) => {
+            Step::Wait
+        }
+        step => step,
+    };
+    confs.iter().enumerate().map(in_order).collect()
 }
 
 impl Replica {
@@ -69,13 +76,10 @@ impl Replica {
         }
         let confs: Vec<Conf> =
             (0..self.seats.len()).map(|shard| self.consensus.conf(shard as ShardId)).collect();
-        let mut done = true;
-        for (position, conf) in confs.iter().enumerate() {
-            let shard = position as ShardId;
-            let step = next_step(conf, change);
-            done &= step == Step::Done;
+        let steps = next_steps(&confs, change);
+        let done = steps.iter().all(|step| *step == Step::Done);
+        for (shard, step) in (0..).zip(steps) {
             if let Step::Change(step) = step
-                && is_due(shard, &step, &confs)
                 && self.keeps_majority(shard, &step)
             {
                 self.ask_change(shard, step, now);
@@ -135,20 +139,21 @@ mod tests {
     // R9: who cannot tell a wiped disk has no vote.
     #[test]
     fn a_newcomer_votes_in_the_first_shard_before_others() {
-        let learner = Change { add_learners: vec![4], ..Change::default() };
-        let swap = Change { add_voters: vec![4], remove: vec![2], ..Change::default() };
+        let learner = Step::Change(Change { add_learners: vec![4], ..Change::default() });
+        let swap =
+            Step::Change(Change { add_voters: vec![4], remove: vec![2], ..Change::default() });
         let out = Conf::of_voters([1, 2, 3]);
         let learns = Conf { learners: vec![4], ..Conf::of_voters([1, 2, 3]) };
         let votes = Conf::of_voters([1, 3, 4]);
-        let due = |shard: ShardId, step: &Change, confs: [&Conf; 2]| {
-            is_due(shard, step, &confs.map(Clone::clone))
+        let steps = |first: &Conf, second: &Conf| {
+            next_steps(&[first.clone(), second.clone()], change(Some(4), Some(2)))
         };
-        assert!(due(0, &learner, [&out, &out]) && due(1, &learner, [&out, &out]));
+        assert_eq!(steps(&out, &out), [learner.clone(), learner.clone()]);
         // It may lead shard 0 next, and could not go on without having heard of shard 1.
-        assert!(!due(0, &swap, [&learns, &out]));
-        assert!(due(0, &swap, [&learns, &learns]));
-        assert!(!due(1, &swap, [&learns, &learns]));
-        assert!(due(1, &swap, [&votes, &learns]));
+        assert_eq!(steps(&learns, &out), [Step::Wait, learner]);
+        assert_eq!(steps(&learns, &learns), [swap.clone(), Step::Wait]);
+        assert_eq!(steps(&votes, &learns), [Step::Done, swap]);
+        assert_eq!(steps(&votes, &votes), [Step::Done, Step::Done]);
     }
 
     #[test]
