@@ -253,6 +253,26 @@ fn a_leader_keeps_at_hand_what_a_peer_lacks() {
     assert_eq!(net.see(leader).entries(SHARD, before + 1, before + 2), []);
 }
 
+#[test]
+fn a_snapshot_that_was_begun_before_entries_went_counts() {
+    let mut net = Net::tuned(8, &[1, 2, 3], |config| config.keep_bytes = 0);
+    let leader = net.settle();
+    let early = net.commit("early");
+    let term = net.see(leader).term(SHARD);
+    let conf = net.see(leader).conf_at(SHARD, early).expect("applied");
+    for number in 0..5 {
+        let last = net.commit(&format!("entry {number}"));
+        net.agree(last);
+    }
+    assert_eq!(
+        net.see(leader).term_at(SHARD, early),
+        None,
+        "it went before the snapshot was durable"
+    );
+    net.at(leader).compact(SHARD, Start { index: early, term }, conf);
+    assert_eq!(net.see(leader).first_index(SHARD), early + 1);
+}
+
 /// A joining node driven by hand, and the snapshot that a leader offers it.
 fn offered_snapshot() -> (Consensus, SnapshotNeed) {
     let mut net = Net::new(9, &[1, 2, 3]);
