@@ -15,12 +15,12 @@ mod directory;
 mod follow;
 mod founding;
 #[cfg(test)]
-mod gossip_key_test;
-#[cfg(test)]
 mod gossip_test;
 mod hello;
 mod listen;
 mod outgoing;
+#[cfg(test)]
+mod strangers_test;
 mod stream;
 #[cfg(test)]
 mod stream_test;
