@@ -106,6 +106,30 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Its kind and what is told with it, for the hash of the state.
+    pub(crate) fn words(self) -> (u64, u64) {
+        match self {
+            Outcome::Enqueued { created } => (0, u64::from(created)),
+            Outcome::Cancelled => (1, 0),
+            Outcome::QueueSet { version } => (2, version),
+            Outcome::Refused { code } => (3, code as u64),
+            Outcome::Retried => (20, 0),
+            Outcome::Dropped => (21, 0),
+            Outcome::ScheduleSet { version } => (40, version),
+            Outcome::ScheduleDeleted => (41, 0),
+            Outcome::ObjectPut { version, fresh } => (60, version << 1 | u64::from(fresh)),
+            Outcome::ObjectDeleted { versions } => (61, u64::from(versions)),
+            Outcome::Growing { shards, slots } => (90, u64::from(shards) << 16 | u64::from(slots)),
+            Outcome::LeaseReleased => (100, 0),
+            Outcome::JobSubmitted { created } => (110, u64::from(created)),
+            Outcome::JobCancelled => (111, 0),
+            Outcome::Swept { count, next } => {
+                let next = next.map_or(0, |slot| u64::from(slot) + 1);
+                (22, u64::from(count) << 40 | next)
+            }
+        }
+    }
+
     /// What to remember of a reply; none if it is not to be remembered.
     pub(crate) fn of(reply: &Reply) -> Option<Outcome> {
         match reply {
@@ -145,22 +169,6 @@ pub struct RecordedRequest {
     pub time_ms: u64,
     /// What came of it.
     pub outcome: Outcome,
-}
-
-/// One remembered submission, cancel or settings change.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub(crate) struct SubmitEntry {
-    #[n(0)]
-    pub(crate) key: [u64; 2],
-    #[n(1)]
-    pub(crate) body_hash: u64,
-    #[n(2)]
-    pub(crate) time_ms: u64,
-    #[n(3)]
-    pub(crate) outcome: Outcome,
-    /// Slot of the task it was about, with which it moves.
-    #[n(4)]
-    pub(crate) slot: Option<u16>,
 }
 
 /// One task handed out by a remembered claim.
@@ -216,45 +224,6 @@ pub(crate) struct ClaimEntry {
     pub(crate) time_ms: u64,
     #[n(3)]
     pub(crate) grants: Grants,
-}
-
-impl RingEntry for SubmitEntry {
-    fn key(&self) -> [u64; 2] {
-        self.key
-    }
-    fn digest(&self, number: u64) -> u64 {
-        let (kind, detail) = match self.outcome {
-            Outcome::Enqueued { created } => (0, u64::from(created)),
-            Outcome::Cancelled => (1, 0),
-            Outcome::QueueSet { version } => (2, version),
-            Outcome::Refused { code } => (3, code as u64),
-            Outcome::Retried => (20, 0),
-            Outcome::Dropped => (21, 0),
-            Outcome::ScheduleSet { version } => (40, version),
-            Outcome::ScheduleDeleted => (41, 0),
-            Outcome::ObjectPut { version, fresh } => (60, version << 1 | u64::from(fresh)),
-            Outcome::ObjectDeleted { versions } => (61, u64::from(versions)),
-            Outcome::Growing { shards, slots } => (90, u64::from(shards) << 16 | u64::from(slots)),
-            Outcome::LeaseReleased => (100, 0),
-            Outcome::JobSubmitted { created } => (110, u64::from(created)),
-            Outcome::JobCancelled => (111, 0),
-            Outcome::Swept { count, next } => {
-                let next = next.map_or(0, |slot| u64::from(slot) + 1);
-                (22, u64::from(count) << 40 | next)
-            }
-        };
-        let kind = kind | self.slot.map_or(0, |slot| u64::from(slot) + 1) << 16;
-        let [high, low] = self.key;
-        let words = [number, high, low, self.body_hash, self.time_ms, kind, detail];
-        let mut bytes = [0u8; 56];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        digest_bytes(RecordKind::Submit, &bytes)
-    }
-    fn time_ms(&self) -> u64 {
-        self.time_ms
-    }
 }
 
 impl RingEntry for ClaimEntry {

@@ -10,10 +10,12 @@
 mod entry;
 mod remember;
 mod ring;
+mod submit;
 mod void;
 
-pub(crate) use entry::{ClaimEntry, GrantMark, Grants, SubmitEntry};
+pub(crate) use entry::{ClaimEntry, GrantMark, Grants};
 pub use entry::{Outcome, RecordedRequest};
 pub(crate) use ring::{Ring, RingEntry};
+pub(crate) use submit::SubmitEntry;
 pub(crate) use void::VoidEntry;
 pub use void::{VOIDS_MAX, Void};

@@ -106,7 +106,7 @@ impl Shard {
         slot: Option<u16>,
     ) {
         let (time_ms, count_max) = (self.core.time_ms, self.core.limits.submit_window_max);
-        let entry = SubmitEntry { key, body_hash, time_ms, outcome, slot };
+        let entry = SubmitEntry::new(key, body_hash, time_ms, outcome, slot);
         if let Some(by_slot) = &mut self.index.by_slot {
             by_slot.note_submit(slot, self.core.submits.next_number());
         }
@@ -119,7 +119,7 @@ impl Shard {
             return;
         }
         if let Some(by_slot) = &mut self.index.by_slot {
-            by_slot.note_submit(entry.slot, self.core.submits.next_number());
+            by_slot.note_submit(entry.slot(), self.core.submits.next_number());
         }
         let count_max = self.core.limits.submit_window_max;
         self.submit_window().remember(entry, count_max, u64::MAX);
@@ -186,6 +186,6 @@ impl Shard {
     pub fn request(&self, namespace: &Namespace, key: &RequestKey) -> Option<RecordedRequest> {
         let key = request_hash(namespace, key);
         let entry = find_entry(&self.core.submits, &self.index.submits, key)?;
-        Some(RecordedRequest { time_ms: entry.time_ms, outcome: entry.outcome })
+        Some(RecordedRequest { time_ms: entry.time_ms(), outcome: entry.outcome })
     }
 }

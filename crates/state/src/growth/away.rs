@@ -108,7 +108,7 @@ impl BySlot {
             by_slot.note_task(slot_of(namespace, task.id.routing_key()), place);
         }
         for (number, entry) in core.submits.iter() {
-            by_slot.note_submit(entry.slot, number);
+            by_slot.note_submit(entry.slot(), number);
         }
         by_slot
     }

@@ -131,7 +131,7 @@ impl Shard {
         let numbers =
             by_slot.map(|by_slot| std::mem::take(&mut by_slot.submits[usize::from(slot)]));
         for number in numbers.unwrap_or_default() {
-            if let Some(entry) = self.core.submits.get(number).filter(|e| e.slot == Some(slot)) {
+            if let Some(entry) = self.core.submits.get(number).filter(|e| e.slot() == Some(slot)) {
                 packer.submit(entry.clone());
             }
         }

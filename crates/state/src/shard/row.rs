@@ -13,8 +13,10 @@ const GONE: u32 = u32::MAX;
 /// An ordered row of slots.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
-    /// Those that joined at the end, in order; some may be gone, but never the first.
-    joined: VecDeque<(u64, u32)>,
+    /// Places of those that joined at the end, in order; some may be gone, but never the first.
+    places: VecDeque<u64>,
+    /// Their slots, or `GONE`. Apart from the places, for side by side each would be padded to sixteen bytes.
+    slots: VecDeque<u32>,
     /// Those that came back to an earlier place.
     returned: BTreeMap<u64, u32>,
     /// How many of the joined are gone.
@@ -24,18 +26,19 @@ pub(crate) struct Row {
 impl Row {
     /// Number of slots in row.
     pub(crate) fn len(&self) -> usize {
-        self.joined.len() - self.gone + self.returned.len()
+        self.places.len() - self.gone + self.returned.len()
     }
 
     /// Whether nobody is in row.
     pub(crate) fn is_empty(&self) -> bool {
-        self.joined.is_empty() && self.returned.is_empty()
+        self.places.is_empty() && self.returned.is_empty()
     }
 
     /// Puts a slot at its place, which must be free.
     pub(crate) fn insert(&mut self, place: u64, slot: u32) {
-        if self.joined.back().is_none_or(|(last, _)| *last < place) {
-            self.joined.push_back((place, slot));
+        if self.places.back().is_none_or(|last| *last < place) {
+            self.places.push_back(place);
+            self.slots.push_back(slot);
         } else {
             self.returned.insert(place, slot);
         }
@@ -43,43 +46,55 @@ impl Row {
 
     /// Takes the slot at a place out; tells whether there was one.
     pub(crate) fn remove(&mut self, place: u64) -> bool {
-        if self.joined.front().is_some_and(|(first, _)| *first == place) {
-            self.joined.pop_front();
+        if self.places.front() == Some(&place) {
+            self.pop_front();
             self.drop_gone_front();
             return true;
         }
         if !self.returned.is_empty() && self.returned.remove(&place).is_some() {
             return true;
         }
-        let Ok(at) = self.joined.binary_search_by_key(&place, |(held, _)| *held) else {
+        let Ok(at) = self.places.binary_search(&place) else {
             return false;
         };
-        if self.joined[at].1 == GONE {
+        if self.slots[at] == GONE {
             return false;
         }
-        self.joined[at].1 = GONE;
+        self.slots[at] = GONE;
         self.gone += 1;
-        if self.gone > self.joined.len() / 2 {
-            self.joined.retain(|(_, slot)| *slot != GONE);
+        if self.gone > self.places.len() / 2 {
+            let mut kept = self.slots.iter().map(|slot| *slot != GONE);
+            self.places.retain(|_| kept.next().unwrap_or(false));
+            self.slots.retain(|slot| *slot != GONE);
             self.gone = 0;
         }
         true
     }
 
+    fn pop_front(&mut self) {
+        self.places.pop_front();
+        self.slots.pop_front();
+    }
+
     fn drop_gone_front(&mut self) {
-        while self.joined.front().is_some_and(|(_, slot)| *slot == GONE) {
-            self.joined.pop_front();
+        while self.slots.front() == Some(&GONE) {
+            self.pop_front();
             self.gone -= 1;
         }
         // A line that was long once should not hold its memory for ever.
-        if self.joined.is_empty() && self.joined.capacity() > 1 << 12 {
-            self.joined = VecDeque::new();
+        if self.places.is_empty() && self.places.capacity() > 1 << 12 {
+            (self.places, self.slots) = Default::default();
         }
+    }
+
+    /// Those that joined at the end, gone ones too.
+    fn joined(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.places.iter().copied().zip(self.slots.iter().copied())
     }
 
     /// The first place and its slot.
     pub(crate) fn first(&self) -> Option<(u64, u32)> {
-        let joined = self.joined.front().copied();
+        let joined = self.joined().next();
         if self.returned.is_empty() {
             return joined;
         }
@@ -92,7 +107,7 @@ impl Row {
 
     /// Places and slots in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let mut joined = self.joined.iter().copied().filter(|(_, slot)| *slot != GONE).peekable();
+        let mut joined = self.joined().filter(|(_, slot)| *slot != GONE).peekable();
         let mut returned = self.returned.iter().map(|(place, slot)| (*place, *slot)).peekable();
         std::iter::from_fn(move || match (joined.peek(), returned.peek()) {
             (Some(left), Some(right)) if right < left => returned.next(),
