@@ -3,7 +3,6 @@
 //! Promise: any bytes give a document or an error in words; bytes left over are an error. What nests too deep is refused
 //! before it is read: the reader calls itself for every level, and documents may hold documents (X7).
 
-use minicbor::data::Type;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -55,42 +54,88 @@ fn is_too_deep(bytes: &[u8]) -> bool {
     heads > JSON_DEPTH_MAX && deepest(bytes) > JSON_DEPTH_MAX
 }
 
-/// How deep lists and maps nest, as far as is needed to tell whether that is too deep.
+/// How deep lists and maps nest, as far as is needed to tell whether that is too deep. Reads heads only: whether texts are
+/// texts is for the reader to say.
 fn deepest(bytes: &[u8]) -> usize {
-    let mut decoder = minicbor::Decoder::new(bytes);
     // Items left of each open list or map; none where a mark ends it.
-    let mut open: Vec<Option<u64>> = Vec::new();
-    let mut deepest = 0;
+    let mut open: Vec<Option<u64>> = Vec::with_capacity(JSON_DEPTH_MAX + 1);
+    let (mut rest, mut deepest) = (bytes, 0);
     while deepest <= JSON_DEPTH_MAX {
         while open.pop_if(|left| *left == Some(0)).is_some() {}
-        if let Some(Some(left)) = open.last_mut() {
+        let Some((head, after)) = read_head(rest) else { break };
+        rest = after;
+        // A tag and what follows it are one item.
+        if head.kind != TAG
+            && let Some(Some(left)) = open.last_mut()
+        {
             *left -= 1;
         }
-        let Ok(kind) = decoder.datatype() else { break };
-        let read = match kind {
-            Type::Array | Type::ArrayIndef => decoder.array().map(|count| open.push(count)),
-            Type::Map | Type::MapIndef => {
-                decoder.map().map(|count| open.push(count.map(|count| count.saturating_mul(2))))
-            }
-            Type::Break => {
-                decoder.set_position(decoder.position() + 1);
-                open.pop();
-                Ok(())
-            }
-            // A tag and what follows it are one item.
-            Type::Tag => decoder.tag().map(|_| {
-                if let Some(Some(left)) = open.last_mut() {
-                    *left += 1;
-                }
-            }),
-            _ => decoder.skip(),
-        };
-        if read.is_err() {
-            break;
+        match head.kind {
+            BYTES | TEXT => match skip_string(rest, head.argument) {
+                Some(after) => rest = after,
+                None => break,
+            },
+            LIST => open.push(head.argument),
+            MAP => open.push(head.argument.map(|pairs| pairs.saturating_mul(2))),
+            // The mark that ends a list or a map.
+            SIMPLE if head.argument.is_none() => drop(open.pop()),
+            _ => {}
         }
         deepest = deepest.max(open.len());
     }
     deepest
+}
+
+/// Kinds of items: the upper three bits of their first byte.
+const BYTES: u8 = 2;
+const TEXT: u8 = 3;
+const LIST: u8 = 4;
+const MAP: u8 = 5;
+const TAG: u8 = 6;
+const SIMPLE: u8 = 7;
+
+/// How an item begins.
+struct Head {
+    kind: u8,
+    /// Its length, count or value; none where a mark ends it.
+    argument: Option<u64>,
+}
+
+/// The first item's head and what follows it; none if that cannot be read.
+fn read_head(bytes: &[u8]) -> Option<(Head, &[u8])> {
+    let (first, rest) = bytes.split_first()?;
+    let wide = |length: usize| {
+        let (argument, rest) = rest.split_at_checked(length)?;
+        let argument = argument.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        Some((Some(argument), rest))
+    };
+    let (argument, rest) = match first & 0x1f {
+        small @ 0..24 => (Some(u64::from(small)), rest),
+        24 => wide(1)?,
+        25 => wide(2)?,
+        26 => wide(4)?,
+        27 => wide(8)?,
+        31 => (None, rest),
+        _ => return None,
+    };
+    Some((Head { kind: first >> 5, argument }, rest))
+}
+
+/// What follows a string of this length, or one in pieces up to a mark.
+fn skip_string<'a>(bytes: &'a [u8], length: Option<u64>) -> Option<&'a [u8]> {
+    let behind = |bytes: &'a [u8], length: u64| bytes.get(usize::try_from(length).ok()?..);
+    if let Some(length) = length {
+        return behind(bytes, length);
+    }
+    let mut rest = bytes;
+    loop {
+        let (piece, after) = read_head(rest)?;
+        match (piece.kind, piece.argument) {
+            (SIMPLE, None) => return Some(after),
+            (BYTES | TEXT, Some(length)) => rest = behind(after, length)?,
+            _ => return None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -158,6 +203,46 @@ mod tests {
         assert_eq!(read.tasks.len(), 200);
         let marked = [b"\x9f".to_vec(), b"\x9f\xff".repeat(200), b"\xff".to_vec()].concat();
         assert_eq!(deepest(&marked), 2);
+    }
+
+    #[test]
+    fn x_7_every_kind_of_item_is_passed_over() {
+        // Numbers of all widths, strings whole and in pieces, tags, floats, and a list after each.
+        let items: &[&[u8]] = &[
+            b"\x17",
+            b"\x18\x80",
+            b"\x39\x80\x80",
+            b"\x1a\x80\x80\x80\x80",
+            b"\x1b\x81\x81\x81\x81\x81\x81\x81\x81",
+            b"\x42\x81\x81",
+            b"\x58\x02\x9f\x9f",
+            b"\x62\xff\xff",
+            b"\x5f\x41\x81\x42\x81\x81\xff",
+            b"\x7f\x61a\xff",
+            b"\xc1\x82\x01\x02",
+            b"\xf5",
+            b"\xf9\x81\x81",
+            b"\xfb\x81\x81\x81\x81\x81\x81\x81\x81",
+            b"\xa1\x01\x02",
+        ];
+        for item in items {
+            let mut list = vec![0x82];
+            list.extend_from_slice(item);
+            list.extend_from_slice(b"\x81\x81\x81\x00");
+            assert_eq!(deepest(&list), 4, "{item:x?}");
+            for length in 0..list.len() {
+                assert!(deepest(&list[..length]) <= 4, "{item:x?} cut at {length}");
+            }
+        }
+        // Lengths and counts beyond the end, and heads that mean nothing.
+        for broken in [
+            &b"\x5b\xff\xff\xff\xff\xff\xff\xff\xff"[..],
+            b"\xbb\xff\xff\xff\xff\xff\xff\xff\xff\x81",
+            b"\x1c",
+            b"\x5f\x81",
+        ] {
+            assert!(deepest(broken) <= 2, "{broken:x?}");
+        }
     }
 
     #[test]
