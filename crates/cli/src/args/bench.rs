@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::bench::PeerKind;
+use crate::bench::{PeerKind, Rival};
 
 /// Benches; each starts a cluster of its own on this machine and removes it afterwards.
 #[derive(Debug, Subcommand)]
@@ -28,6 +28,7 @@ Examples:
   ikada bench failover --graceful               the same with leaders that are asked to stop
   ikada bench queue                             all phases on a cluster of its own, a few minutes
   ikada bench queue --only lifecycle,drain --tasks 200000
+  ikada bench queue --only enqueue,lifecycle,drain --beside nats,redis   the same for others, with ratios
   ikada bench queue --existing --url http://127.0.0.1:7400 --only enqueue
   ikada bench objects                           five nodes, seven clients, spikes, one minute
   ikada bench objects --shed upload=0:50        the same with half of all uploads turned away
@@ -104,6 +105,9 @@ pub(crate) struct QueueBenchArgs {
     /// How many shards. One is what peers were measured with: a single replicated log.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
     pub(crate) shards: u16,
+    /// Measure these as well, one after the other, and set the figures side by side; they must be installed.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SYSTEM")]
+    pub(crate) beside: Vec<Rival>,
 }
 
 /// A workload of `objects`.

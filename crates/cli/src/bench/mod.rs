@@ -13,6 +13,7 @@ mod summary;
 mod verify;
 
 pub(crate) use beside::PeerKind;
+pub(crate) use queue::Rival;
 
 use beside::Compared;
 

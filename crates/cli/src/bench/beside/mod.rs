@@ -22,7 +22,7 @@ use crate::args::FailoverArgs;
 use crate::failure::Failure;
 use crate::render::{Document, Grid};
 use load::PeerLoad;
-use servers::Servers;
+pub(super) use servers::{Servers, name as server_name};
 
 /// Nodes of every peer: what their own guides recommend.
 const NODES: usize = 3;
@@ -141,7 +141,10 @@ pub(super) async fn measure(kind: PeerKind, args: &FailoverArgs) -> Result<PeerR
 }
 
 /// Repeats a look until it gives something.
-async fn wait<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> Result<T, Failure> {
+pub(super) async fn wait<T>(
+    what: &str,
+    mut look: impl AsyncFnMut() -> Option<T>,
+) -> Result<T, Failure> {
     let begun = Instant::now();
     loop {
         if let Some(seen) = look().await {

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::local::free_ports;
 
 /// The servers.
-pub(super) struct Servers {
+pub(in crate::bench) struct Servers {
     kind: PeerKind,
     version: String,
     clients: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct Servers {
 
 impl Servers {
     /// Starts all, from nothing.
-    pub(super) fn start(kind: PeerKind) -> Result<Servers, Failure> {
+    pub(in crate::bench) fn start(kind: PeerKind) -> Result<Servers, Failure> {
         let version = version(kind)?;
         let folder = tempfile::tempdir().map_err(|error| Failure::failed(error.to_string()))?;
         let ports = free_ports(NODES * 2)?;
@@ -37,12 +37,17 @@ impl Servers {
     }
 
     /// Where clients reach them.
-    pub(super) fn addresses(&self) -> &[String] {
+    pub(in crate::bench) fn addresses(&self) -> &[String] {
         &self.clients
     }
 
+    /// The processes that run.
+    pub(in crate::bench) fn pids(&self) -> Vec<u32> {
+        self.children.iter().flatten().map(Child::id).collect()
+    }
+
     /// What the program calls itself.
-    pub(super) fn version(&self) -> &str {
+    pub(in crate::bench) fn version(&self) -> &str {
         &self.version
     }
 
@@ -112,7 +117,7 @@ impl Drop for Servers {
 }
 
 /// The name of a server among the others.
-pub(super) fn name(server: usize) -> String {
+pub(in crate::bench) fn name(server: usize) -> String {
     format!("s{server}")
 }
 

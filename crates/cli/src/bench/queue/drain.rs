@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::Bench;
 use super::lifecycle::CONSUMERS;
-use super::report::Line;
+use super::report::{Line, Phase};
 use super::tasks::consume;
 use crate::failure::Failure;
 
@@ -18,9 +18,10 @@ impl Bench<'_> {
         self.send_all(queue, FILLERS, total, true).await?;
         let mark = self.servers.cpu_seconds();
         let began = Instant::now();
-        consume(&self.client, queue, CONSUMERS, total, Arc::new(|_| {})).await?;
+        let ended = consume(&self.client, queue, CONSUMERS, total, Arc::new(|_| {})).await?;
         let what = format!("drain of a backlog, {CONSUMERS} consumers");
-        self.note(Line::rate(what, total, began.elapsed().as_secs_f64()), mark);
+        let line = Line::rate(what, total, (ended - began).as_secs_f64());
+        self.note(line.of(Phase::Drain), mark);
         Ok(())
     }
 }

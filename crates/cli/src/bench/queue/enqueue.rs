@@ -8,15 +8,10 @@ use ikada_api::client::Enqueuer;
 use ikada_api::v1::{ItemOutcome, NewTask, OutcomeKind};
 use tokio::task::JoinSet;
 
-use super::Bench;
-use super::report::Line;
+use super::report::{Line, Phase};
 use super::tasks::task;
+use super::{Bench, IN_FLIGHT, LONE_SHARE};
 use crate::failure::Failure;
-
-/// Calls in flight.
-const IN_FLIGHT: [usize; 3] = [1, 64, 1_024];
-/// A lone caller waits for every answer: it gets a share of the tasks only.
-const LONE_SHARE: u64 = 50;
 
 /// How tasks are handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +45,8 @@ impl Bench<'_> {
             Way::Single => format!("enqueue, {in_flight} in flight, one task per call"),
             Way::Batched => format!("enqueue, {in_flight} callers, batched by the client"),
         };
-        self.note(Line::rate(what, total, seconds).with_latencies(latencies), mark);
+        let line = Line::rate(what, total, seconds).with_latencies(latencies);
+        self.note(line.of(Phase::Enqueue(in_flight)), mark);
         let held = self.client.queue(&queue).await?.counts.submitted_total;
         if held != total {
             return Err(Failure::failed(format!("{total} tasks were acknowledged, {held} exist")));

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Bench;
-use super::report::Line;
+use super::report::{Line, Phase};
 use super::tasks::consume;
 use crate::failure::Failure;
 
 /// Submitters at one time, as peers were measured.
-const SUBMITTERS: usize = 256;
+pub(super) const SUBMITTERS: usize = 256;
 /// Consumers at one time, as peers were measured.
 pub(super) const CONSUMERS: usize = 8;
 
@@ -24,12 +24,11 @@ impl Bench<'_> {
                 self.send_all(&queue, SUBMITTERS, total, batched),
                 consume(&self.client, &queue, CONSUMERS, total, Arc::new(|_| {})),
             );
-            let seconds = began.elapsed().as_secs_f64();
             sent?;
-            done?;
+            let seconds = (done? - began).as_secs_f64();
             let how = if batched { "batched by the client" } else { "one task per enqueue" };
             let what = format!("lifecycle, {SUBMITTERS} submitters, {CONSUMERS} consumers, {how}");
-            self.note(Line::rate(what, total, seconds), mark);
+            self.note(Line::rate(what, total, seconds).of(Phase::Lifecycle), mark);
         }
         Ok(())
     }

@@ -42,9 +42,8 @@ impl Bench<'_> {
             self.send_all(&queue, FILLERS, total, true),
             consume(&self.client, &queue, CONSUMERS, total, Arc::new(|_| {})),
         );
-        let seconds = began.elapsed().as_secs_f64();
         sent?;
-        done?;
+        let seconds = (done? - began).as_secs_f64();
         let what = format!("lifecycle, batched, while {pending} tasks wait");
         self.note(Line::rate(what, total, seconds), mark);
         Ok(())

@@ -9,9 +9,11 @@ mod latency;
 mod lifecycle;
 mod memory;
 mod report;
+mod rivals;
 mod servers;
 mod tasks;
 
+pub(crate) use rivals::Rival;
 pub(in crate::bench) use servers::memory_of;
 
 use std::time::Duration;
@@ -26,6 +28,11 @@ use crate::failure::Failure;
 
 /// Longer than any call of a bench should take: a stall shows as a slow figure, not as an error.
 const CALL_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Calls in flight of the enqueue phase.
+const IN_FLIGHT: [usize; 3] = [1, 64, 1_024];
+/// A lone caller waits for every answer: it gets a share of the tasks only.
+const LONE_SHARE: u64 = 50;
 
 /// What the phases share.
 struct Bench<'a> {
@@ -53,7 +60,15 @@ pub(in crate::bench) async fn measure(
             bench.run(phase).await?;
         }
     }
-    Ok(QueueReport::new(args, bench.servers.describe(), bench.lines))
+    let Bench { servers, lines, .. } = bench;
+    let about = servers.describe();
+    // Its processes are out of the way before others are measured.
+    drop(servers);
+    let mut beside = Vec::new();
+    for rival in &args.beside {
+        beside.push(rivals::measure(*rival, args).await?);
+    }
+    Ok(QueueReport::new(args, about, lines, beside))
 }
 
 impl Bench<'_> {
@@ -70,7 +85,7 @@ impl Bench<'_> {
     /// A line with the processor time that the nodes used since a mark.
     fn note(&mut self, mut line: Line, mark: Option<f64>) {
         let used = mark.and_then(|mark| Some(self.servers.cpu_seconds()? - mark));
-        line.server_cpu_s_per_100k = used.map(|used| used * 100_000.0 / line.tasks.max(1) as f64);
+        line.note_cpu(used);
         eprintln!("{}", line.headline());
         self.lines.push(line);
     }

@@ -2,8 +2,18 @@
 
 use serde::Serialize;
 
+use super::rivals::RivalReport;
 use crate::args::QueueBenchArgs;
 use crate::render::{Document, Grid};
+
+/// A phase that other systems have too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// With so many calls in flight.
+    Enqueue(usize),
+    Lifecycle,
+    Drain,
+}
 
 /// One figure.
 #[derive(Debug, Serialize)]
@@ -18,9 +28,12 @@ pub(super) struct Line {
     p99_us: Option<u64>,
     /// Of all nodes together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) server_cpu_s_per_100k: Option<f64>,
+    server_cpu_s_per_100k: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
+    /// What it is compared by.
+    #[serde(skip)]
+    phase: Option<Phase>,
 }
 
 impl Line {
@@ -38,7 +51,20 @@ impl Line {
             p99_us: None,
             server_cpu_s_per_100k: None,
             bytes: Some(bytes),
+            phase: None,
         }
+    }
+
+    /// A figure that others have too.
+    pub(super) fn of(mut self, phase: Phase) -> Line {
+        self.phase = Some(phase);
+        self
+    }
+
+    /// Processor time of all servers in this phase.
+    pub(super) fn note_cpu(&mut self, seconds: Option<f64>) {
+        self.server_cpu_s_per_100k =
+            seconds.map(|used| used * 100_000.0 / self.tasks.max(1) as f64);
     }
 
     fn without_bytes(mut self) -> Line {
@@ -55,6 +81,19 @@ impl Line {
         self.p50_us = rank(50);
         self.p99_us = rank(99);
         self
+    }
+
+    /// A row that sets it beside the same figure of another system.
+    fn beside(&self, system: &str, theirs: &Line) -> Vec<String> {
+        let ratio = |ours: Option<f64>, theirs: Option<f64>| match (ours, theirs) {
+            (Some(ours), Some(theirs)) if theirs > 0.0 => format!("{:.2}x", ours / theirs),
+            _ => "-".to_owned(),
+        };
+        let cpu = ratio(self.server_cpu_s_per_100k, theirs.server_cpu_s_per_100k);
+        let rates = ratio(self.tasks_per_s, theirs.tasks_per_s);
+        let [what, ours, ..] = self.cells();
+        let [_, theirs, ..] = theirs.cells();
+        vec![what, ours, system.to_owned(), theirs, rates, cpu]
     }
 
     /// For the terminal while the bench goes on.
@@ -83,11 +122,30 @@ pub(in crate::bench) struct QueueReport {
     cluster: String,
     payload_bytes: usize,
     lines: Vec<Line>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<RivalReport>,
 }
 
 impl QueueReport {
-    pub(super) fn new(args: &QueueBenchArgs, cluster: String, lines: Vec<Line>) -> QueueReport {
-        QueueReport { cluster, payload_bytes: args.payload_bytes, lines }
+    pub(super) fn new(
+        args: &QueueBenchArgs,
+        cluster: String,
+        lines: Vec<Line>,
+        beside: Vec<RivalReport>,
+    ) -> QueueReport {
+        QueueReport { cluster, payload_bytes: args.payload_bytes, lines, beside }
+    }
+
+    /// Ratios of ours to theirs, a row per figure that both have.
+    fn ratios(&self) -> Vec<Vec<String>> {
+        let mut rows = Vec::new();
+        for line in self.lines.iter().filter(|line| line.phase.is_some()) {
+            for rival in &self.beside {
+                let theirs = rival.lines.iter().find(|theirs| theirs.phase == line.phase);
+                rows.extend(theirs.map(|theirs| line.beside(&rival.system, theirs)));
+            }
+        }
+        rows
     }
 }
 
@@ -98,7 +156,13 @@ impl Document for QueueReport {
 
     fn grids(&self) -> Vec<Grid> {
         let headings = &["phase", "tasks", "p50", "p99", "server CPU per 100k", "memory"];
-        vec![Grid { headings, rows: self.lines.iter().map(|line| line.cells().into()).collect() }]
+        let rows = self.lines.iter().map(|line| line.cells().into()).collect();
+        let mut grids = vec![Grid { headings, rows }];
+        if !self.beside.is_empty() {
+            let headings: &[_] = &["phase", "tasks", "beside", "its tasks", "ratio", "CPU ratio"];
+            grids.push(Grid { headings, rows: self.ratios() });
+        }
+        grids
     }
 
     fn names(&self) -> Vec<String> {
@@ -117,5 +181,22 @@ mod tests {
         assert_eq!((line.p50_us, line.p99_us), (Some(50), Some(99)));
         assert_eq!(line.cells()[1], "50/s");
         assert_eq!(line.cells()[5], "-");
+    }
+
+    #[test]
+    fn figures_are_set_beside_those_of_the_same_phase() {
+        let line = |tasks, cpu, phase| {
+            let mut line = Line::rate("x".into(), tasks, 1.0).of(phase);
+            line.note_cpu(Some(cpu));
+            line
+        };
+        let theirs = vec![line(100, 4.0, Phase::Drain), line(50, 1.0, Phase::Enqueue(64))];
+        let report = QueueReport {
+            cluster: "own".into(),
+            payload_bytes: 1,
+            lines: vec![line(300, 3.0, Phase::Drain), line(9, 1.0, Phase::Lifecycle)],
+            beside: vec![RivalReport { system: "other 1".into(), lines: theirs }],
+        };
+        assert_eq!(report.ratios(), [["x", "300/s", "other 1", "100/s", "3.00x", "0.25x"]]);
     }
 }

@@ -63,7 +63,7 @@ impl Servers {
     }
 }
 
-fn cpu_of(pid: u32) -> Option<f64> {
+pub(super) fn cpu_of(pid: u32) -> Option<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold anything but ends with the last bracket; user and system time are the 12th and 13th after it.
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();

@@ -1,7 +1,8 @@
 //! The tasks that are sent, and the consumers that work them off.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use ikada_api::Client;
 use ikada_api::v1::{
@@ -26,24 +27,66 @@ pub(super) fn task(queue: &str, payload_bytes: usize) -> NewTask {
 /// What consumers report of each task they have settled.
 pub(super) type OnDone = Arc<dyn Fn(&ClaimedTask) + Send + Sync>;
 
-/// Claims and completes until `total` tasks of the queue are done; fails if one is refused.
+/// How far a queue has been worked off.
+#[derive(Debug)]
+pub(super) struct Tally {
+    total: u64,
+    settled: AtomicU64,
+    /// When the last one was settled: consumers that wait for more would make it seem later.
+    ended: OnceLock<Instant>,
+}
+
+impl Tally {
+    pub(super) fn new(total: u64) -> Arc<Tally> {
+        Arc::new(Tally { total, settled: AtomicU64::new(0), ended: OnceLock::new() })
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.settled.load(Ordering::Relaxed) >= self.total
+    }
+
+    pub(super) fn add(&self, count: u64) {
+        if self.settled.fetch_add(count, Ordering::Relaxed) + count >= self.total {
+            self.ended.get_or_init(Instant::now);
+        }
+    }
+
+    /// When the last one was settled; an error if there were more or fewer.
+    pub(super) fn end(&self) -> Result<Instant, Failure> {
+        match (self.settled.load(Ordering::Relaxed), self.ended.get()) {
+            (count, Some(ended)) if count == self.total => Ok(*ended),
+            (count, _) => {
+                let total = self.total;
+                Err(Failure::failed(format!("{count} tasks were completed, {total} were sent")))
+            }
+        }
+    }
+}
+
+/// Claims and completes until `total` tasks of the queue are done; fails if one is refused. Gives when the last was.
 pub(super) async fn consume(
     client: &Client,
     queue: &str,
     consumers: usize,
     total: u64,
     done: OnDone,
-) -> Result<(), Failure> {
-    let settled = Arc::new(AtomicU64::new(0));
+) -> Result<Instant, Failure> {
+    let tally = Tally::new(total);
     let mut running = JoinSet::new();
     for number in 0..consumers {
         let (client, queue) = (client.clone(), queue.to_owned());
-        let (settled, done) = (settled.clone(), done.clone());
+        let (tally, done) = (tally.clone(), done.clone());
         running.spawn(async move {
             let worker = format!("bench-{number}");
-            while settled.load(Ordering::Relaxed) < total {
-                let count = step(&client, &queue, &worker, &done).await?;
-                settled.fetch_add(count, Ordering::Relaxed);
+            let mut held = Vec::new();
+            while !tally.is_done() || !held.is_empty() {
+                // As a worker does, and as peers' clients do: the next tasks are asked for while these are settled.
+                let (claimed, settled) = tokio::join!(
+                    claim(&client, &queue, &worker),
+                    settle(&client, &worker, held, &done, &tally),
+                );
+                held = claimed?;
+                settled?;
             }
             Ok::<(), Failure>(())
         });
@@ -51,14 +94,11 @@ pub(super) async fn consume(
     while let Some(ended) = running.join_next().await {
         ended.map_err(|error| Failure::failed(format!("a consumer has ended: {error}")))??;
     }
-    match settled.load(Ordering::Relaxed) {
-        count if count == total => Ok(()),
-        count => Err(Failure::failed(format!("{count} tasks were completed, {total} were sent"))),
-    }
+    tally.end()
 }
 
-/// One claim and its completions; gives how many tasks were settled.
-async fn step(client: &Client, queue: &str, worker: &str, done: &OnDone) -> Result<u64, Failure> {
+/// One claim; gives nothing if there is nothing for a while.
+async fn claim(client: &Client, queue: &str, worker: &str) -> Result<Vec<ClaimedTask>, Failure> {
     let claim = ClaimRequest {
         worker: worker.to_owned(),
         session: Number(1),
@@ -67,9 +107,19 @@ async fn step(client: &Client, queue: &str, worker: &str, done: &OnDone) -> Resu
         count_max: CLAIM_MAX,
         wait_ms: WAIT_MS,
     };
-    let claimed = client.claim(&claim).await?.tasks;
+    Ok(client.claim(&claim).await?.tasks)
+}
+
+/// Completes tasks and counts them.
+async fn settle(
+    client: &Client,
+    worker: &str,
+    claimed: Vec<ClaimedTask>,
+    done: &OnDone,
+    tally: &Tally,
+) -> Result<(), Failure> {
     if claimed.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     let items = claimed.iter().map(|task| CompleteItem {
         id: task.id.clone(),
@@ -88,5 +138,6 @@ async fn step(client: &Client, queue: &str, worker: &str, done: &OnDone) -> Resu
         }
         done(task);
     }
-    Ok(claimed.len() as u64)
+    tally.add(claimed.len() as u64);
+    Ok(())
 }

@@ -1,0 +1,173 @@
+//! The same phases for other queues on the same machine, in the same run: NATS JetStream and Redis, as their packages come.
+//!
+//! They are spoken to in their own plain protocols by clients of the same shape as ikada's: many callers over few
+//! connections, each waiting for its own answer, and consumers that ask for more while earlier tasks are being settled. Not
+//! part of any promise of ikada.
+
+mod callers;
+mod messages;
+mod nats;
+mod redis;
+mod resp;
+mod wire;
+
+use std::io;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use super::lifecycle::{CONSUMERS, SUBMITTERS};
+use super::report::{Line, Phase};
+use super::servers::cpu_of;
+use super::tasks::Tally;
+use super::{IN_FLIGHT, LONE_SHARE};
+use crate::args::{QueueBenchArgs, QueuePhase};
+use crate::failure::Failure;
+
+/// Tasks asked for at one time by a consumer.
+const BATCH: u64 = 200;
+
+/// A system to measure beside ikada.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Rival {
+    /// NATS JetStream: three servers, a work queue on disk with three replicas. Acknowledged from a majority's memory.
+    Nats,
+    /// Redis: one server, a stream with a consumer group, `appendfsync always`. Acknowledged from one disk, no replica.
+    Redis,
+}
+
+/// What was measured of one rival.
+#[derive(Debug, Serialize)]
+pub(super) struct RivalReport {
+    pub(super) system: String,
+    pub(super) lines: Vec<Line>,
+}
+
+/// A rival's servers, running.
+enum Running {
+    Nats(nats::Cluster),
+    Redis(redis::Server),
+}
+
+impl Running {
+    async fn start(rival: Rival) -> Result<Running, Failure> {
+        Ok(match rival {
+            Rival::Nats => Running::Nats(nats::Cluster::start().await?),
+            Rival::Redis => Running::Redis(redis::Server::start().await?),
+        })
+    }
+
+    fn system(&self) -> String {
+        match self {
+            Running::Nats(cluster) => cluster.version(),
+            Running::Redis(server) => server.version(),
+        }
+    }
+
+    fn cpu_seconds(&self) -> Option<f64> {
+        let pids = match self {
+            Running::Nats(cluster) => cluster.pids(),
+            Running::Redis(server) => server.pids(),
+        };
+        pids.into_iter().map(cpu_of).sum()
+    }
+
+    /// An empty queue.
+    async fn clear(&self) -> io::Result<()> {
+        match self {
+            Running::Nats(cluster) => cluster.clear().await,
+            Running::Redis(server) => server.clear().await,
+        }
+    }
+
+    /// Sends tasks with so many callers until all are acknowledged.
+    async fn send(&self, callers: usize, total: u64, payload: &[u8]) -> io::Result<()> {
+        match self {
+            Running::Nats(cluster) => nats::send(cluster.leader(), callers, total, payload).await,
+            Running::Redis(server) => redis::send(server.address(), callers, total, payload).await,
+        }
+    }
+
+    /// Takes and settles tasks until so many are settled; gives when the last was.
+    async fn consume(&self, total: u64) -> io::Result<Instant> {
+        let tally = Tally::new(total);
+        let mut running = JoinSet::new();
+        for consumer in 0..CONSUMERS {
+            let tally = tally.clone();
+            match self {
+                Running::Nats(cluster) => {
+                    running.spawn(nats::consume(cluster.leader().to_owned(), tally));
+                }
+                Running::Redis(server) => {
+                    let address = server.address().to_owned();
+                    running.spawn(redis::consume(address, consumer, tally));
+                }
+            }
+        }
+        while let Some(ended) = running.join_next().await {
+            ended.map_err(io::Error::other)??;
+        }
+        tally.end().map_err(|failure| io::Error::other(failure.to_string()))
+    }
+}
+
+/// Measures one rival in the phases that were asked for.
+pub(super) async fn measure(rival: Rival, args: &QueueBenchArgs) -> Result<RivalReport, Failure> {
+    let running = Running::start(rival).await?;
+    let mut lines = Vec::new();
+    let payload = vec![b'x'; args.payload_bytes];
+    for phase in phases(args) {
+        let total = match phase {
+            Phase::Enqueue(1) => args.tasks / LONE_SHARE,
+            _ => args.tasks,
+        };
+        let line = run(&running, phase, total, &payload).await;
+        let line =
+            line.map_err(|error| Failure::failed(format!("{}: {error}", running.system())))?;
+        eprintln!("{}: {}", running.system(), line.headline());
+        lines.push(line);
+    }
+    Ok(RivalReport { system: running.system(), lines })
+}
+
+/// The phases that others have too.
+fn phases(args: &QueueBenchArgs) -> Vec<Phase> {
+    let wanted = |phase| args.only.is_empty() || args.only.contains(&phase);
+    let mut phases = Vec::new();
+    if wanted(QueuePhase::Enqueue) {
+        phases.extend(IN_FLIGHT.map(Phase::Enqueue));
+    }
+    phases.extend(wanted(QueuePhase::Lifecycle).then_some(Phase::Lifecycle));
+    phases.extend(wanted(QueuePhase::Drain).then_some(Phase::Drain));
+    phases
+}
+
+async fn run(running: &Running, phase: Phase, total: u64, payload: &[u8]) -> io::Result<Line> {
+    running.clear().await?;
+    if phase == Phase::Drain {
+        running.send(IN_FLIGHT[2], total, payload).await?;
+    }
+    let mark = running.cpu_seconds();
+    let began = Instant::now();
+    let (what, ended) = match phase {
+        Phase::Enqueue(in_flight) => {
+            running.send(in_flight, total, payload).await?;
+            (format!("enqueue, {in_flight} in flight"), Instant::now())
+        }
+        Phase::Lifecycle => {
+            let sending = running.send(SUBMITTERS, total, payload);
+            let ((), ended) = tokio::try_join!(sending, running.consume(total))?;
+            (format!("lifecycle, {SUBMITTERS} in flight, {CONSUMERS} consumers"), ended)
+        }
+        Phase::Drain => {
+            let ended = running.consume(total).await?;
+            (format!("drain of a backlog, {CONSUMERS} consumers"), ended)
+        }
+    };
+    let mut line = Line::rate(what, total, (ended - began).as_secs_f64()).of(phase);
+    let used = mark.and_then(|mark| Some(running.cpu_seconds()? - mark));
+    line.note_cpu(used);
+    Ok(line)
+}
