@@ -5,9 +5,11 @@
 //! agent's wishes into calls of [`ikada_api::Client`] and of the user's handlers. Users begin with [`Worker`].
 //!
 //! Programs that are no functions of this process (commands, WebAssembly modules) are run by `exec` behind the walls of
-//! `sandbox`; both come with the feature `exec`.
+//! `sandbox`; both come with the feature `exec`. Names from outside become files through `beneath` alone.
 
 pub mod agent;
+#[cfg(feature = "exec")]
+pub mod beneath;
 pub mod builtin;
 #[cfg(feature = "exec")]
 pub mod exec;

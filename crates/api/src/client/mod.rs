@@ -51,7 +51,7 @@ pub use error::{BadUrl, Error};
 pub use events::{EventStream, Heard};
 pub use lease::{LeaseGuard, LeaseOptions};
 pub use logs::{LogPart, LogStream, LogWord};
-pub use objects::{GetOptions, ObjectReader, ObjectSource, PutOptions};
+pub use objects::{GetOptions, ObjectReader, ObjectSource, OpenSource, PutOptions};
 pub(crate) use send::{innermost, read_retry_after};
 pub use tasks::{Consistency, TaskQuery};
 pub use token::{AccessToken, BadToken};

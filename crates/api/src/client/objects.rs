@@ -47,6 +47,14 @@ pub enum ObjectSource {
     Bytes(Bytes),
     /// A file, read as it is sent.
     File(PathBuf),
+    /// A file that only its owner knows to open.
+    Open(Arc<dyn OpenSource>),
+}
+
+/// Opens a file for an upload, once for each try.
+pub trait OpenSource: std::fmt::Debug + Send + Sync {
+    /// The file, at its beginning.
+    fn open(&self) -> io::Result<std::fs::File>;
 }
 
 /// How to upload; the default asks nothing.
@@ -348,14 +356,17 @@ async fn open(source: &ObjectSource, sent: Arc<AtomicU64>) -> io::Result<(u64, S
             let body = Full::new(bytes.clone()).map_err(|never| match never {}).boxed();
             Ok((bytes.len() as u64, body))
         }
-        ObjectSource::File(path) => {
-            let file = std::fs::File::open(path)?;
-            let length = file.metadata()?.len();
-            let (sender, body) = Channel::new(PARTS_MAX);
-            tokio::spawn(feed(file, sender, sent));
-            Ok((length, body.boxed()))
-        }
+        ObjectSource::File(path) => stream(std::fs::File::open(path)?, sent),
+        ObjectSource::Open(source) => stream(source.open()?, sent),
     }
+}
+
+/// Length and body of a file.
+fn stream(file: std::fs::File, sent: Arc<AtomicU64>) -> io::Result<(u64, SentBody)> {
+    let length = file.metadata()?.len();
+    let (sender, body) = Channel::new(PARTS_MAX);
+    tokio::spawn(feed(file, sender, sent));
+    Ok((length, body.boxed()))
 }
 
 /// Reads a file into a body until its end or until nobody wants it any more.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ikada_worker::exec::GroupRule;
+use ikada_worker::exec::{GroupRule, local_path};
 use ikada_worker::sandbox::{Isolation, Limits};
 
 use super::task::read_label;
@@ -86,7 +86,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long, env = "IKADA_ALLOW_COMMAND", value_delimiter = ',', value_name = "PROGRAM")]
     pub(crate) allow_command: Vec<String>,
     /// An address below which inputs may lie, as in file:///data. May be given several times.
-    #[arg(long, env = "IKADA_ALLOW_URL", value_delimiter = ',', value_name = "PREFIX")]
+    #[arg(long, env = "IKADA_ALLOW_URL", value_delimiter = ',', value_name = "PREFIX", value_parser = read_prefix)]
     pub(crate) allow_url: Vec<String>,
     /// A folder that commands may read and run programs from, beside the system's own. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_READ", value_delimiter = ',', value_name = "FOLDER")]
@@ -121,6 +121,15 @@ pub(crate) struct WorkerArgs {
     /// Leave when standard input closes, so that a worker ends with whoever started it.
     #[arg(long, hide = true)]
     pub(crate) until_stdin_closes: bool,
+}
+
+/// An address that can be allowed; others would be allowed in vain.
+fn read_prefix(text: &str) -> Result<String, String> {
+    let climbs = text.split('/').any(|part| part == "..");
+    match local_path(text).is_some() && !climbs {
+        true => Ok(text.to_owned()),
+        false => Err("workers open addresses that begin with file:/// only, without ..".to_owned()),
+    }
 }
 
 impl WorkerArgs {

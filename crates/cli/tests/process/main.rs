@@ -21,6 +21,7 @@ mod kill;
 mod logs;
 mod members;
 mod modules;
+mod names;
 mod network;
 mod objects;
 mod operations;

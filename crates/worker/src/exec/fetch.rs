@@ -1,7 +1,7 @@
 //! Brings a program and its inputs to this machine. Programs are kept by their digest and never fetched twice.
 
-use std::fs::{self, Permissions};
-use std::io::Write;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,8 @@ use ikada_api::Client;
 use ikada_api::client::{Error, GetOptions, unique_key};
 use ikada_api::v1::{ProgramManifest, WorkInput};
 
-use super::Folder;
+use super::folder::{Folder, INPUTS};
+use crate::beneath::Beneath;
 use crate::run::TaskError;
 
 /// Largest manifest.
@@ -53,8 +54,9 @@ pub(super) async fn program(
     fs::set_permissions(store, Permissions::from_mode(0o711))?;
     let fresh = store.join(format!("fresh-{}", unique_key()));
     let options = GetOptions { if_match: Some(digest.to_owned()), ..GetOptions::default() };
+    let mut file = File::create(&fresh)?;
     let fetched =
-        download(client, BUCKET, &format!("{kind}/{digest}"), &options, None, &fresh).await;
+        download(client, BUCKET, &format!("{kind}/{digest}"), &options, None, &mut file).await;
     if let Err(error) = fetched {
         // What came is not whole; nobody will ask for it by this name.
         let _ = fs::remove_file(&fresh);
@@ -74,7 +76,7 @@ pub(super) async fn inputs(
     folder: &Folder,
 ) -> Result<(), TaskError> {
     for input in inputs {
-        let path = place(folder, &input.name)?;
+        let mut file = place(folder, &input.name)?;
         match (&input.bucket, &input.key, &input.url, &input.text) {
             (Some(bucket), Some(key), ..) => {
                 let options = GetOptions {
@@ -83,33 +85,31 @@ pub(super) async fn inputs(
                     if_match: input.digest.clone(),
                     ..GetOptions::default()
                 };
-                download(client, bucket, key, &options, input.length, &path).await?;
+                download(client, bucket, key, &options, input.length, &mut file).await?;
             }
-            (.., Some(url), _) => copy_url(urls, url, &path)?,
-            (.., Some(text)) => fs::write(&path, text)?,
+            (.., Some(url), _) => copy_url(urls, url, &mut file)?,
+            (.., Some(text)) => file.write_all(text.as_bytes())?,
             _ => return Err(TaskError::give_up(format!("input {} has no source", input.name))),
         }
-        folder.hand_over(&path)?;
+        folder.hand_over_open(&file)?;
     }
     Ok(())
 }
 
-/// Where an input lies; its name is a path below the folder and nowhere else.
-fn place(folder: &Folder, name: &str) -> Result<PathBuf, TaskError> {
-    let climbs = |part: &str| matches!(part, "" | "." | "..") || part.contains(['\\', '\0']);
-    if name.split('/').any(climbs) {
-        return Err(TaskError::give_up(format!("input {name:?} cannot be a file's name")));
-    }
-    let mut path = folder.inputs();
-    let mut parts = name.split('/').peekable();
-    while let Some(part) = parts.next() {
-        path.push(part);
-        if parts.peek().is_some() && !path.exists() {
-            fs::create_dir(&path)?;
-            folder.hand_over(&path)?;
+/// The file of an input; its name is a path below the folder and nowhere else.
+fn place(folder: &Folder, name: &str) -> Result<File, TaskError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory => {
+            TaskError::give_up(format!("input {name:?} cannot be a file's name: {error}"))
         }
+        _ => TaskError::new(format!("input {name:?}: {error}")),
+    };
+    let inputs = folder.handle().folder(INPUTS).map_err(failed)?;
+    if let Some((folders, _)) = name.rsplit_once('/') {
+        let hand_over = |made: &Beneath| folder.hand_over_open(made);
+        inputs.make_folder(folders, hand_over).map_err(failed)?;
     }
-    Ok(path)
+    inputs.create(name).map_err(failed)
 }
 
 /// Waits before asking again, if nodes are out of reach or too busy: work that is done must not be lost to a busy
@@ -129,11 +129,10 @@ async fn download(
     key: &str,
     options: &GetOptions,
     length: Option<u64>,
-    path: &Path,
+    file: &mut File,
 ) -> Result<(), TaskError> {
     let failed =
         |error: Error| TaskError::new(format!("object {bucket}/{key} could not be read: {error}"));
-    let mut file = fs::File::create(path)?;
     let mut left = length.unwrap_or(u64::MAX);
     let mut pause = PAUSE_FIRST;
     let mut reader = loop {
@@ -154,51 +153,50 @@ async fn download(
 }
 
 /// Copies a file of this machine, if its operator allows the address.
-fn copy_url(allowed: &[String], url: &str, path: &Path) -> Result<(), TaskError> {
+fn copy_url(allowed: &[String], url: &str, target: &mut File) -> Result<(), TaskError> {
     let climbs = url.split('/').any(|part| part == "..");
-    if climbs || !allowed.iter().any(|prefix| is_below(prefix, url)) {
+    let rules = allowed.iter().filter_map(|prefix| Some((prefix, below(prefix, url)?)));
+    // The widest rule: a link may lead anywhere below it.
+    let rule = rules.min_by_key(|(prefix, _)| prefix.len());
+    let Some((prefix, rest)) = rule.filter(|_| !climbs) else {
         return Err(TaskError::new(format!(
             "this worker may not open {url}; its operator can allow it with --allow-url"
         )));
-    }
-    let Some(source) = url.strip_prefix("file://") else {
-        return Err(TaskError::new(format!("this worker opens file:// addresses only, not {url}")));
     };
-    fs::copy(source, path).map_err(|error| TaskError::new(format!("{url}: {error}")))?;
-    Ok(())
+    let Some(root) = local_path(prefix) else {
+        return Err(TaskError::new(format!(
+            "this worker opens addresses that begin with file:/// only, not {url}"
+        )));
+    };
+    let failed = |error: io::Error| TaskError::new(format!("{url}: {error}"));
+    let mut source = open_source(root, rest).map_err(failed)?;
+    let mode = source.metadata().map_err(failed)?.permissions().mode() & 0o777;
+    io::copy(&mut source, target).map_err(failed)?;
+    target.set_permissions(Permissions::from_mode(mode)).map_err(failed)
 }
 
-/// Whether an address is the allowed one or lies below it: `file:///srv/in` is no leave for `file:///srv/inside`.
-fn is_below(prefix: &str, url: &str) -> bool {
-    url.strip_prefix(prefix)
-        .is_some_and(|rest| rest.is_empty() || prefix.ends_with('/') || rest.starts_with('/'))
+/// The operator's own path is followed wherever it leads; what a task adds to it stays below.
+fn open_source(root: &str, rest: &str) -> io::Result<File> {
+    match rest {
+        "" => Beneath::open_own(Path::new(root)),
+        rest => Beneath::at(Path::new(root))?.open_through_links(rest),
+    }
+}
+
+/// The path of an address that has no host.
+pub fn local_path(url: &str) -> Option<&str> {
+    url.strip_prefix("file://").filter(|path| path.starts_with('/'))
+}
+
+/// What an address adds to an allowed one: `file:///srv/in` is no leave for `file:///srv/inside`.
+fn below<'url>(prefix: &str, url: &'url str) -> Option<&'url str> {
+    let rest = url.strip_prefix(prefix)?;
+    match prefix.ends_with('/') || rest.is_empty() {
+        true => Some(rest),
+        false => rest.strip_prefix('/'),
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn x_13_an_allowed_address_ends_at_its_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().display();
-        for part in ["in", "inside"] {
-            fs::create_dir(folder.path().join(part)).unwrap();
-            fs::write(folder.path().join(part).join("a"), part).unwrap();
-        }
-        let copy = folder.path().join("copy");
-        let opens = |allowed: &str, asked: &str| {
-            let allowed = [format!("file://{root}{allowed}")];
-            copy_url(&allowed, &format!("file://{root}{asked}"), &copy).is_ok()
-        };
-        assert!(opens("/in", "/in/a"));
-        assert!(opens("/in/", "/in/a"));
-        assert!(opens("/in/a", "/in/a"));
-        assert!(opens("/", "/inside/a"));
-        assert!(!opens("/in", "/inside/a"), "another folder whose name begins alike");
-        assert!(!opens("/in/", "/in/../inside/a"));
-        assert!(!opens("/in", "/a"));
-        let foreign = copy_url(&["http://".to_owned()], "http://127.0.0.1:1/", &copy);
-        assert!(foreign.unwrap_err().message().contains("file:// addresses only"));
-    }
-}
+#[path = "fetch_test.rs"]
+mod fetch_test;

@@ -1,17 +1,37 @@
 //! The private folder of one attempt, removed with it.
 
 use std::fs::{self, DirBuilder, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ikada_api::client::unique_key;
+
+use crate::beneath::{Beneath, Kind};
+
+/// The folder that the program reaches.
+const TASK: &str = "task";
+/// The helper's answer, beside it.
+const STATUS: &str = "status.json";
+/// Longest answer of a helper.
+const STATUS_BYTES_MAX: u64 = 64 << 10;
+/// The inputs' folder in the task's.
+pub(super) const INPUTS: &str = "in";
+/// The outputs' folder in the task's.
+pub(super) const OUTPUTS: &str = "out";
+/// The small result in the task's folder.
+pub(super) const RESULT: &str = "result.json";
 
 /// Folders of one attempt. The program reaches `task` and what lies below it, nothing beside it.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
     owner: Option<u32>,
+    /// Both opened before the program ran: what it does to the names of its folders changes nothing.
+    all: Beneath,
+    handle: Arc<Beneath>,
 }
 
 impl Folder {
@@ -26,25 +46,44 @@ impl Folder {
             }
         }
         // Names of tasks never become paths.
-        let folder = Folder { root: attempts.join(unique_key()), owner };
-        for part in
-            [folder.root.clone(), folder.task(), folder.inputs(), folder.outputs(), folder.tmp()]
-        {
+        let root = attempts.join(unique_key());
+        for part in ["", "task", "task/in", "task/out", "task/tmp"] {
+            let part = root.join(part);
             DirBuilder::new().mode(0o700).create(&part)?;
-            folder.hand_over(&part)?;
+            owner.map_or(Ok(()), |owner| chown(&part, Some(owner), Some(owner)))?;
         }
-        Ok(folder)
+        let all = Beneath::at(&root)?;
+        let handle = Arc::new(all.folder(TASK)?);
+        Ok(Folder { root, owner, all, handle })
     }
 
     /// One that is spoken of and never made.
     #[cfg(test)]
     pub(super) fn at(root: PathBuf) -> Folder {
-        Folder { root, owner: None }
+        let open = || Beneath::at(&std::env::temp_dir()).expect("a folder that is never used");
+        Folder { root, owner: None, all: open(), handle: Arc::new(open()) }
     }
 
     /// Gives a file to the user as whom the program runs.
     pub fn hand_over(&self, path: &Path) -> io::Result<()> {
         self.owner.map_or(Ok(()), |owner| chown(path, Some(owner), Some(owner)))
+    }
+
+    /// Gives an open file or folder to the user as whom the program runs.
+    pub(super) fn hand_over_open(&self, file: impl AsFd) -> io::Result<()> {
+        self.owner.map_or(Ok(()), |owner| fchown(file, Some(owner), Some(owner)))
+    }
+
+    /// The folder [`Folder::task`], and all that the program can name.
+    pub fn handle(&self) -> &Arc<Beneath> {
+        &self.handle
+    }
+
+    /// The helper's answer, if there is one; no more than an answer can be long.
+    pub(super) fn read_status(&self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        self.all.open(STATUS)?.take(STATUS_BYTES_MAX).read_to_end(&mut text)?;
+        Ok(text)
     }
 
     /// Writes a file for the program's user alone.
@@ -54,19 +93,19 @@ impl Folder {
         self.hand_over(path)
     }
 
-    /// Where the program begins and may write.
+    /// Where the program begins and may write. Paths are for the program; the worker itself goes by the handle.
     pub fn task(&self) -> PathBuf {
-        self.root.join("task")
+        self.root.join(TASK)
     }
 
     /// Inputs.
     pub fn inputs(&self) -> PathBuf {
-        self.root.join("task/in")
+        self.task().join(INPUTS)
     }
 
     /// Outputs.
     pub fn outputs(&self) -> PathBuf {
-        self.root.join("task/out")
+        self.task().join(OUTPUTS)
     }
 
     /// Room for temporary files.
@@ -76,7 +115,7 @@ impl Folder {
 
     /// The small result.
     pub(super) fn result(&self) -> PathBuf {
-        self.root.join("task/result.json")
+        self.task().join(RESULT)
     }
 
     /// All settings.
@@ -96,7 +135,7 @@ impl Folder {
 
     /// The helper's answer.
     pub(super) fn status(&self) -> PathBuf {
-        self.root.join("status.json")
+        self.root.join(STATUS)
     }
 }
 
@@ -127,18 +166,19 @@ fn open_up(folder: &Path) {
     }
 }
 
-/// How much a folder holds, up to bounds: bytes and entries. Links count as themselves.
-pub(super) fn usage(folder: &Path, entries_max: u64) -> (u64, u64) {
+/// How much a folder holds, up to bounds: bytes and entries. Links count as themselves. The program is at work
+/// meanwhile, so folders are looked up below the handle.
+pub(super) fn usage(folder: &Beneath, entries_max: u64) -> (u64, u64) {
     let (mut bytes, mut count) = (0, 0);
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+    let mut open = vec![PathBuf::from(".")];
+    while let Some(path) = open.pop() {
+        let Ok(folder) = folder.within(&path) else { continue };
+        for entry in folder.entries().into_iter().flatten() {
             count += 1;
-            let Ok(found) = entry.metadata() else { continue };
-            // What is really taken: holes cost nothing.
-            bytes += std::os::unix::fs::MetadataExt::blocks(&found) * 512;
-            if found.is_dir() {
-                open.push(entry.path());
+            let Ok(entry) = entry else { continue };
+            bytes += entry.taken;
+            if entry.kind == Kind::Folder {
+                open.push(path.join(&entry.name));
             }
             if count > entries_max {
                 return (bytes, count);
@@ -159,7 +199,7 @@ mod tests {
         let deep = folder.outputs().join("a/b");
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("file"), vec![1; 10_000]).unwrap();
-        let (bytes, entries) = usage(&folder.task(), 100);
+        let (bytes, entries) = usage(folder.handle(), 100);
         assert!(bytes >= 10_000 && entries == 6, "{bytes} {entries}");
         fs::set_permissions(folder.outputs(), Permissions::from_mode(0o000)).unwrap();
         let root = folder.root.clone();

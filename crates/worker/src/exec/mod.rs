@@ -24,6 +24,7 @@ use std::time::Duration;
 
 pub use bound::{GroupRule, Groups};
 pub use capture::{Log, Progress};
+pub use fetch::local_path;
 pub use folder::Folder;
 pub use outputs::FoundOutput;
 pub use programs::Programs;

@@ -1,12 +1,16 @@
 //! What a program left: files in its output folder, and the small result.
 //!
-//! Looked at only when none of its processes lives any more, so that nothing changes under our hands.
+//! Looked at only when none of its processes lives any more, and through the handle of a folder that was opened before it
+//! began: neither a link nor a renamed folder leads elsewhere (X8).
 
-use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
 
-use super::Folder;
+use ikada_api::client::OpenSource;
+
+use super::folder::{Folder, OUTPUTS, RESULT};
+use crate::beneath::{Beneath, Kind};
 use crate::run::{TaskError, TaskResult};
 
 /// Most files of one attempt.
@@ -17,47 +21,56 @@ const DEPTH_MAX: usize = 8;
 const RESULT_BYTES_MAX: u64 = 64 << 10;
 
 /// A file to publish.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct FoundOutput {
     /// Its path below the output folder, with `/`.
     pub name: String,
-    /// Where it lies.
-    pub path: PathBuf,
     /// Its length.
     pub size: u64,
+    outputs: Arc<Beneath>,
+}
+
+impl OpenSource for FoundOutput {
+    fn open(&self) -> io::Result<File> {
+        self.outputs.open(&self.name)
+    }
 }
 
 /// All files in the output folder, by name. Anything that is no plain file or folder is an error: a link would publish what
 /// it points at.
 pub(super) fn find(folder: &Folder) -> Result<Vec<FoundOutput>, TaskError> {
     let mut found = Vec::new();
-    gather(&folder.outputs(), "", 0, &mut found)?;
+    let outputs = Arc::new(folder.handle().folder(OUTPUTS)?);
+    gather(&outputs, &outputs, "", 0, &mut found)?;
     found.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(found)
 }
 
 fn gather(
-    folder: &Path,
+    outputs: &Arc<Beneath>,
+    folder: &Beneath,
     below: &str,
     depth: usize,
     found: &mut Vec<FoundOutput>,
 ) -> Result<(), TaskError> {
-    for entry in fs::read_dir(folder)? {
+    for entry in folder.entries()? {
         let entry = entry?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|name| is_good(name)) else {
+        let Some(bare) = entry.name.to_str().filter(|name| is_good(name)) else {
             return Err(TaskError::new(format!(
-                "output {below}{name:?} has a name that is no good"
+                "output {below}{:?} has a name that is no good",
+                entry.name
             )));
         };
-        let name = format!("{below}{name}");
-        let about = fs::symlink_metadata(entry.path())?;
-        if about.is_dir() && depth < DEPTH_MAX {
-            gather(&entry.path(), &format!("{name}/"), depth + 1, found)?;
-        } else if about.is_file() {
-            found.push(FoundOutput { name, path: entry.path(), size: about.len() });
-        } else {
-            return Err(TaskError::new(format!("output {name} is no plain file")));
+        let name = format!("{below}{bare}");
+        match entry.kind {
+            Kind::Folder if depth < DEPTH_MAX => {
+                gather(outputs, &folder.folder(bare)?, &format!("{name}/"), depth + 1, found)?;
+            }
+            Kind::File => {
+                let outputs = outputs.clone();
+                found.push(FoundOutput { name, size: entry.size, outputs });
+            }
+            _ => return Err(TaskError::new(format!("output {name} is no plain file"))),
         }
         if found.len() > OUTPUTS_MAX {
             return Err(TaskError::new(format!("there are more than {OUTPUTS_MAX} outputs")));
@@ -74,18 +87,19 @@ fn is_good(name: &str) -> bool {
 
 /// The small result; none is empty.
 pub(super) fn result(folder: &Folder) -> Result<TaskResult, TaskError> {
-    let path = folder.result();
-    let about = match fs::symlink_metadata(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(().into()),
-        Err(error) => return Err(error.into()),
-        Ok(about) => about,
-    };
-    if !about.is_file() || about.len() > RESULT_BYTES_MAX {
+    let rule = || {
         let rule = format!("the result must be a plain file of at most {RESULT_BYTES_MAX} bytes");
-        return Err(TaskError::new(rule));
+        TaskError::new(rule)
+    };
+    let file = match folder.handle().open(RESULT) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(().into()),
+        other => other.map_err(|_| rule())?,
+    };
+    if file.metadata()?.len() > RESULT_BYTES_MAX {
+        return Err(rule());
     }
     let mut text = String::new();
-    fs::File::open(&path)?.take(RESULT_BYTES_MAX).read_to_string(&mut text)?;
+    file.take(RESULT_BYTES_MAX).read_to_string(&mut text)?;
     let text = text.trim();
     let value: Result<serde::de::IgnoredAny, _> = serde_json::from_str(text);
     value.map_err(|error| TaskError::new(format!("the result is no JSON: {error}")))?;
@@ -94,6 +108,8 @@ pub(super) fn result(folder: &Folder) -> Result<TaskResult, TaskError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

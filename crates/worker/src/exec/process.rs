@@ -123,7 +123,7 @@ async fn watch(
             let most = limits.output_bytes;
             return Some(Cut::TooMuch(format!("more than {most} bytes of output")));
         }
-        let (task, most) = (folder.task(), limits.disk_entries);
+        let (task, most) = (folder.handle().clone(), limits.disk_entries);
         let measured = tokio::task::spawn_blocking(move || usage(&task, most)).await;
         if let Ok((bytes, entries)) = measured {
             if bytes > limits.disk_bytes {
@@ -146,7 +146,7 @@ async fn end_by_force(child: &mut Child) {
 }
 
 async fn read_status(folder: &Folder, child: &mut Child) -> Status {
-    let text = std::fs::read(folder.status()).unwrap_or_default();
+    let text = folder.read_status().unwrap_or_default();
     if let Ok(status) = serde_json::from_slice(&text) {
         return status;
     }

@@ -97,7 +97,7 @@ impl Inner {
     async fn upload(&self, finish: Finish) -> Result<TaskResult, TaskError> {
         let mut outputs: Vec<OutputItem> = Vec::with_capacity(finish.outputs.len());
         for output in finish.outputs {
-            let source = ObjectSource::File(output.path);
+            let source = ObjectSource::Open(Arc::new(output.clone()));
             let mut pause = fetch::PAUSE_FIRST;
             let stored = loop {
                 match self.client.upload(&source, &PutOptions::default()).await {

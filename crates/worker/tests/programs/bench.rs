@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ikada_api::client::OpenSource;
 use ikada_worker::exec::{Attempt, Code, ExecConfig, FoundOutput, GroupRule, Log, Sandbox};
 use ikada_worker::sandbox::{Isolation, Limits};
 use ikada_worker::{Stop, TaskError, TaskResult};
@@ -138,7 +139,8 @@ impl Bench {
             },
             async |finish| {
                 let read = |one: FoundOutput| {
-                    let text = std::fs::read_to_string(&one.path).expect("an output");
+                    let text = std::io::read_to_string(one.open().expect("an output"));
+                    let text = text.expect("letters");
                     (one.name, text)
                 };
                 let outputs = finish.outputs.into_iter().map(read).collect();

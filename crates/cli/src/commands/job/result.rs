@@ -6,7 +6,7 @@ use ikada_api::Client;
 use ikada_api::client::GetOptions;
 use ikada_api::v1::{JobResult, ObjectPage};
 
-use crate::commands::object::{download, to_stdout};
+use crate::commands::object::{Target, download, to_stdout};
 use crate::failure::Failure;
 use crate::render::{Screen, write};
 
@@ -49,16 +49,15 @@ pub(super) async fn print(
 /// Puts one output into a file, or all into a folder, named by stage, number and name.
 async fn save(client: &Client, found: &JobResult, to: &Path) -> Result<(), Failure> {
     let many = found.outputs.len() > 1 || to.is_dir();
-    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", to.display()));
-    if many {
-        std::fs::create_dir_all(to).map_err(failed)?;
-    }
     for output in &found.outputs {
         let name = output.key.strip_prefix(&format!("{}/", found.id)).unwrap_or(&output.key);
-        let target = if many { to.join(name.replace('/', ".")) } else { to.to_path_buf() };
+        let (target, name) = match many {
+            true => (Target::folder(to)?, name.replace('/', ".")),
+            false => Target::of_file(to)?,
+        };
         let options = GetOptions { version: Some(output.version.0), ..GetOptions::default() };
-        download(client, BUCKET, &output.key, options, &target).await?;
-        eprintln!("{}", target.display());
+        download(client, BUCKET, &output.key, options, &target, &name).await?;
+        eprintln!("{}", target.shown(&name));
     }
     Ok(())
 }

@@ -1,15 +1,17 @@
 //! `ikada object get`. A download goes into a part file named after its content, is checked, and only then renamed. A
 //! run that finds the part of the same content goes on where that ended.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::File;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
 use ikada_api::Client;
 use ikada_api::client::{Error, GetOptions, ObjectReader};
+use ikada_api::v1::ObjectInfo;
 
-use super::place::{below, last_part, one, split};
+use super::place::{last_part, one, split};
 use super::put::unreadable;
+use super::target::{Target, part_of};
 use super::{bytes_bar, objects_under};
 use crate::args::ObjectGetArgs;
 use crate::failure::Failure;
@@ -31,13 +33,13 @@ pub(super) async fn get(
     if args.target.as_deref() == Some(Path::new("-")) {
         return to_stdout(client.get_object(bucket, key, &options).await?).await;
     }
-    let target = match &args.target {
-        Some(path) if path.is_dir() => path.join(last_part(key)),
-        Some(path) => path.clone(),
-        None => PathBuf::from(last_part(key)),
+    let (target, name) = match &args.target {
+        Some(path) if path.is_dir() => (Target::folder(path)?, last_part(key).to_owned()),
+        Some(path) => Target::of_file(path)?,
+        None => Target::of_file(Path::new(last_part(key)))?,
     };
-    download(client, bucket, key, options, &target).await?;
-    eprintln!("{}", target.display());
+    download(client, bucket, key, options, &target, &name).await?;
+    eprintln!("{}", target.shown(&name));
     Ok(())
 }
 
@@ -48,25 +50,35 @@ async fn get_many(
 ) -> Result<(), Failure> {
     let (bucket, prefix) = split(&args.source)?;
     let folder = args.target.clone().unwrap_or_else(|| PathBuf::from("."));
+    let target = Target::folder(&folder)?;
     // What is left of a name below the folder that the prefix names.
     let cut = prefix.rfind('/').map_or(0, |slash| slash + 1);
     let objects = objects_under(client, bucket, prefix).await?;
     let mut passed = 0;
     for object in &objects {
-        let target = below(&folder, &object.key[cut..])?;
-        let there = std::fs::metadata(&target).is_ok_and(|file| file.len() == object.size);
-        if there && digest_of(&target)? == object.digest {
+        let Some(name) = object.key.get(cut..) else {
+            let message = format!("{:?} was listed under {prefix:?}", object.key);
+            return Err(Failure::failed_next(message, "look which nodes IKADA_URL names"));
+        };
+        if is_there(&target, name, object)? {
             passed += 1;
             continue;
         }
-        if let Some(folder) = target.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| unreadable(folder, &error))?;
-        }
+        target.make_folders(name)?;
         let options = GetOptions { version: Some(object.version.0), ..GetOptions::default() };
-        download(client, bucket, &object.key, options, &target).await?;
+        download(client, bucket, &object.key, options, &target, name).await?;
     }
     eprintln!("{} downloaded, {passed} were there already", objects.len() - passed);
     screen.show(&ikada_api::v1::ObjectPage { objects, next: None })
+}
+
+/// Whether a file of this name has the object's content already.
+fn is_there(target: &Target, name: &str, object: &ObjectInfo) -> Result<bool, Failure> {
+    let Some(file) = target.open(name) else { return Ok(false) };
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("{}: {error}", target.shown(name)));
+    let same = file.metadata().map_err(failed)?.len() == object.size;
+    Ok(same && digest_of_open(file).map_err(failed)? == object.digest)
 }
 
 /// Puts an object on standard output.
@@ -89,13 +101,15 @@ pub(crate) async fn download(
     bucket: &str,
     key: &str,
     mut options: GetOptions,
-    target: &Path,
+    target: &Target,
+    name: &str,
 ) -> Result<(), Failure> {
     let mut reader = client.get_object(bucket, key, &options).await?;
     let digest = reader.digest.clone();
-    let part = part_of(target, &digest);
-    let failed = |error: std::io::Error| unreadable(&part, &error);
-    let mut file = OpenOptions::new().create(true).append(true).open(&part).map_err(failed)?;
+    let part = part_of(name, &digest);
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("{}: {error}", target.shown(&part)));
+    let mut file = target.append(&part)?;
     let mut have = file.metadata().map_err(failed)?.len();
     let bar = bytes_bar(reader.left, last_part(key));
     for _ in 0..=RESUMES_MAX {
@@ -116,13 +130,13 @@ pub(crate) async fn download(
     }
     bar.finish_and_clear();
     file.sync_all().map_err(failed)?;
-    drop(file);
-    if digest_of(&part)? != digest {
-        std::fs::remove_file(&part).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    if digest_of_open(file).map_err(failed)? != digest {
+        target.remove(&part)?;
         let message = format!("{bucket}/{key}: the bytes that arrived have another digest");
         return Err(Failure::failed_next(message, "run the command again"));
     }
-    std::fs::rename(&part, target).map_err(|error| unreadable(target, &error))
+    target.rename(&part, name)
 }
 
 async fn append(
@@ -139,17 +153,14 @@ async fn append(
     Ok(())
 }
 
-/// Where a download lies until it is whole: named after its content, so that two contents never mix.
-fn part_of(target: &Path, digest: &str) -> PathBuf {
-    let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let short: String = digest.chars().take(16).collect();
-    target.with_file_name(format!(".{name}.{short}.part"))
+/// BLAKE3 digest of a file of the user's own in hex.
+pub(crate) fn digest_of(path: &Path) -> Result<String, Failure> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    digest_of_open(file).map_err(|error| unreadable(path, &error))
 }
 
-/// BLAKE3 digest of a file in hex.
-pub(crate) fn digest_of(path: &Path) -> Result<String, Failure> {
+fn digest_of_open(file: File) -> std::io::Result<String> {
     let mut hasher = blake3::Hasher::new();
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-    hasher.update_reader(file).map_err(|error| unreadable(path, &error))?;
+    hasher.update_reader(file)?;
     Ok(hasher.finalize().to_hex().to_string())
 }

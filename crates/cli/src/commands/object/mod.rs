@@ -5,11 +5,13 @@ mod get;
 mod list;
 mod place;
 mod put;
+mod target;
 
 use ikada_api::v1::ObjectInfo;
 
 pub(crate) use get::{digest_of, download, to_stdout};
 pub(crate) use place::split;
+pub(crate) use target::Target;
 
 use crate::args::{ObjectCommand, SharedArgs};
 use crate::failure::Failure;

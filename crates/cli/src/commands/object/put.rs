@@ -69,6 +69,8 @@ async fn upload(
         ObjectSource::File(path) => {
             std::fs::metadata(path).map_err(|error| unreadable(path, &error))?.len()
         }
+        // Only workers send such.
+        ObjectSource::Open(_) => 0,
     };
     let bar = bytes_bar(length, last_part(key));
     let sending = client.put_object(bucket, key, &source, &options);
