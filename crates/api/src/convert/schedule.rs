@@ -144,6 +144,11 @@ fn read_template(name: &ScheduleName, body: &ScheduleBody) -> Result<Enqueue, Fi
             !task.then.is_empty(),
             "a schedule's task has no follow-ups of its own; let its worker give them with the completion",
         ),
+        (
+            "program",
+            task.program.is_some() || !task.inputs.is_empty() || !task.settings.is_empty(),
+            "a schedule's task names no program, inputs or settings; let the worker of a plain task submit such a task or job",
+        ),
     ];
     if let Some((field, _, detail)) = fixed.into_iter().find(|(_, given, _)| *given) {
         return Err(FieldError::bad_value(field, detail));

@@ -48,6 +48,7 @@ fn bad_settings_name_their_field() {
         (task(NewTask { run_at_ms: Some(1), ..NewTask::default() }), "task.run_at_ms"),
         (task(NewTask { deadline_ms: Some(1), ..NewTask::default() }), "task.deadline_ms"),
         (task(NewTask { then: vec![NewTask::default()], ..NewTask::default() }), "task.then"),
+        (task(NewTask { program: Some("x".into()), ..NewTask::default() }), "task.program"),
         (task(NewTask { priority: Some(10), ..NewTask::default() }), "task.priority"),
         (task(NewTask { key: Some("a b".into()), ..NewTask::default() }), "task.key"),
     ];

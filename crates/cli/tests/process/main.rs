@@ -3,6 +3,7 @@
 //! Every test has its own folder and ports, is bounded in time, ends what it started, and asserts no durations: a
 //! limit is only there so that a hang becomes a failure.
 
+mod addresses;
 mod backup;
 mod backup_store;
 mod bad_start;
@@ -43,6 +44,7 @@ mod slow_disk;
 mod sync_error;
 mod tls;
 mod tracer;
+mod tricks;
 mod wait;
 mod work;
 mod worker;

@@ -3,7 +3,7 @@
 //! Names are looked up linearizably: whoever has seen a push can submit for it through any node. Submissions without
 //! programs cost nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use ikada_api::convert::{BuiltinPrograms, FindProgram};
@@ -43,30 +43,35 @@ impl FindProgram for Known {
     }
 }
 
-/// Reads a submission; if it names programs, they are looked up and it is read again.
+/// Reads a submission; if it names programs, they are looked up and it is read again. A reading ends at the first unknown
+/// program of a task, so that a follow-up's may be asked for only when the task's own is known.
 pub(in crate::http) async fn with_programs<D: Door, T>(
     app: &App<D>,
     context: &Context,
     read: impl Fn(&dyn FindProgram) -> Result<T, Stop>,
 ) -> Result<T, Stop> {
-    let known = Known::default();
-    let first = read(&known);
-    let wanted = known.missing.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if wanted.is_empty() {
-        return first;
-    }
-    drop(first);
-    if wanted.len() > NAMES_MAX {
-        let rule = format!("may name at most {NAMES_MAX} programs in one request");
-        return Err(problems::bad_parameter("program", rule).into());
-    }
     let mut known = Known::default();
-    for name in wanted {
-        if let Some(program) = look_up(app, context, &name).await? {
-            known.found.insert(name, program);
+    let mut asked = BTreeSet::new();
+    loop {
+        let done = read(&known);
+        let missing = known.missing.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = std::mem::take(missing);
+        wanted.retain(|name| !asked.contains(name));
+        if wanted.is_empty() {
+            return done;
+        }
+        drop(done);
+        if asked.len() + wanted.len() > NAMES_MAX {
+            let rule = format!("may name at most {NAMES_MAX} programs in one request");
+            return Err(problems::bad_parameter("program", rule).into());
+        }
+        for name in wanted {
+            if let Some(program) = look_up(app, context, &name).await? {
+                known.found.insert(name.clone(), program);
+            }
+            asked.insert(name);
         }
     }
-    read(&known)
 }
 
 async fn look_up<D: Door>(
