@@ -38,11 +38,13 @@ mod rolling;
 mod s3;
 mod scenario;
 mod schedules;
+mod secrets;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;
 mod slow_disk;
 mod sync_error;
 mod tls;
+mod told;
 mod tracer;
 mod tricks;
 mod wait;

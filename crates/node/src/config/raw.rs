@@ -72,7 +72,7 @@ pub struct RawConfig {
 impl RawConfig {
     /// Reads `ikada.toml`; the error names the key and the line.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| error.to_string())
+        toml::from_str(text).map_err(|error| explain(text, &error))
     }
 
     /// Reads `IKADA_*` variables. `IKADA_URL` and others of the client commands are not settings of a server and are
@@ -197,5 +197,21 @@ impl RawConfig {
             autoscale_workload: self.autoscale_workload.or(lower.autoscale_workload),
             autoscale_worker_args: self.autoscale_worker_args.or(lower.autoscale_worker_args),
         }
+    }
+}
+
+/// What is wrong, and where. Of the line only its key is repeated, of the message no quoted value: either may hold a
+/// password (X6).
+fn explain(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let number = before.matches('\n').count();
+    let line = text.lines().nth(number).unwrap_or_default();
+    let plain = |key: &&str| key.chars().all(|one| one.is_ascii_alphanumeric() || one == '-');
+    let key = line.split_once('=').map(|(key, _)| key.trim()).filter(plain).unwrap_or_default();
+    let message: Vec<&str> = error.message().split('"').step_by(2).collect();
+    let message = message.join("\"..\"").replace('\n', " ");
+    match key.is_empty() {
+        true => format!("line {}: {message}", number + 1),
+        false => format!("line {}, {key}: {message}", number + 1),
     }
 }

@@ -284,6 +284,10 @@ mod tests {
     fn unknown_keys_are_named() {
         let error = RawConfig::from_toml("shard = 4").unwrap_err();
         assert!(error.contains("unknown field `shard`"), "{error}");
+        // X6: the line may hold a password.
+        let error =
+            RawConfig::from_toml("shards = 4\nlog = \"postgres://a:word@b\" c").unwrap_err();
+        assert!(error.starts_with("line 2, log: ") && !error.contains("word"), "{error}");
         let problems =
             RawConfig::from_env([("IKADA_SHRADS".to_owned(), "4".to_owned())]).unwrap_err();
         assert!(problems[0].contains("IKADA_SHRADS"), "{problems:?}");
