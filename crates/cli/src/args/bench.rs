@@ -29,6 +29,7 @@ Examples:
   ikada bench queue                             all phases on a cluster of its own, a few minutes
   ikada bench queue --only lifecycle,drain --tasks 200000
   ikada bench queue --only enqueue,lifecycle,drain --beside nats,redis   the same for others, with ratios
+  ikada bench queue --secure --rounds 5         whole lives with and without TLS and tokens, in turn
   ikada bench queue --existing --url http://127.0.0.1:7400 --only enqueue
   ikada bench objects                           five nodes, seven clients, spikes, one minute
   ikada bench objects --shed upload=0:50        the same with half of all uploads turned away
@@ -81,6 +82,12 @@ pub(crate) struct QueueBenchArgs {
     /// Measure the cluster at --url instead of one of the bench's own. Its tasks stay behind there.
     #[arg(long)]
     pub(crate) existing: bool,
+    /// What TLS and tokens cost: whole lives on clusters of the bench's own, without and with them in turn.
+    #[arg(long, conflicts_with_all = ["existing", "only"])]
+    pub(crate) secure: bool,
+    /// Rounds of --secure; medians are shown.
+    #[arg(long, default_value_t = 3, requires = "secure", value_parser = clap::value_parser!(u16).range(1..=50), value_name = "N")]
+    pub(crate) rounds: u16,
     /// Only these phases.
     #[arg(long, value_delimiter = ',', value_name = "PHASE")]
     pub(crate) only: Vec<QueuePhase>,

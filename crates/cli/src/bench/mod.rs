@@ -34,6 +34,10 @@ pub(crate) async fn run(
             screen.show(&report)?;
             report.verdict()
         }
+        BenchCommand::Queue(args) if args.secure => {
+            let report = until_interrupted(NODES_STOPPED, queue::compare(args)).await?;
+            screen.show(&report)
+        }
         BenchCommand::Queue(args) => {
             let report = until_interrupted(NODES_STOPPED, queue::measure(shared, args)).await?;
             screen.show(&report)

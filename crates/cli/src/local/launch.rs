@@ -20,11 +20,11 @@ impl Nodes {
         Ok(())
     }
 
-    fn launch(&mut self, position: usize) -> Result<(), Failure> {
+    pub(super) fn launch(&mut self, position: usize) -> Result<(), Failure> {
         let binary = std::env::current_exe()
             .map_err(|error| Failure::failed(format!("own program file: {error}")))?;
         let peers: Vec<String> = self.nodes.iter().map(|node| node.peer.clone()).collect();
-        let shape = self.shape;
+        let (shape, guarded) = (self.shape, self.guard_args());
         let node = &mut self.nodes[position];
         let log = File::options()
             .create(true)
@@ -38,6 +38,7 @@ impl Nodes {
             .args(["--name", &format!("{}-{}", shape.name, node.id)])
             .args(["--expect", &shape.nodes.to_string(), "--shards", &shape.shards.to_string()])
             .args(["--listen", &node.client, "--peer-listen", &node.peer])
+            .args(guarded)
             .args(self.shed.iter().flat_map(|rule| ["--shed", rule]))
             .arg("--data")
             .arg(&node.folder)

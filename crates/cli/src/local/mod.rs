@@ -7,6 +7,7 @@
 mod compare;
 mod interrupt;
 mod launch;
+mod secure;
 mod settle;
 mod stop;
 
@@ -18,6 +19,7 @@ use tempfile::TempDir;
 pub(crate) use compare::compare_copies;
 pub(crate) use interrupt::{NODES_STOPPED, until_interrupted};
 pub(crate) use launch::free_ports;
+pub(crate) use secure::Guard;
 pub(crate) use settle::LedShard;
 
 use crate::failure::Failure;
@@ -48,6 +50,8 @@ pub(crate) struct Nodes {
     nodes: Vec<Node>,
     /// What they turn away under load.
     shed: Vec<String>,
+    /// What stands before their ports.
+    guard: Guard,
     folder: TempDir,
 }
 
@@ -70,7 +74,8 @@ impl Nodes {
         });
         // All nodes and their load share one machine; its CPU says nothing about any of them.
         let shed = vec!["off".to_owned()];
-        Ok(Nodes { shape, nodes: nodes.collect(), shed, folder })
+        let guard = Guard::Open;
+        Ok(Nodes { shape, nodes: nodes.collect(), shed, guard, folder })
     }
 
     /// Lets the nodes turn calls away by these rules; by their defaults if there are none.
@@ -85,13 +90,13 @@ impl Nodes {
 
     /// The nodes' URLs, in id order.
     pub(crate) fn urls(&self) -> Vec<String> {
-        self.nodes.iter().map(|node| format!("http://{}", node.client)).collect()
+        self.nodes.iter().map(|node| self.url(node)).collect()
     }
 
     /// The URLs of those that run.
     pub(crate) fn urls_running(&self) -> Vec<String> {
         let running = self.nodes.iter().filter(|node| node.child.is_some());
-        running.map(|node| format!("http://{}", node.client)).collect()
+        running.map(|node| self.url(node)).collect()
     }
 
     /// The process ids of those that run.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ikada_api::Client;
+use ikada_api::client::ClientOptions;
 use ikada_api::v1::NodeSelf;
 use tokio::task::JoinSet;
 
@@ -92,7 +93,8 @@ impl Nodes {
     }
 
     fn watchers(&self) -> Result<Vec<Client>, Failure> {
-        let one = |url: String| Ok(Client::new([url])?.with_timeout(LOOK_PATIENCE));
+        let options = ClientOptions { timeout: LOOK_PATIENCE, ..self.options()? };
+        let one = |url: String| Ok(Client::with([url], options.clone())?);
         self.urls_running().into_iter().map(one).collect()
     }
 }

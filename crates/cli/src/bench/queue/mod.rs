@@ -10,10 +10,12 @@ mod lifecycle;
 mod memory;
 mod report;
 mod rivals;
+mod secure;
 mod servers;
 mod tasks;
 
 pub(crate) use rivals::Rival;
+pub(in crate::bench) use secure::compare;
 pub(in crate::bench) use servers::memory_of;
 
 use std::time::Duration;
@@ -50,7 +52,7 @@ pub(in crate::bench) async fn measure(
     let servers = Servers::start_or_reach(shared, args).await?;
     let options = match args.existing {
         true => shared.reach()?.1,
-        false => ClientOptions::default(),
+        false => servers.options()?,
     };
     let options = ClientOptions { timeout: CALL_PATIENCE, ..options };
     let client = Client::with(servers.urls(), options)?;

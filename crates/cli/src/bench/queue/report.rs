@@ -21,7 +21,7 @@ pub(super) struct Line {
     pub(super) what: String,
     pub(super) tasks: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tasks_per_s: Option<f64>,
+    pub(super) tasks_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p50_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

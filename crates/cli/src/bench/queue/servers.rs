@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use ikada_api::client::ClientOptions;
+
 use crate::args::{QueueBenchArgs, SharedArgs};
 use crate::failure::Failure;
-use crate::local::{Nodes, Shape};
+use crate::local::{Guard, Nodes, Shape};
 
 /// How long the nodes may take to agree on leaders.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -28,9 +30,15 @@ impl Servers {
             let about = format!("a cluster at {}", urls.join(", "));
             return Ok(Servers { urls, nodes: None, about });
         }
+        Servers::start(args, Guard::Open).await
+    }
+
+    /// A cluster of the bench's own.
+    pub(super) async fn start(args: &QueueBenchArgs, guard: Guard) -> Result<Servers, Failure> {
         let shape = Shape { name: "bench", nodes: args.nodes, shards: args.shards };
         let mut nodes = Nodes::prepare(shape)?;
-        nodes.start_missing()?;
+        nodes.guard(guard);
+        nodes.start_guarded(START_PATIENCE).await?;
         let agreed = nodes.agree(START_PATIENCE).await?;
         // Calls go to the node that leads the most first: others would only pass them on.
         let mut urls = nodes.urls();
@@ -44,6 +52,11 @@ impl Servers {
 
     pub(super) fn urls(&self) -> &[String] {
         &self.urls
+    }
+
+    /// How a client reaches the bench's own nodes.
+    pub(super) fn options(&self) -> Result<ClientOptions, Failure> {
+        self.nodes.as_ref().map_or_else(|| Ok(ClientOptions::default()), Nodes::options)
     }
 
     pub(super) fn describe(&self) -> String {
