@@ -3,7 +3,7 @@
 //! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
 //! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
 //! `chaos` runs a cluster of real processes under faults, `mixed` one of two versions, `scenarios` the named faults one by
-//! one, `fuzz` libFuzzer, `hostile` programs that attack their worker. Leaves out: releases and benchmarks.
+//! one, `fuzz` libFuzzer, `hostile` programs that attack their worker, and `sbom` lists what is linked. Leaves out: releases and benchmarks.
 //!
 //! This file only routes: it reads the arguments and picks the exit code.
 
@@ -12,6 +12,7 @@ mod fix;
 mod fuzz;
 mod hostile;
 mod mixed;
+mod sbom;
 mod scenarios;
 mod tidy;
 mod tree;
@@ -34,6 +35,7 @@ Examples:
   cargo xtask mixed --from v0.1.0     that version and this one in one cluster, forward and back
   cargo xtask scenarios               who leads when links, disks and processes fail, in one table
   cargo xtask fuzz --seconds 600 log  libFuzzer on one target; all of them if none is named
+  cargo xtask sbom                    what goes into the binary, for scanners (CycloneDX)
   cargo xtask hostile                 what hostile modules and commands tried, and how each ended";
 
 /// Checks and mends this repository.
@@ -68,6 +70,8 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Run hostile modules and commands in the worker's sandbox, and print what each tried and how it ended.
     Hostile(hostile::HostileArgs),
+    /// Write down what goes into the binary: packages, versions, licences and checksums.
+    Sbom(sbom::SbomArgs),
     /// Check the house rules: arrows, purity, sizes, headers, papers; edits nothing.
     Tidy,
 }
@@ -99,6 +103,7 @@ fn run() -> anyhow::Result<bool> {
         Command::Scenarios(args) => scenarios::run(&root, &args),
         Command::Fuzz(args) => fuzz::run(&root, &args),
         Command::Hostile(args) => hostile::run(&root, &args),
+        Command::Sbom(args) => sbom::run(&root, &args),
         Command::Tidy => tidy::run(&root),
     }
 }
