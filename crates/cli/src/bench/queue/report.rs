@@ -28,7 +28,7 @@ pub(super) struct Line {
     p99_us: Option<u64>,
     /// Of all nodes together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    server_cpu_s_per_100k: Option<f64>,
+    pub(super) server_cpu_s_per_100k: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     /// What it is compared by.
