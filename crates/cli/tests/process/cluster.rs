@@ -83,6 +83,16 @@ impl Cluster {
 
     /// Starts nodes in a network of their own.
     pub async fn start_in(network: &Network, count: u64, shards: u16) -> Cluster {
+        let mut cluster = Cluster::prepare_in(network, count, shards);
+        for id in 1..=count {
+            cluster.launch_by(id, network.program(id));
+        }
+        cluster.settle().await;
+        cluster
+    }
+
+    /// Chooses folders for nodes in a network of their own; nothing runs yet.
+    pub fn prepare_in(network: &Network, count: u64, shards: u16) -> Cluster {
         let mut cluster = Cluster::prepare(count);
         cluster.shards = shards;
         for node in &mut cluster.nodes {
@@ -92,10 +102,6 @@ impl Cluster {
             node.url = format!("http://{address}:7400");
             node.everywhere = true;
         }
-        for id in 1..=count {
-            cluster.launch_by(id, network.program(id));
-        }
-        cluster.settle().await;
         cluster
     }
 

@@ -82,6 +82,12 @@ pub fn digest(secret: &Secret) -> SecretDigest {
     SecretDigest(blake3::derive_key(DIGEST_CONTEXT, secret.0.as_bytes()))
 }
 
+/// Whether a secret is the one that was stored. The one place where secrets are compared: digests differ in all their bytes
+/// at once, and their equality takes the same time wherever they do (X17).
+pub fn is_secret_of(shown: &Secret, stored: &SecretDigest) -> bool {
+    blake3::Hash::from_bytes(stored.0) == blake3::Hash::from_bytes(digest(shown).0)
+}
+
 /// Principals of client certificates are named like this.
 pub const CERTIFICATE_NAME: &str = "cert-";
 

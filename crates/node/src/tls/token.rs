@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::authority::TlsError;
 use super::files::write;
-use crate::auth::{Secret, digest, draw_word};
+use crate::auth::{Secret, digest, draw_word, is_secret_of};
 use crate::watch::wall_ms;
+use ikada_api::state::SecretDigest;
 
 const MARK: &str = "ikada-join";
 const FILE: &str = "joins.json";
@@ -192,7 +193,7 @@ impl JoinTokens {
         let found = self.content.tokens.iter_mut().find(|grant| grant.id == id);
         let Some(grant) = found else { return Ok(false) };
         let same = blake3::Hash::from_hex(&grant.digest)
-            .is_ok_and(|stored| stored == blake3::Hash::from_bytes(digest(secret).0));
+            .is_ok_and(|stored| is_secret_of(secret, &SecretDigest(*stored.as_bytes())));
         if !same || grant.expires_ms <= now_ms || (grant.uses_left == 0 && !again) {
             return Ok(false);
         }

@@ -18,6 +18,7 @@ mod package_names;
 mod places;
 mod planted;
 mod purity;
+mod secrets;
 mod syntax;
 mod unsafe_code;
 mod waivers;
@@ -64,6 +65,7 @@ const RULES: &[Check] = &[
     places::check,
     planted::check,
     purity::check,
+    secrets::check,
     unsafe_code::check,
     waivers::check,
 ];
