@@ -14,6 +14,8 @@ pub(crate) enum BenchCommand {
     Failover(FailoverArgs),
     /// Measure the task queue: enqueue, whole lives, drain, latency at a fixed rate, memory of waiting tasks.
     Queue(QueueBenchArgs),
+    /// Flood a node with slow, idle, rude and oversized callers: what a well-behaved one notices, and what it costs.
+    Floods(FloodsArgs),
     /// Measure the store of files: many clients with spikes of downloads, or plain transfers.
     Objects(ObjectsBenchArgs),
 }
@@ -36,6 +38,8 @@ Examples:
   ikada bench objects --workload transfers --nodes 3
   ikada bench objects --workload cached --nodes 3         beside nginx
   ikada bench objects --workload overload --nodes 3       five times what the cluster can take
+  ikada bench floods                            six floods on a cluster of its own, about three minutes
+  ikada bench floods --only slow-heads,idle --connections 2000 --seconds 15
 
 Use a release build. Exit code 1 if a start never settles, or if anything acknowledged is missing or doubled.";
 
@@ -158,6 +162,53 @@ pub(crate) struct ObjectsBenchArgs {
     /// What the nodes turn away, as `ikada server --shed` has it; their defaults, but nothing for `transfers` and `cached`.
     #[arg(long, value_name = "RULE")]
     pub(crate) shed: Vec<String>,
+}
+
+/// A flood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FloodKind {
+    /// Connections that send a head byte by byte (slow loris).
+    SlowHeads,
+    /// Connections that say nothing.
+    Idle,
+    /// Connections that close as soon as they are open.
+    OpenAndClose,
+    /// Bodies of 1 GiB, with and without their length.
+    LargeBodies,
+    /// JSON that is 100,000 arrays deep.
+    DeepJson,
+    /// Bodies in chunks of one byte.
+    TinyChunks,
+}
+
+impl FloodKind {
+    /// In the order in which they run.
+    pub(crate) const ALL: [FloodKind; 6] = [
+        Self::SlowHeads,
+        Self::Idle,
+        Self::OpenAndClose,
+        Self::LargeBodies,
+        Self::DeepJson,
+        Self::TinyChunks,
+    ];
+}
+
+/// Flags of `floods`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct FloodsArgs {
+    /// Only these.
+    #[arg(long, value_delimiter = ',', value_name = "FLOOD")]
+    pub(crate) only: Vec<FloodKind>,
+    /// Connections that slow and idle callers hold, as far as this process may have files open.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=50_000), value_name = "N")]
+    pub(crate) connections: u32,
+    /// How long each flood lasts, and the time before it with which it is compared.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(2..=600), value_name = "N")]
+    pub(crate) seconds: u16,
+    /// How many nodes; the first one is flooded.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=7), value_name = "N")]
+    pub(crate) nodes: u16,
 }
 
 /// Flags of `failover`.

@@ -35,8 +35,8 @@ pub(crate) use auth::{
     TokenCommand, TokenCreateArgs,
 };
 pub(crate) use bench::{
-    BenchCommand, FailoverArgs, ObjectsBenchArgs, ObjectsWorkload, QueueBenchArgs, QueuePhase,
-    StartupArgs,
+    BenchCommand, FailoverArgs, FloodKind, FloodsArgs, ObjectsBenchArgs, ObjectsWorkload,
+    QueueBenchArgs, QueuePhase, StartupArgs,
 };
 pub(crate) use cluster::{
     BackupArgs, BackupPlace, ClusterCommand, ElectionsArgs, EventsArgs, GrowArgs, RecoverArgs,

@@ -5,6 +5,7 @@
 
 mod beside;
 mod failover;
+mod floods;
 mod load;
 mod objects;
 mod queue;
@@ -44,6 +45,11 @@ pub(crate) async fn run(
         }
         BenchCommand::Objects(args) => {
             let report = until_interrupted(NODES_STOPPED, objects::measure(args)).await?;
+            screen.show(&report)?;
+            report.verdict()
+        }
+        BenchCommand::Floods(args) => {
+            let report = until_interrupted(NODES_STOPPED, floods::measure(args)).await?;
             screen.show(&report)?;
             report.verdict()
         }

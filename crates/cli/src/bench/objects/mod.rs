@@ -10,7 +10,7 @@ mod plan;
 mod recipes;
 mod renew;
 mod report;
-mod speak;
+pub(in crate::bench) mod speak;
 mod transfers;
 
 use std::time::Duration;

@@ -14,7 +14,7 @@ const TIMEOUT_MS_MAX: u128 = 120_000;
 
 /// How a call ended. Each has exactly one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(in crate::bench) enum End {
     /// Done.
     Good,
     /// Turned away by a busy node.
@@ -24,19 +24,19 @@ pub(super) enum End {
 }
 
 /// What came back.
-pub(super) struct Heard {
-    pub(super) status: u16,
+pub(in crate::bench) struct Heard {
+    pub(in crate::bench) status: u16,
     /// The ETag, without quotes.
-    pub(super) tag: String,
-    pub(super) body: Vec<u8>,
+    pub(in crate::bench) tag: String,
+    pub(in crate::bench) body: Vec<u8>,
     /// Bytes of the body, also when it was not kept.
-    pub(super) length: usize,
+    pub(in crate::bench) length: usize,
     /// Whether the node ends the connection with this answer.
-    pub(super) closes: bool,
+    pub(in crate::bench) closes: bool,
 }
 
 /// A connection to one node.
-pub(super) struct Line {
+pub(in crate::bench) struct Line {
     stream: TcpStream,
     host: String,
     kept: Vec<u8>,
@@ -44,7 +44,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) async fn open(host: &str) -> std::io::Result<Line> {
+    pub(in crate::bench) async fn open(host: &str) -> std::io::Result<Line> {
         let stream = TcpStream::connect(host).await?;
         stream.set_nodelay(true)?;
         let (kept, scratch) = (Vec::new(), vec![0; SCRATCH_BYTES]);
@@ -52,7 +52,7 @@ impl Line {
     }
 
     /// Carries out one call. `keep` says whether the bytes of the answer are wanted or only counted.
-    pub(super) async fn call(
+    pub(in crate::bench) async fn call(
         &mut self,
         method: &str,
         path: &str,
@@ -77,7 +77,7 @@ impl Line {
     }
 
     /// Uploads so many MiB, made as they are sent; gives the status. `step` is called after every 16 MiB.
-    pub(super) async fn put_stream(
+    pub(in crate::bench) async fn put_stream(
         &mut self,
         path: &str,
         mib: u32,
@@ -141,7 +141,7 @@ impl Line {
 
 impl Heard {
     /// The end of a call that was answered.
-    pub(super) fn end(&self) -> End {
+    pub(in crate::bench) fn end(&self) -> End {
         let code = || String::from_utf8_lossy(&self.body).into_owned();
         match self.status {
             200..=299 => End::Good,

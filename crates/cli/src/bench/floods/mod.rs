@@ -1,0 +1,141 @@
+//! `ikada bench floods`: callers that are slow, idle, rude or far too large, and what a well-behaved one notices (X7).
+//!
+//! One flood after the other against the first node of a cluster of the bench's own: the well-behaved caller before and
+//! during it, the memory that the node takes more, what it refused, and whether all nodes live. The flood runs in a thread
+//! of its own, bounded in rate, number and time; all share one machine, so that a flood also takes time from the node.
+
+mod attack;
+mod friend;
+mod held;
+mod report;
+mod rude;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub(in crate::bench) use report::FloodsReport;
+
+use self::attack::Attack;
+use self::friend::{Friend, Heard};
+use self::report::Flood;
+use super::objects::speak::Line;
+use super::queue::memory_of;
+use crate::args::{FloodKind, FloodsArgs};
+use crate::failure::Failure;
+use crate::local::{Nodes, Shape};
+
+/// How long the nodes may take to agree on leaders.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// How often the node's memory is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A pause after each flood, so that the next one meets a quiet node: as long as a slow head may take.
+const PAUSE: Duration = Duration::from_secs(11);
+/// How long the node may take to tell its counters.
+const COUNTERS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs the floods that were asked for, in order.
+pub(in crate::bench) async fn measure(args: &FloodsArgs) -> Result<FloodsReport, Failure> {
+    let mut nodes = Nodes::prepare(Shape { name: "bench", nodes: args.nodes, shards: 1 })?;
+    nodes.start_missing()?;
+    nodes.agree(START_PATIENCE).await?;
+    let host = nodes.urls().swap_remove(0).trim_start_matches("http://").to_owned();
+    let mut floods = Vec::new();
+    for kind in FloodKind::ALL {
+        if !args.only.is_empty() && !args.only.contains(&kind) {
+            continue;
+        }
+        let flood = one(args, &mut nodes, &host, kind).await?;
+        eprintln!("{}", flood.headline());
+        let crashed = flood.crashes > 0;
+        floods.push(flood);
+        if crashed {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(FloodsReport { nodes: args.nodes, seconds: args.seconds, floods })
+}
+
+/// One flood, after as long a time without.
+async fn one(
+    args: &FloodsArgs,
+    nodes: &mut Nodes,
+    host: &str,
+    kind: FloodKind,
+) -> Result<Flood, Failure> {
+    let length = Duration::from_secs(u64::from(args.seconds));
+    let before = Friend::new(host).call_for(length).await;
+    let counted = counters(host).await.unwrap_or_default();
+    let pid = nodes.pids().first().copied().unwrap_or_default();
+    let resting = memory_of(pid).unwrap_or_default();
+    let watching = Watch::start(pid);
+    let attack = Attack::begin(kind, host, args.connections, length)?;
+    let during = Friend::new(host).call_for(length).await;
+    let attacked = attack.end()?;
+    let peak = watching.stop().await;
+    let crashes = u32::from(nodes.check_alive().is_err());
+    let now = counters(host).await.unwrap_or_default();
+    let more = |name: &str| {
+        let of = |counters: &BTreeMap<String, u64>| counters.get(name).copied().unwrap_or(0);
+        of(&now).saturating_sub(of(&counted))
+    };
+    Ok(Flood {
+        what: attacked.what,
+        rate: attacked.rate,
+        sent: attacked.sent,
+        turned_away: attacked.turned_away,
+        strangers_closed: more("ikada_http_strangers_closed_total"),
+        connections_refused: more("ikada_http_connections_refused_total"),
+        kept: [before.kept.p99_us(), during.kept.p99_us()],
+        fresh: [before.fresh.p99_us(), during.fresh.p99_us()],
+        calls: count(&during),
+        calls_failed: during.failed,
+        memory_grown: peak.saturating_sub(resting),
+        crashes,
+    })
+}
+
+fn count(heard: &Heard) -> usize {
+    heard.kept.count() + heard.fresh.count()
+}
+
+/// The largest memory of a process since the start.
+struct Watch {
+    over: Arc<AtomicBool>,
+    peak: tokio::task::JoinHandle<u64>,
+}
+
+impl Watch {
+    fn start(pid: u32) -> Watch {
+        let over = Arc::new(AtomicBool::new(false));
+        let told = over.clone();
+        let peak = tokio::spawn(async move {
+            let mut peak = 0;
+            while !told.load(Ordering::Relaxed) {
+                peak = peak.max(memory_of(pid).unwrap_or_default());
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            peak
+        });
+        Watch { over, peak }
+    }
+
+    async fn stop(self) -> u64 {
+        self.over.store(true, Ordering::Relaxed);
+        self.peak.await.unwrap_or_default()
+    }
+}
+
+/// The node's own counters.
+async fn counters(host: &str) -> Option<BTreeMap<String, u64>> {
+    let mut line = Line::open(host).await.ok()?;
+    let heard = line.call("GET", "/metrics", b"", COUNTERS_PATIENCE, true).await.ok()?;
+    let text = String::from_utf8_lossy(&heard.body).into_owned();
+    let pairs = text.lines().filter_map(|line| {
+        let (name, value) = line.rsplit_once(' ')?;
+        Some((name.to_owned(), value.parse().ok()?))
+    });
+    Some(pairs.collect())
+}
