@@ -10,6 +10,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
+/// Whatever can be read from and written to.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + std::fmt::Debug> Stream for S {}
+
 /// A connection.
 #[derive(Debug)]
 pub enum Socket {
@@ -17,6 +22,8 @@ pub enum Socket {
     Plain(TcpStream),
     /// By TLS.
     Tls(Box<TlsStream<TcpStream>>),
+    /// Accepted under bounds of the one who accepted it.
+    Bounded(Box<dyn Stream>),
 }
 
 /// The two halves of a connection.
@@ -34,6 +41,10 @@ impl Socket {
                 let (reader, writer) = tokio::io::split(stream);
                 (Box::new(reader), Box::new(writer))
             }
+            Socket::Bounded(stream) => {
+                let (reader, writer) = tokio::io::split(stream);
+                (Box::new(reader), Box::new(writer))
+            }
         }
     }
 }
@@ -47,6 +58,7 @@ impl AsyncRead for Socket {
         match self.get_mut() {
             Socket::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Socket::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Bounded(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -60,6 +72,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Socket::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
             Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Bounded(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -67,6 +80,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Socket::Plain(stream) => Pin::new(stream).poll_flush(context),
             Socket::Tls(stream) => Pin::new(stream).poll_flush(context),
+            Socket::Bounded(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
@@ -74,6 +88,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Socket::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Socket::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Bounded(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

@@ -34,6 +34,9 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::Server(_) | Command::Worker(_)) {
         forgo_core_dumps();
     }
+    if matches!(cli.command, Command::Server(_) | Command::Bench(_)) {
+        allow_open_files();
+    }
     let outcome = run(cli);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,6 +61,15 @@ fn forgo_core_dumps() {
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     // A bound can always be lowered; where it cannot, there are no core dumps to speak of.
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+}
+
+/// Every connection is a file: as many as the system allows, not only as many as it gives by itself (X7).
+fn allow_open_files() {
+    let files = rustix::process::Resource::Nofile;
+    let most = rustix::process::getrlimit(files).maximum;
+    // Where it cannot be raised, the server takes fewer connections.
+    let _ =
+        rustix::process::setrlimit(files, rustix::process::Rlimit { current: most, maximum: most });
 }
 
 /// Threads for a server's sockets: half the cores, since driver, log and snapshots have threads of their own and idle

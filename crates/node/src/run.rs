@@ -207,7 +207,7 @@ pub async fn run(
     begin_chores(&config, shelf, admission.clone(), &handle, resting.clone())?;
     started(Started { handle: handle.clone() });
     let (security, auditing) = secure(&config, &handle, &plan, tls)?;
-    let limits = HttpLimits::default();
+    let limits = HttpLimits::for_this_process();
     let closed = async move { drop(resting.wait_for(|resting| *resting).await) };
     let server = http::serve(handle.clone(), listeners, limits, security, admission, closed);
     let server = tokio::spawn(server);

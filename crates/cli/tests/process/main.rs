@@ -34,6 +34,7 @@ mod postgres;
 mod programs;
 mod redirect;
 mod relay;
+mod revoke;
 mod rolling;
 mod s3;
 mod scenario;
@@ -42,6 +43,7 @@ mod secrets;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;
 mod slow_disk;
+mod strangers;
 mod sync_error;
 mod tls;
 mod told;

@@ -1,8 +1,9 @@
 //! Connections: accepting, bounds before any byte is understood, and closing in good order.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::Request;
@@ -21,16 +22,17 @@ use super::dispatch::answer;
 use super::door::Door;
 use super::limits::HttpLimits;
 use super::pipe;
-use super::places::{Place, Places};
 use super::request::lend;
 use super::s3;
 use super::security::{Security, Source};
 use crate::admission::Admission;
+use crate::places::{Places, Taken};
+use crate::ration::{Ration, Wire, Words};
 use crate::tls::Shown;
 
 /// Told to a connection that is one too many, without reading from it.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-/// What one connection may hold before its request is understood (X7).
+/// What HTTP may hold of a connection; `ration.rs` keeps it lower until the caller is known (X7).
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Out of file handles and the like: a pause lets other connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -98,12 +100,14 @@ pub async fn serve<D: Door>(
         };
         match accepted {
             Ok((stream, from)) => {
-                let source = Source { address: from.ip(), shown: None };
                 match places.take(from.ip()) {
-                    Some(place) => {
-                        connections.spawn(attend(app.clone(), stream, tongue, source, place))
+                    Some(taken) => {
+                        connections.spawn(admit(app.clone(), stream, tongue, from.ip(), taken))
                     }
-                    None => connections.spawn(turn_away(stream)),
+                    None => {
+                        app.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+                        connections.spawn(turn_away(stream))
+                    }
                 };
             }
             Err(error) => {
@@ -124,26 +128,41 @@ pub async fn serve<D: Door>(
     }
 }
 
-/// Serves one connection.
-async fn attend<D: Door>(
+/// Serves a connection for as long as it has its place.
+async fn admit<D: Door>(
     app: Arc<App<D>>,
     stream: TcpStream,
     tongue: Tongue,
-    source: Source,
-    place: Place,
+    address: IpAddr,
+    Taken { place, pushed_out, pushed }: Taken,
 ) {
+    if pushed {
+        app.counters.strangers_closed.fetch_add(1, Ordering::Relaxed);
+    }
+    let (ration, place) = (Ration::new(), Arc::new(place));
+    let source = Source { address, shown: None, ration, place };
+    tokio::select! {
+        () = attend(app, stream, tongue, source) => {}
+        () = pushed_out.wait() => {}
+    }
+}
+
+/// Serves one connection.
+async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, tongue: Tongue, source: Source) {
     // Answers are small and waited for; a failure only costs latency.
     let _ = stream.set_nodelay(true);
     let Some(tls) = app.security.tls.as_ref().map(|tls| TlsAcceptor::from(tls.clients())) else {
-        return converse(app, stream, tongue, source, place).await;
+        return Box::pin(converse(app, stream, tongue, source)).await;
     };
+    let stream = Wire::new(stream, source.ration.clone());
     let shaking = tokio::time::timeout(app.limits.head_timeout, tls.accept(stream));
     // Whoever does not speak TLS is not spoken to.
     if let Ok(Ok(stream)) = shaking.await {
         let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let shown = shown.map(|certificate| Arc::new(Shown::of(certificate)));
         let source = Source { shown, ..source };
-        converse(app, stream, tongue, source, place).await;
+        // So that whoever never comes this far holds no room for it.
+        Box::pin(converse(app, stream, tongue, source)).await;
     }
 }
 
@@ -153,16 +172,15 @@ async fn converse<D: Door>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     tongue: Tongue,
     source: Source,
-    place: Place,
 ) {
     let mut stopping = app.stopping.clone();
     let served = app.clone();
-    let place = Arc::new(place);
-    let place_of_pipe = place.clone();
+    let stream = Words::new(stream, source.ration.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(source.clone());
-        let (app, place) = (served.clone(), place_of_pipe.clone());
-        async move {
+        let (app, place) = (served.clone(), source.place.clone());
+        // On the heap, and only while there is a request: HTTP keeps room for it all along, and it is large.
+        Box::pin(async move {
             if tongue == Tongue::Api && pipe::is_wanted(&request) {
                 return Ok(pipe::accept(&app, request, place).await);
             }
@@ -173,7 +191,7 @@ async fn converse<D: Door>(
             };
             rest.read(&mut reply).await;
             Ok::<_, std::convert::Infallible>(reply)
-        }
+        })
     });
     let connection = protocol(&app.limits).serve_connection(TokioIo::new(stream), service);
     let connection = connection.with_upgrades();
@@ -186,7 +204,6 @@ async fn converse<D: Door>(
             let _ = connection.await;
         }
     }
-    drop(place);
 }
 
 /// HTTP/1 within its bounds.

@@ -45,6 +45,26 @@ pub struct HttpLimits {
     pub stop_grace: Duration,
 }
 
+/// Of the files that a process may have open, clients get one in so many: log, objects and peers need some as well.
+const FILES_PER_CONNECTION: usize = 2;
+
+impl HttpLimits {
+    /// The defaults, with no more connections than the process has files for: without one left the node could neither
+    /// accept its peers nor write its log.
+    pub fn for_this_process() -> HttpLimits {
+        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        HttpLimits::default().within(files.and_then(|files| usize::try_from(files).ok()))
+    }
+
+    fn within(self, files: Option<usize>) -> HttpLimits {
+        let most = files.map_or(usize::MAX, |files| files / FILES_PER_CONNECTION);
+        let connections_max = self.connections_max.min(most);
+        let connections_per_address_max =
+            self.connections_per_address_max.min(connections_max.div_ceil(2));
+        HttpLimits { connections_max, connections_per_address_max, ..self }
+    }
+}
+
 impl Default for HttpLimits {
     fn default() -> Self {
         Self {
@@ -68,5 +88,21 @@ impl Default for HttpLimits {
             timeout_max: Duration::from_secs(120),
             stop_grace: Duration::from_secs(5),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x_7_connections_leave_files_for_everything_else() {
+        let bounds = |files| {
+            let limits = HttpLimits::default().within(files);
+            (limits.connections_max, limits.connections_per_address_max)
+        };
+        assert_eq!(bounds(None), (8_192, 2_048));
+        assert_eq!(bounds(Some(65_536)), (8_192, 2_048));
+        assert_eq!(bounds(Some(1_024)), (512, 256));
     }
 }

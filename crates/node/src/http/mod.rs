@@ -27,7 +27,6 @@ mod objects;
 mod operate;
 mod passage;
 mod pipe;
-mod places;
 mod problems;
 mod programs;
 mod queues;

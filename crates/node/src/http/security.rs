@@ -16,6 +16,8 @@ use super::door::Door;
 use super::problems;
 use super::trace::Audit;
 use crate::auth::{Denied, Gatekeeper, Principal, TokenText};
+use crate::places::Place;
+use crate::ration::Ration;
 use crate::tls::{Shown, Tls};
 use crate::watch::wall_ms;
 
@@ -39,6 +41,10 @@ pub(super) struct Source {
     pub(super) address: IpAddr,
     /// The certificate that was shown; none without TLS, or without one.
     pub(super) shown: Option<Arc<Shown>>,
+    /// What its connection may hold until the caller is known.
+    pub(super) ration: Arc<Ration>,
+    /// The place of its connection.
+    pub(super) place: Arc<Place>,
 }
 
 impl Security {
@@ -51,8 +57,27 @@ impl Security {
     }
 }
 
-/// The caller of a request.
+/// The caller of a request; from then on its connection is no stranger's.
 pub(super) async fn recognise<D: Door>(
+    app: &App<D>,
+    headers: &HeaderMap,
+    source: Option<&Source>,
+) -> Result<Arc<Principal>, Problem> {
+    let principal = look_up(app, headers, source).await?;
+    trust(source);
+    Ok(principal)
+}
+
+/// Vouches for the connection of a known caller.
+pub(super) fn trust(source: Option<&Source>) {
+    if let Some(source) = source
+        && source.ration.trust()
+    {
+        source.place.vouch();
+    }
+}
+
+async fn look_up<D: Door>(
     app: &App<D>,
     headers: &HeaderMap,
     source: Option<&Source>,

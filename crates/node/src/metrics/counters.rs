@@ -60,6 +60,10 @@ pub struct HttpCounters {
     pub insecure: AtomicU64,
     /// Pipes that are open.
     pub pipes: AtomicU64,
+    /// Connections turned away because the door was full.
+    pub connections_refused: AtomicU64,
+    /// Connections of strangers that were closed to make room.
+    pub strangers_closed: AtomicU64,
 }
 
 impl HttpCounters {

@@ -146,6 +146,12 @@ fn doors(page: &mut Page, http: &HttpCounters) {
     page.one("ikada_http_shed_total", "counter", "Requests told to come back later.", shed);
     let denied = http.denied.load(Ordering::Relaxed);
     page.one("ikada_http_denied_total", "counter", "Calls of strangers or beyond a role.", denied);
+    let refused = http.connections_refused.load(Ordering::Relaxed);
+    let name = "ikada_http_connections_refused_total";
+    page.one(name, "counter", "Connections turned away at a full door.", refused);
+    let closed = http.strangers_closed.load(Ordering::Relaxed);
+    let name = "ikada_http_strangers_closed_total";
+    page.one(name, "counter", "Connections of strangers closed to make room.", closed);
     let insecure = http.insecure.load(Ordering::Relaxed);
     let about = "Whether the node listens beyond loopback without TLS and tokens.";
     page.one("ikada_insecure", "gauge", about, insecure);

@@ -5,7 +5,7 @@ use std::io;
 use ikada_api::socket::Socket;
 
 use super::directory::Directory;
-use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, Welcome, decode, encode};
+use super::hello::{LinkHello, Opening, WELCOME_BYTES_MAX, Welcome, decode, encode};
 use super::stream::dial;
 use super::wire;
 use crate::tls::Tls;
@@ -36,7 +36,7 @@ impl BlobDialling {
         let mut stream = dial(addr, self.tls.as_ref(), Some(node)).await?;
         let hello = LinkHello { to: node, ..self.hello };
         wire::write(&mut stream, &encode(&Opening::Blobs(hello))).await?;
-        let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await?;
+        let answer = wire::read(&mut stream, WELCOME_BYTES_MAX).await?;
         match answer.as_deref().and_then(decode::<Welcome>) {
             Some(Welcome::Accepted) => Ok(stream),
             Some(Welcome::Refused(why)) => Err(io::Error::other(why)),

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, PROTOCOL, Welcome, decode, encode};
+use super::hello::{LinkHello, Opening, PROTOCOL, WELCOME_BYTES_MAX, Welcome, decode, encode};
 use super::outgoing::LaneEnd;
 use super::stream::dial;
 use super::wire;
@@ -130,7 +130,7 @@ impl Dialler {
     async fn shake_hands(&self) -> io::Result<Halves> {
         let mut stream = dial(&self.addr, self.tls.as_ref(), Some(self.peer)).await?;
         wire::write(&mut stream, &encode(&Opening::Link(self.hello))).await?;
-        let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await?;
+        let answer = wire::read(&mut stream, WELCOME_BYTES_MAX).await?;
         match answer.as_deref().and_then(decode::<Welcome>) {
             Some(Welcome::Accepted) => Ok(stream.split()),
             Some(Welcome::Refused(why)) => Err(io::Error::other(why)),

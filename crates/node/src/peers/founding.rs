@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::directory::{Directory, Standing};
-use super::hello::{HELLO_BYTES_MAX, Opening, Welcome, decode, encode};
+use super::hello::{Opening, WELCOME_BYTES_MAX, Welcome, decode, encode};
 use super::stream::dial;
 use super::wire;
 use crate::config::{HANDSHAKE_MS, SEED_ADDRESSES_MAX};
@@ -128,7 +128,7 @@ pub async fn meet(
 async fn ask(addr: &str, tls: Option<&Tls>, message: FoundingMessage) -> Option<FoundingMessage> {
     let mut stream = dial(addr, tls, None).await.ok()?;
     wire::write(&mut stream, &encode(&Opening::Founding(message))).await.ok()?;
-    let answer = wire::read(&mut stream, HELLO_BYTES_MAX).await.ok()??;
+    let answer = wire::read(&mut stream, WELCOME_BYTES_MAX).await.ok()??;
     match decode::<Welcome>(&answer)? {
         Welcome::Founding(message) => Some(message),
         Welcome::Accepted | Welcome::Refused(_) | Welcome::Removed => None,

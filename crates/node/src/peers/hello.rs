@@ -5,8 +5,11 @@ use minicbor::{Decode, Encode};
 
 /// Spoken by this build; another number is refused.
 pub const PROTOCOL: u16 = 1;
-/// Longest handshake message.
-pub const HELLO_BYTES_MAX: usize = 128 * 1024;
+/// Longest opening that is read: a founding question with all candidates there may be. Nobody has vouched for its sender
+/// yet (X7), and what it decodes to is held beside it.
+pub const OPENING_BYTES_MAX: usize = 24 << 10;
+/// Longest answer that is read, from a node that we chose to ask: all members with their addresses.
+pub const WELCOME_BYTES_MAX: usize = 128 << 10;
 
 /// What a dialler wants.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

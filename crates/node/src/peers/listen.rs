@@ -14,13 +14,14 @@ use tracing::{debug, warn};
 
 use super::directory::{Directory, Standing};
 use super::founding::FoundingDoor;
-use super::hello::{HELLO_BYTES_MAX, LinkHello, Opening, PROTOCOL, Welcome, decode, encode};
+use super::hello::{LinkHello, OPENING_BYTES_MAX, Opening, PROTOCOL, Welcome, decode, encode};
 use super::stream::{Accepted, Purpose, accept};
 use super::wire;
 use crate::config::{FRAME_BYTES_MAX, HANDSHAKE_MS, INBOUND_BYTES_MAX, PEER_CONNECTIONS_MAX};
 use crate::counters::SharedCounters;
 use crate::driver::{DriverMessage, DriverSender};
 use crate::objects::Shelf;
+use crate::places::{Place, Places, Taken};
 use crate::tls::{Name, Tls, serve_join};
 
 /// Who may link to us, once the cluster stands.
@@ -62,7 +63,8 @@ pub async fn listen(
     counters: SharedCounters,
 ) {
     let inbound = Arc::new(Semaphore::new(INBOUND_BYTES_MAX));
-    let connections = Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX));
+    // One address may be that of all nodes.
+    let places = Places::new(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX);
     let bound = listener.local_addr().map(|address| address.ip());
     let here_only = tls.is_none() && bound.is_ok_and(is_here);
     let port = Arc::new(Port { links, door, tls, here_only, inbound, counters });
@@ -74,17 +76,21 @@ pub async fn listen(
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let Ok(permit) = connections.clone().try_acquire_owned() else {
+        let Some(Taken { place, pushed_out, .. }) = places.take(from.ip()) else {
             warn!(%from, "too many peer connections; one refused");
             continue;
         };
         while serving.try_join_next().is_some() {}
         let port = port.clone();
         serving.spawn(async move {
-            if let Err(error) = port.serve(stream, from.ip()).await {
-                debug!(%from, %error, "peer connection ended");
+            tokio::select! {
+                served = port.serve(stream, from.ip(), &place) => {
+                    if let Err(error) = served {
+                        debug!(%from, %error, "peer connection ended");
+                    }
+                }
+                () = pushed_out.wait() => debug!(%from, "a stranger made room for a newcomer"),
             }
-            drop(permit);
         });
     }
 }
@@ -101,7 +107,7 @@ impl Port {
         io::Error::new(io::ErrorKind::InvalidData, what)
     }
 
-    async fn serve(&self, stream: TcpStream, from: IpAddr) -> io::Result<()> {
+    async fn serve(&self, stream: TcpStream, from: IpAddr, place: &Place) -> io::Result<()> {
         if self.here_only && !is_here(from) {
             return Err(self.refuse("this port is for this machine alone"));
         }
@@ -119,7 +125,7 @@ impl Port {
             let serving = serve_join(&mut stream, desk, name, Some(from));
             return timeout(limit, serving).await.map_err(|_| io::ErrorKind::TimedOut)?;
         }
-        let opening = timeout(limit, wire::read(&mut stream, HELLO_BYTES_MAX))
+        let opening = timeout(limit, wire::read(&mut stream, OPENING_BYTES_MAX))
             .await
             .map_err(|_| io::ErrorKind::TimedOut)?;
         let Some(opening) = self.counted(opening)? else { return Ok(()) };
@@ -131,8 +137,8 @@ impl Port {
                 }
                 Ok(())
             }
-            Opening::Link(hello) => self.link(stream, hello, name).await,
-            Opening::Blobs(hello) => self.blobs(stream, hello, name).await,
+            Opening::Link(hello) => self.link(stream, hello, name, place).await,
+            Opening::Blobs(hello) => self.blobs(stream, hello, name, place).await,
         }
     }
 
@@ -141,6 +147,7 @@ impl Port {
         mut stream: Socket,
         hello: LinkHello,
         name: Option<Name>,
+        place: &Place,
     ) -> io::Result<()> {
         let links = match self.admit(&hello, name) {
             Ok(links) => links,
@@ -154,6 +161,7 @@ impl Port {
                 return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
             }
         };
+        place.vouch();
         wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
         let mut reader = tokio::io::BufReader::with_capacity(256 * 1024, stream);
         while let Some(frame) = self.counted(wire::read(&mut reader, FRAME_BYTES_MAX).await)? {
@@ -178,6 +186,7 @@ impl Port {
         mut stream: Socket,
         hello: LinkHello,
         name: Option<Name>,
+        place: &Place,
     ) -> io::Result<()> {
         let links = match self.admit(&hello, name) {
             Ok(links) => links,
@@ -187,6 +196,7 @@ impl Port {
                 return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
             }
         };
+        place.vouch();
         wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
         let is_member = || links.standing(&hello) == Standing::Member;
         self.counted(crate::objects::serve_peer(stream, &links.shelf, is_member).await)

@@ -9,6 +9,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use crate::ration::{Ration, Wire};
 use crate::tls::{JOIN_PROTOCOL, Name, PEER_PROTOCOL, Tls, any_name, name_of};
 
 /// A peer that acknowledges nothing for this long is out of reach: its connection is closed, and dialled again.
@@ -63,6 +64,8 @@ pub(super) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<A
         let stream = Socket::Plain(stream);
         return Ok(Accepted { stream, purpose: Purpose::Peer, name: None });
     };
+    let ration = Ration::new();
+    let stream = Wire::new(stream, ration.clone());
     let stream = TlsAcceptor::from(tls.peers_in()).accept(stream).await?;
     let session = stream.get_ref().1;
     let ours = |name: &Name| name.cluster == tls.name().cluster;
@@ -75,7 +78,12 @@ pub(super) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<A
         }
         _ => return Err(io::Error::other("no protocol of ours")),
     };
-    Ok(Accepted { stream: Socket::Tls(Box::new(stream.into())), purpose, name })
+    match purpose {
+        Purpose::Peer => drop(ration.trust()),
+        // A wish for a certificate is shorter than a ration.
+        Purpose::Join => ration.renew(),
+    }
+    Ok(Accepted { stream: Socket::Bounded(Box::new(stream)), purpose, name })
 }
 
 fn first_name(certificates: Option<&[CertificateDer<'_>]>) -> Option<Name> {

@@ -1,10 +1,15 @@
 //! What nodes say to each other before there is a cluster.
 
 use ikada_consensus::NodeId;
-use minicbor::{Decode, Encode};
+use minicbor::decode::Error;
+use minicbor::{Decode, Decoder, Encode};
 
 /// Longest founding message that is read.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Most candidates of one message: as many as a cluster may have members. A candidate takes six bytes on the wire and ten
+/// times as much in memory, so that a bound on bytes alone would say little.
+pub const CANDIDATES_MAX: usize = 64;
 
 /// A node that would be a member.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -31,6 +36,7 @@ pub struct Plan {
     pub cluster: u64,
     /// All members, in id order.
     #[n(1)]
+    #[cbor(decode_with = "few")]
     pub members: Vec<Candidate>,
     /// How many shards.
     #[n(2)]
@@ -54,6 +60,7 @@ pub enum FoundingMessage {
         shards: u16,
         /// Everyone it has heard of.
         #[n(3)]
+        #[cbor(decode_with = "few")]
         known: Vec<Candidate>,
     },
     /// "Promise me this plan."
@@ -108,6 +115,18 @@ pub enum FoundingMessage {
     },
 }
 
+/// Reads candidates, and gives up at one too many.
+fn few<'b, C>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Vec<Candidate>, Error> {
+    let mut candidates = Vec::new();
+    for candidate in decoder.array_iter_with(context)? {
+        if candidates.len() == CANDIDATES_MAX {
+            return Err(Error::message("too many candidates"));
+        }
+        candidates.push(candidate?);
+    }
+    Ok(candidates)
+}
+
 impl FoundingMessage {
     /// The message as bytes.
     pub fn encode(&self) -> Vec<u8> {
@@ -134,5 +153,33 @@ impl Plan {
     /// Reads a plan; any other bytes give `None`.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         minicbor::decode(bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // X7
+    #[test]
+    fn x_7_a_message_bears_no_more_candidates_than_a_cluster_has_members() {
+        let one = |node| Candidate {
+            node,
+            incarnation: 0,
+            peer_addr: String::new(),
+            client_addr: String::new(),
+        };
+        let plan = |count| Plan { cluster: 1, members: (0..count).map(one).collect(), shards: 1 };
+        let hello = |count| FoundingMessage::Hello {
+            me: one(0),
+            expect: 3,
+            shards: 1,
+            known: (0..count).map(one).collect(),
+        };
+        let (most, more) = (CANDIDATES_MAX as u64, CANDIDATES_MAX as u64 + 1);
+        assert_eq!(FoundingMessage::decode(&hello(most).encode()), Some(hello(most)));
+        assert_eq!(FoundingMessage::decode(&hello(more).encode()), None);
+        assert_eq!(Plan::decode(&plan(most).encode()), Some(plan(most)));
+        assert_eq!(Plan::decode(&plan(more).encode()), None);
     }
 }

@@ -93,7 +93,8 @@ async fn x_7_one_address_leaves_room_for_others_and_gets_its_places_back() {
     let mut held = Vec::new();
     for _ in 0..3 {
         let mut stream = connect(&server).await;
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        // Whoever asks for more than health is known to a node that asks for no tokens.
+        stream.write_all(b"GET /v1/queues HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         stream.read_exact(&mut [0; 12]).await.unwrap();
         held.push(stream);
     }
@@ -102,5 +103,23 @@ async fn x_7_one_address_leaves_room_for_others_and_gets_its_places_back() {
     while !server.raw(HEALTH).await.starts_with("HTTP/1.1 200") {
         tokio::task::yield_now().await;
     }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn x_7_strangers_do_not_fill_the_door() {
+    let limits = HttpLimits { connections_max: 8, ..HttpLimits::default() };
+    let server = Server::guarded(limits, guarded()).await;
+    let mut idle = Vec::new();
+    for _ in 0..8 {
+        idle.push(connect(&server).await);
+    }
+    // Idle connections come without end; whoever asks is served all the same.
+    for _ in 0..20 {
+        assert!(server.raw(HEALTH).await.starts_with("HTTP/1.1 200"));
+        idle.push(connect(&server).await);
+    }
+    let first = idle.swap_remove(0);
+    assert_eq!(last_words(first).await, "", "the oldest had to go, long before its time");
     server.stop().await;
 }

@@ -15,10 +15,10 @@ use crate::http::answer::{Reply, problem, text};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::guard::check_origin;
-use crate::http::places::Place;
 use crate::http::problems;
 use crate::http::security::{Source, allow, policy_of, recognise};
 use crate::http::trace::{Trace, note};
+use crate::places::Place;
 
 /// Whether a request wants to become a pipe. Without the upgrade header it is answered as any other route.
 pub(in crate::http) fn is_wanted(request: &Request<Incoming>) -> bool {

@@ -40,7 +40,7 @@ use super::door::Door;
 use super::passage::{check_head, contain, finish, in_lane};
 use super::problems;
 use super::request::Context;
-use super::security::{Source, allow, policy_of};
+use super::security::{Source, allow, policy_of, trust};
 use super::trace::Trace;
 use crate::admission::Lane;
 use crate::auth::{Denied, Principal};
@@ -144,6 +144,12 @@ where
 
 /// Recognises the caller by its signature.
 async fn enter<D: Door>(app: &App<D>, parts: &Parts) -> Result<Entered, Fault> {
+    let entered = look_up(app, parts).await?;
+    trust(parts.extensions.get());
+    Ok(entered)
+}
+
+async fn look_up<D: Door>(app: &App<D>, parts: &Parts) -> Result<Entered, Fault> {
     let Some(gatekeeper) = &app.security.gatekeeper else {
         // Whoever reaches the port may do everything; what was signed still says how the bytes come.
         let signed = Signed::read(parts).ok();
