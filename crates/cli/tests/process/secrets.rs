@@ -180,6 +180,9 @@ async fn x_6_secrets_of_nodes_are_told_nowhere() {
     let token = data.join("join-token");
     let first = until("the join token", || async { fs::read_to_string(&token).ok() }).await;
     secrets.add("the first join token", secret_of(&first));
+    // The node's own certificate comes after the token; with it the authority can be asked.
+    let node = data.join("tls/node.pem");
+    until("the node's certificate", || async { node.exists().then_some(()) }).await;
     let at = data.to_str().expect("a path");
     let more =
         secrets.run(ikada().args(["join-token", "create", "--data", at, "-o", "quiet"]), true);
