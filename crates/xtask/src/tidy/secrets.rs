@@ -56,10 +56,11 @@ fn shows_secret(row: &[Token]) -> bool {
 }
 
 fn compares(row: &[Token]) -> bool {
-    row.windows(2).any(|pair| match (pair[0].text.as_str(), pair[1].text.as_str()) {
-        ("=" | "!", "=") => true,
-        ("eq" | "ne" | "cmp" | "starts_with" | "ends_with", "(") => true,
-        _ => false,
+    row.windows(2).any(|pair| {
+        matches!(
+            (pair[0].text.as_str(), pair[1].text.as_str()),
+            ("=" | "!", "=") | ("eq" | "ne" | "cmp" | "starts_with" | "ends_with", "(")
+        )
     })
 }
 
