@@ -29,6 +29,7 @@ mod places;
 pub mod quotas;
 mod ration;
 mod run;
+mod seldom;
 pub mod tls;
 mod watch;
 

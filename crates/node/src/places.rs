@@ -1,9 +1,9 @@
 //! Places for connections: so many in all, and so many of them for one address (X7). A place is taken before a byte is
 //! read and given back when the connection ends, pipes included.
 //!
-//! Promise: strangers cannot fill the door. Whoever comes when it is full is given the place of the stranger that came
-//! first, of its own address if that is what is full; a caller that shows who it is within moments is known by then.
-//! Only where all are known is a newcomer turned away.
+//! Promise: strangers cannot fill the door. Half of the places are theirs, in all and of each address. Whoever comes when
+//! these are taken is given the place of the stranger that came first, of its own address if that is what is full; a caller
+//! that shows who it is within moments is known by then. Only where all are known is a newcomer turned away.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -120,14 +120,18 @@ impl Places {
     pub fn take(&self, address: IpAddr) -> Option<Taken> {
         let address = neighbourhood(address);
         let mut ledger = lock(&self.ledger);
-        let of_address = ledger.counts.get(&address).map_or(0, |count| count.held);
+        let of_address = ledger.counts.get(&address);
+        let (held, strangers) =
+            of_address.map_or((0, 0), |count| (count.held, count.strangers.len()));
+        let address_is_full = held >= self.per_address_max;
+        let door_is_full = ledger.held.len() >= self.total;
         let mut pushed = false;
-        if of_address >= self.per_address_max {
+        if address_is_full || strangers >= share(self.per_address_max) {
             pushed = ledger.push_out(Some(address));
-        } else if ledger.held.len() >= self.total {
+        } else if door_is_full || ledger.strangers.len() >= share(self.total) {
             pushed = ledger.push_out(None);
         }
-        if !pushed && (of_address >= self.per_address_max || ledger.held.len() >= self.total) {
+        if !pushed && (address_is_full || door_is_full) {
             return None;
         }
         ledger.next += 1;
@@ -167,6 +171,11 @@ impl Drop for Place {
 
 fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What strangers may have of so many places: half, and at least one.
+fn share(places: usize) -> usize {
+    places.div_ceil(2)
 }
 
 /// What counts as one address: an IPv4 address, or the network of an IPv6 one.
@@ -225,9 +234,10 @@ mod tests {
         let mut strangers: Vec<Taken> = (0..2).filter_map(|_| places.take(ONE)).collect();
         let newcomer = places.take(ONE).expect("the address is full of strangers");
         assert!(newcomer.pushed && is_out(&mut strangers[0]) && !is_out(&mut strangers[1]));
-        let fourth = known(&places, TWO).expect("room");
-        let mut last = places.take(TWO).expect("the door is full of strangers");
-        assert!(last.pushed && is_out(&mut strangers[1]) && !is_out(&mut last));
+        let fourth = known(&places, TWO).expect("strangers have their half");
+        assert!(is_out(&mut strangers[1]));
+        let mut last = places.take(TWO).expect("room");
+        assert!(!last.pushed && !is_out(&mut last));
         // A place that was lost is given back once, by whoever has it now.
         drop(strangers);
         assert_eq!(lock(&places.ledger).held.len(), 4);
@@ -236,5 +246,23 @@ mod tests {
         assert!(places.take(TWO).is_none(), "all are known");
         drop((friend, newcomer, fourth, last));
         assert!(lock(&places.ledger).held.is_empty() && lock(&places.ledger).counts.is_empty());
+    }
+
+    #[test]
+    fn x_7_strangers_have_half_of_the_places() {
+        let places = Places::new(10, 6);
+        let mut strangers: Vec<Taken> = (0..9).filter_map(|_| places.take(ONE)).collect();
+        let out = strangers.iter_mut().map(is_out).collect::<Vec<_>>();
+        assert_eq!(out, [true, true, true, true, true, true, false, false, false]);
+        // Those of other addresses fill what is left of the half, and push out whoever came first of all.
+        let others: Vec<Taken> = (0..3).filter_map(|_| places.take(TWO)).collect();
+        assert!(is_out(&mut strangers[6]) && !is_out(&mut strangers[7]));
+        assert_eq!(lock(&places.ledger).strangers.len(), 5);
+        // The other half is free for those who are known by the time the next one comes.
+        drop((strangers, others));
+        let friends: Vec<Place> = (0..20)
+            .filter_map(|number| known(&places, if number % 2 == 0 { ONE } else { TWO }))
+            .collect();
+        assert_eq!(friends.len(), 10);
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -70,15 +70,10 @@ fn read_part(
     // The part begins where the buffer is not filled; it is filled from there, so that nothing is copied.
     let unfilled = buffer.initialize_unfilled_to(most.min(buffer.remaining()));
     let mut part = ReadBuf::new(unfilled);
-    match inner.poll_read(context, &mut part) {
-        Poll::Ready(Ok(())) => {
-            let count = part.filled().len();
-            buffer.advance(count);
-            Poll::Ready(Ok(count))
-        }
-        Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-        Poll::Pending => Poll::Pending,
-    }
+    ready!(inner.poll_read(context, &mut part))?;
+    let count = part.filled().len();
+    buffer.advance(count);
+    Poll::Ready(Ok(count))
 }
 
 /// The connection below TLS.
@@ -123,14 +118,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
             let what = "a stranger sent too much before saying anything";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
         }
-        match read_part(Pin::new(&mut self.inner), context, buffer, left) {
-            Poll::Ready(Ok(count)) => {
-                self.ration.wire_left.store(left - count, Relaxed);
-                Poll::Ready(Ok(()))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
-        }
+        let count = ready!(read_part(Pin::new(&mut self.inner), context, buffer, left))?;
+        self.ration.wire_left.store(left - count, Relaxed);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -143,16 +133,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Words<S> {
         if self.ration.is_trusted() {
             return Pin::new(&mut self.inner).poll_read(context, buffer);
         }
-        match read_part(Pin::new(&mut self.inner), context, buffer, WORDS_BYTES_MAX) {
-            Poll::Ready(Ok(count)) => {
-                if count > 0 {
-                    self.ration.renew();
-                }
-                Poll::Ready(Ok(()))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
+        let inner = Pin::new(&mut self.inner);
+        if ready!(read_part(inner, context, buffer, WORDS_BYTES_MAX))? > 0 {
+            self.ration.renew();
         }
+        Poll::Ready(Ok(()))
     }
 }
 

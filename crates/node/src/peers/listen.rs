@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ikada_api::socket::Socket;
 use tokio::net::{TcpListener, TcpStream};
@@ -22,6 +22,7 @@ use crate::counters::SharedCounters;
 use crate::driver::{DriverMessage, DriverSender};
 use crate::objects::Shelf;
 use crate::places::{Place, Places, Taken};
+use crate::seldom::Seldom;
 use crate::tls::{Name, Tls, serve_join};
 
 /// Who may link to us, once the cluster stands.
@@ -52,6 +53,7 @@ struct Port {
     here_only: bool,
     inbound: Arc<Semaphore>,
     counters: SharedCounters,
+    refused: Seldom,
 }
 
 /// Serves the peer port for as long as the process lives. Links are refused until `links` is set.
@@ -67,7 +69,8 @@ pub async fn listen(
     let places = Places::new(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX);
     let bound = listener.local_addr().map(|address| address.ip());
     let here_only = tls.is_none() && bound.is_ok_and(is_here);
-    let port = Arc::new(Port { links, door, tls, here_only, inbound, counters });
+    let (refused, full) = (Seldom::default(), Seldom::default());
+    let port = Arc::new(Port { links, door, tls, here_only, inbound, counters, refused });
     // Dropped with this future: a node that has stopped must not answer its peers any more.
     let mut serving = JoinSet::new();
     loop {
@@ -77,7 +80,9 @@ pub async fn listen(
             continue;
         };
         let Some(Taken { place, pushed_out, .. }) = places.take(from.ip()) else {
-            warn!(%from, "too many peer connections; one refused");
+            if let Some(unsaid) = full.turn(Instant::now()) {
+                warn!(%from, unsaid, "too many peer connections; one refused");
+            }
             continue;
         };
         while serving.try_join_next().is_some() {}
@@ -116,7 +121,9 @@ impl Port {
         let accepted = timeout(limit, accepting).await.map_err(|_| io::ErrorKind::TimedOut)?;
         let Accepted { mut stream, purpose, name } = accepted.inspect_err(|error| {
             self.counters.peer_refused();
-            warn!(%from, %error, "peer connection refused");
+            if let Some(unsaid) = self.refused.turn(Instant::now()) {
+                warn!(%from, %error, unsaid, "peer connection refused");
+            }
         })?;
         if purpose == Purpose::Join {
             let desk = self.tls.as_ref().and_then(Tls::desk);

@@ -21,7 +21,7 @@ use self::attack::Attack;
 use self::friend::{Friend, Heard};
 use self::report::Flood;
 use super::objects::speak::Line;
-use super::queue::memory_of;
+use super::queue::resident_of;
 use crate::args::{FloodKind, FloodsArgs};
 use crate::failure::Failure;
 use crate::local::{Nodes, Shape};
@@ -69,7 +69,7 @@ async fn one(
     let before = Friend::new(host).call_for(length).await;
     let counted = counters(host).await.unwrap_or_default();
     let pid = nodes.pids().first().copied().unwrap_or_default();
-    let resting = memory_of(pid).unwrap_or_default();
+    let resting = resident_of(pid).unwrap_or_default();
     let watching = Watch::start(pid);
     let attack = Attack::begin(kind, host, args.connections, length)?;
     let during = Friend::new(host).call_for(length).await;
@@ -114,7 +114,7 @@ impl Watch {
         let peak = tokio::spawn(async move {
             let mut peak = 0;
             while !told.load(Ordering::Relaxed) {
-                peak = peak.max(memory_of(pid).unwrap_or_default());
+                peak = peak.max(resident_of(pid).unwrap_or_default());
                 tokio::time::sleep(LOOK_EVERY).await;
             }
             peak

@@ -6,20 +6,25 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
 
 use super::Bench;
+use super::floor;
 use super::lifecycle::CONSUMERS;
 use super::report::Line;
 use super::tasks::{consume, task};
 use crate::failure::Failure;
 
-/// How often due tasks are sent: the timer's own step is 1 ms.
-const PULSE: Duration = Duration::from_millis(1);
+/// How many times the disks' own time for a record a task may take, from due to done, half of the time.
+const FLOORS_AIM: f64 = 6.0;
 
 impl Bench<'_> {
     pub(super) async fn latency(&mut self) -> Result<(), Failure> {
         let (rate, queue) = (u64::from(self.args.rate), "latency");
+        let floor = tokio::task::spawn_blocking(floor::measure).await;
+        let (line, floor_us) = floor.map_err(|error| Failure::failed(error.to_string()))??;
+        self.note(line, None);
         let total = rate * u64::from(self.args.seconds);
         let due: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();
         let completed: Arc<Mutex<Vec<u64>>> = Arc::default();
@@ -44,7 +49,8 @@ impl Bench<'_> {
         let what = format!("latency at {rate}/s: enqueue acknowledged");
         self.note(Line::rate(what, total, seconds).with_latencies(confirmed?), None);
         let what = format!("latency at {rate}/s: completion acknowledged");
-        self.note(Line::rate(what, total, seconds).with_latencies(completed), mark);
+        let line = Line::rate(what, total, seconds).with_latencies(completed);
+        self.note(line.in_times_of(floor_us, FLOORS_AIM), mark);
         Ok(())
     }
 
@@ -56,31 +62,58 @@ impl Bench<'_> {
         rate: u64,
         due: &Arc<Mutex<HashMap<String, Instant>>>,
     ) -> Result<Vec<u64>, Failure> {
-        let mut pulse = tokio::time::interval(PULSE);
-        let began = Instant::now();
+        let mut moments = pace(total, rate);
         let mut calls = JoinSet::new();
-        let mut sent = 0;
-        while sent < total {
-            pulse.tick().await;
-            let elapsed_us = began.elapsed().as_micros() as u64;
-            while sent < total && sent * 1_000_000 / rate <= elapsed_us {
-                let at = began + Duration::from_micros(sent * 1_000_000 / rate);
-                let id = format!("l{sent}");
-                due.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), at);
-                let mut task = task(queue, self.args.payload_bytes);
-                task.id = Some(id);
-                let client = self.client.clone();
-                calls.spawn(async move {
-                    client.enqueue(vec![task]).await?;
-                    Ok::<u64, Failure>(at.elapsed().as_micros() as u64)
-                });
-                sent += 1;
-            }
+        while let Some((number, at)) = moments.recv().await {
+            let id = format!("l{number}");
+            due.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), at);
+            let mut task = task(queue, self.args.payload_bytes);
+            task.id = Some(id);
+            let client = self.client.clone();
+            calls.spawn(async move {
+                client.enqueue(vec![task]).await?;
+                Ok::<u64, Failure>(at.elapsed().as_micros() as u64)
+            });
         }
         let mut confirmed = Vec::with_capacity(total as usize);
         while let Some(ended) = calls.join_next().await {
             confirmed.push(ended.map_err(|error| Failure::failed(error.to_string()))??);
         }
         Ok(confirmed)
+    }
+}
+
+/// The moments at which tasks are due, told as they come. By a thread of its own: the runtime's timer has steps of 1 ms,
+/// which is more than a task takes.
+fn pace(total: u64, rate: u64) -> UnboundedReceiver<(u64, Instant)> {
+    let (tell, told) = unbounded_channel();
+    let began = Instant::now();
+    std::thread::spawn(move || {
+        for number in 0..total {
+            let at = began + Duration::from_micros(number * 1_000_000 / rate);
+            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            if tell.send((number, at)).is_err() {
+                return;
+            }
+        }
+    });
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_task_is_due_once_and_none_is_told_early() {
+        let mut moments = pace(50, 10_000);
+        let (mut count, mut first) = (0, None);
+        while let Some((number, at)) = moments.recv().await {
+            let first = *first.get_or_insert(at);
+            assert!(Instant::now() >= at);
+            assert_eq!((number, at - first), (count, Duration::from_micros(100 * count)));
+            count += 1;
+        }
+        assert_eq!(count, 50);
     }
 }

@@ -5,6 +5,7 @@
 
 mod drain;
 mod enqueue;
+mod floor;
 mod latency;
 mod lifecycle;
 mod memory;
@@ -16,7 +17,7 @@ mod tasks;
 
 pub(crate) use rivals::Rival;
 pub(in crate::bench) use secure::compare;
-pub(in crate::bench) use servers::memory_of;
+pub(in crate::bench) use servers::{memory_of, resident_of};
 
 use std::time::Duration;
 

@@ -31,6 +31,9 @@ pub(super) struct Line {
     pub(super) server_cpu_s_per_100k: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
+    /// Its median in times of what the disks need for one record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times_floor: Option<f64>,
     /// What it is compared by.
     #[serde(skip)]
     phase: Option<Phase>,
@@ -51,6 +54,7 @@ impl Line {
             p99_us: None,
             server_cpu_s_per_100k: None,
             bytes: Some(bytes),
+            times_floor: None,
             phase: None,
         }
     }
@@ -80,6 +84,20 @@ impl Line {
         };
         self.p50_us = rank(50);
         self.p99_us = rank(99);
+        self
+    }
+
+    pub(super) fn p50_us(&self) -> Option<u64> {
+        self.p50_us
+    }
+
+    /// Says in its name how many times another time its median is, and what was aimed at.
+    pub(super) fn in_times_of(mut self, other_us: Option<u64>, aim: f64) -> Line {
+        if let (Some(ours), Some(other)) = (self.p50_us, other_us.filter(|other| *other > 0)) {
+            let times = ours as f64 / other as f64;
+            self.times_floor = Some(times);
+            self.what = format!("{}: p50 is {times:.1} floors (aim {aim:.0})", self.what);
+        }
         self
     }
 

@@ -84,10 +84,22 @@ pub(super) fn cpu_of(pid: u32) -> Option<f64> {
     Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
 }
 
-/// What a process holds in memory of its own.
+/// What a process holds in memory that no file backs. Costs it nothing, however large it is and however often one looks.
+pub(in crate::bench) fn resident_of(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
+    kib_of(line)
+}
+
+/// What a process holds in memory of its own. The kernel walks all of it meanwhile, so that the process may have to wait.
 pub(in crate::bench) fn memory_of(pid: u32) -> Option<u64> {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = rollup.lines().find(|line| line.starts_with("Pss_Anon:"))?;
+    kib_of(line)
+}
+
+/// The second word of a line, in bytes.
+fn kib_of(line: &str) -> Option<u64> {
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1024)
 }

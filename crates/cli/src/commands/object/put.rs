@@ -69,8 +69,10 @@ async fn upload(
         ObjectSource::File(path) => {
             std::fs::metadata(path).map_err(|error| unreadable(path, &error))?.len()
         }
-        // Only workers send such.
-        ObjectSource::Open(_) => 0,
+        ObjectSource::Open(source) => {
+            let length = source.open().and_then(|file| file.metadata()).map(|about| about.len());
+            length.map_err(|error| unreadable(Path::new(key), &error))?
+        }
     };
     let bar = bytes_bar(length, last_part(key));
     let sending = client.put_object(bucket, key, &source, &options);
