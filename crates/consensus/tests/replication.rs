@@ -24,6 +24,32 @@ fn entries_reach_all_nodes_in_order() {
     assert_eq!(texts, wanted);
 }
 
+/// What a leader sends while entries are committed one by one, so many at a time: appends with entries, and empty ones.
+fn appends(net: &mut Net, leader: u64, count: u64, pause_ms: u64) -> (usize, usize) {
+    net.appends = (0, 0);
+    for number in 0..count {
+        net.propose(leader, &format!("entry {number}")).expect("it leads");
+        net.run(pause_ms);
+    }
+    net.appends
+}
+
+#[test]
+fn a_commit_is_told_with_the_next_append_and_otherwise_after_a_moment() {
+    let mut net = Net::new(1, &[1, 2, 3]);
+    let leader = net.settle();
+    net.run(100);
+    let (full, empty) = appends(&mut net, leader, 200, 1);
+    assert!(full >= 400, "each entry goes to both followers: {full}");
+    assert!(empty <= 8, "appends that follow carry what is committed: {empty} were empty");
+    net.run(50);
+    let (_, empty) = appends(&mut net, leader, 10, 100);
+    assert!((10..=20).contains(&empty), "without another entry both are told, once: {empty}");
+    let (_, index) = net.propose(leader, "last").expect("it leads");
+    let all_know = |net: &Net| (1..=3).all(|node| net.see(node).commit(SHARD) >= index);
+    assert!(net.run_until(30, all_know), "nobody waits for a heartbeat");
+}
+
 #[test]
 fn a_proposal_is_refused_with_a_hint_elsewhere() {
     let mut net = Net::new(1, &[1, 2, 3]);

@@ -4,13 +4,14 @@
 //! change of role is reported; the engine is never called in a state in which it would panic.
 //!
 //! The parts: `open` builds it, `step` screens messages, `ready` moves work out, `persist` takes disk answers,
-//! `timers`, `roles` and `ballots` hold elections, `relieve` replaces a leader without a disk, `repair` mends a damaged
+//! `notice` tells followers what is committed, `timers`, `roles` and `ballots` hold elections, `relieve` replaces a leader without a disk, `repair` mends a damaged
 //! log, `reads` does read rounds, `change` membership,
 //! `snapshot` snapshots, `ask` the queries.
 
 mod ask;
 mod ballots;
 mod change;
+mod notice;
 mod open;
 mod persist;
 mod propose;
@@ -56,6 +57,7 @@ pub(crate) struct Shard {
     /// Present while the log is damaged.
     repair: Option<repair::Repair>,
     timers: timers::Timers,
+    notice: notice::Notice,
     /// Answers to the campaign that is under way.
     ballots: ballots::Ballots,
     stall: relieve::Stall,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use raft::eraftpb::HardState;
 use raft::{NO_LIMIT, RawNode, ReadOnlyOption};
 
-use super::{Shard, ballots, reads, relieve, repair, roles, timers};
+use super::{Shard, ballots, notice, reads, relieve, repair, roles, timers};
 use crate::config::{Config, Recovered, ShardId};
 use crate::entry::Entry;
 use crate::errors::OpenError;
@@ -47,6 +47,7 @@ impl Shard {
             reads: reads::Reads::default(),
             repair,
             timers: timers::Timers::default(),
+            notice: notice::Notice::default(),
             ballots: ballots::Ballots::default(),
             stall: relieve::Stall::default(),
             installing: None,
@@ -125,7 +126,8 @@ fn build(
         check_quorum: true,
         pre_vote: true,
         read_only_option: ReadOnlyOption::Safe,
-        skip_bcast_commit: false,
+        // `notice` tells it.
+        skip_bcast_commit: true,
         batch_append: false,
         priority: config.priority,
         max_uncommitted_size: NO_LIMIT,

@@ -38,6 +38,7 @@ impl Shard {
         for message in std::mem::take(&mut self.released) {
             self.send(message, out);
         }
+        self.owe_notice();
         if self.raw.store().take_snapshot_wanted() {
             out.snapshots_wanted.push(self.id);
         }
@@ -148,8 +149,9 @@ impl Shard {
         held
     }
 
-    fn send(&self, message: Message, out: &mut Outbox) {
+    fn send(&mut self, message: Message, out: &mut Outbox) {
         let to = message.to();
+        self.notice.sent(&message);
         if message.kind != MessageKind::Snapshot {
             out.send.push((to, self.id, message));
         } else if let Some((start, conf)) = message.snapshot() {

@@ -70,6 +70,7 @@ impl Shard {
         self.seen = after;
         if before.role == Role::Leader && (after.role != Role::Leader || before.term != after.term)
         {
+            self.notice.forget();
             self.reads.lose_all();
         }
         if after.leader != 0 {

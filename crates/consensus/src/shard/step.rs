@@ -22,6 +22,7 @@ impl Shard {
         if kind == MessageKind::Snapshot {
             return;
         }
+        self.notice.hear_time(now_ms);
         self.step(from, message);
         if kind == MessageKind::Vote && self.vote() == Some(from) {
             self.yield_to_candidate(now_ms);

@@ -44,7 +44,8 @@ impl Shard {
 
     /// When `fire_timers` has something to do.
     pub(crate) fn timer_ms(&self) -> Option<u64> {
-        self.timers.campaign_at_ms
+        let timers = [self.timers.campaign_at_ms, self.notice.due_ms()];
+        timers.into_iter().flatten().min()
     }
 
     /// One engine tick.
@@ -70,8 +71,9 @@ impl Shard {
         }
     }
 
-    /// Starts a campaign whose short timer ran out.
+    /// Does what is due: a notice, a campaign whose short timer ran out.
     pub(crate) fn fire_timers(&mut self, now_ms: u64) {
+        self.give_notice(now_ms);
         let Some(at_ms) = self.timers.campaign_at_ms else {
             return;
         };

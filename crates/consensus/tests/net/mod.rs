@@ -68,6 +68,8 @@ pub struct Net {
     /// Faults seen are allowed (hostile tests only).
     pub allow_faults: bool,
     pub faults: Vec<String>,
+    /// Appends sent so far: with entries, and without.
+    pub appends: (usize, usize),
 }
 
 enum Packet {
@@ -102,6 +104,7 @@ impl Net {
             damaged: None,
             allow_faults: false,
             faults: Vec::new(),
+            appends: (0, 0),
         };
         for node in voters {
             let conf = Conf::of_voters(voters.iter().copied());

@@ -1,7 +1,9 @@
 //! Does what a node's outbox asks for, and checks it.
 
 use bytes::Bytes;
-use ikada_consensus::{Entry, EntryKind, NodeId, Outbox, Role, RoleChange, SnapshotNeed};
+use ikada_consensus::{
+    Entry, EntryKind, MessageKind, NodeId, Outbox, Role, RoleChange, SnapshotNeed,
+};
 
 use super::{Net, Packet, SHARD};
 
@@ -20,6 +22,11 @@ impl Net {
                 self.faults.push(fault.to_string());
             }
             for (to, _, message) in &out.send {
+                if message.kind() == MessageKind::Append {
+                    let is_empty = message.entry_count() == 0;
+                    self.appends.0 += usize::from(!is_empty);
+                    self.appends.1 += usize::from(is_empty);
+                }
                 let mut bytes = Vec::new();
                 message.encode(&mut bytes);
                 self.send(node, *to, &Bytes::from(bytes));
