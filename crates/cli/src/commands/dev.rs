@@ -1,6 +1,9 @@
 //! `ikada dev`: a node and a worker in one process, for daily use on one machine.
 
+use std::path::Path;
+
 use clap::Parser;
+use ikada_worker::exec::closed_way;
 
 use super::server::server;
 use super::worker::work;
@@ -25,8 +28,8 @@ pub(crate) async fn dev(args: DevArgs) -> Result<(), Failure> {
         "--shed",
         "off",
     ])?;
-    let (slots, queues, work_dir) =
-        (args.slots.to_string(), args.queue.join(","), format!("{folder}/work"));
+    let (slots, queues) = (args.slots.to_string(), args.queue.join(","));
+    let work_dir = work_dir(&args.data)?;
     let worked = read(&[
         "worker",
         "--url",
@@ -60,6 +63,18 @@ pub(crate) async fn dev(args: DevArgs) -> Result<(), Failure> {
             ended?;
             serving.await
         }
+    }
+}
+
+/// Where attempts have their folders: beside the data, or among temporary files where root's programs, which run as
+/// other users, could not come to the data's folder.
+fn work_dir(data: &Path) -> Result<String, Failure> {
+    let beside = std::path::absolute(data.join("work"))
+        .map_err(|error| Failure::usage(format!("data folder {}: {error}", data.display())))?;
+    let is_root = rustix::process::geteuid().is_root();
+    match closed_way(&beside).filter(|_| is_root) {
+        Some(_) => Ok(std::env::temp_dir().join("ikada-dev-work").display().to_string()),
+        None => Ok(beside.display().to_string()),
     }
 }
 

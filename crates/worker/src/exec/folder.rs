@@ -24,6 +24,16 @@ pub(super) const OUTPUTS: &str = "out";
 /// The small result in the task's folder.
 pub(super) const RESULT: &str = "result.json";
 
+/// The first folder on the way to another that other users cannot pass through.
+pub fn closed_way(folder: &Path) -> Option<PathBuf> {
+    let mut way: Vec<&Path> = folder.ancestors().skip(1).collect();
+    way.reverse();
+    let is_closed = |folder: &&Path| {
+        fs::metadata(folder).is_ok_and(|about| about.permissions().mode() & 0o001 == 0)
+    };
+    way.into_iter().find(is_closed).map(Path::to_path_buf)
+}
+
 /// Folders of one attempt. The program reaches `task` and what lies below it, nothing beside it.
 #[derive(Debug)]
 pub struct Folder {
@@ -191,6 +201,19 @@ pub(super) fn usage(folder: &Beneath, entries_max: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_closed_folder_on_the_way_is_found() {
+        let top = tempfile::tempdir().unwrap();
+        fs::create_dir_all(top.path().join("a/b/work")).unwrap();
+        for (mode, closed) in [(0o700, true), (0o710, true), (0o711, false), (0o755, false)] {
+            fs::set_permissions(top.path().join("a"), Permissions::from_mode(mode)).unwrap();
+            let found = closed_way(&top.path().join("a/b/work"));
+            assert_eq!(found, closed.then(|| top.path().join("a")), "{mode:o}");
+        }
+        fs::set_permissions(top.path().join("a/b/work"), Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(closed_way(&top.path().join("a/b/work")), None, "its own rights are set");
+    }
 
     #[test]
     fn a_folder_goes_away_although_the_program_locked_it() {

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub use bound::{GroupRule, Groups};
 pub use capture::{Log, Progress};
 pub use fetch::local_path;
-pub use folder::Folder;
+pub use folder::{Folder, closed_way};
 pub use outputs::FoundOutput;
 pub use programs::Programs;
 pub use run::{Sandbox, SandboxError};

@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::bound::{Group, GroupRule, Groups};
 use super::process::{Cut, Ended, Run};
 use super::users::Users;
-use super::{Attempt, Code, ExecConfig, Finish, Folder, Log, Stop, outputs, process, stopped};
+use super::{
+    Attempt, Code, ExecConfig, Finish, Folder, Log, Stop, closed_way, outputs, process, stopped,
+};
 use crate::run::TaskError;
 use crate::sandbox::{Isolation, Limits, MODULE, Spec, Status, Walls};
 
@@ -27,6 +29,17 @@ pub enum SandboxError {
         folder: String,
         /// Why.
         error: std::io::Error,
+    },
+    /// Programs run as users of their own, who cannot come to their folders.
+    #[error(
+        "work folder {folder}: programs run as users of their own, and {closed} is closed to them; \
+         name another one with --work-dir, or let others pass with chmod o+x"
+    )]
+    Closed {
+        /// Which.
+        folder: String,
+        /// The folder on the way.
+        closed: String,
     },
     /// The helper does not answer.
     #[error("the sandbox cannot be tried: {0}")]
@@ -73,6 +86,12 @@ impl Sandbox {
             Isolation::None => Users::none(),
             Isolation::Full | Isolation::Best => Users::new(),
         };
+        if users.are_their_own()
+            && let Some(closed) = closed_way(&config.work_dir)
+        {
+            let folder = config.work_dir.display().to_string();
+            return Err(SandboxError::Closed { folder, closed: closed.display().to_string() });
+        }
         let groups = match config.groups {
             GroupRule::Off => Err("not asked for".to_owned()),
             GroupRule::Best | GroupRule::Require => Groups::find(),

@@ -34,6 +34,11 @@ impl Users {
         Users(None)
     }
 
+    /// Whether programs run as somebody else than the worker.
+    pub(super) fn are_their_own(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Takes one.
     pub(super) fn take(&self) -> User {
         let taken = self.0.as_ref().map(|pool| {
