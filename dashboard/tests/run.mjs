@@ -11,6 +11,7 @@ import { startCluster } from "./cluster.mjs";
 import * as flows from "./flows.mjs";
 import * as hostile from "./hostile.mjs";
 import { takePictures } from "./pictures.mjs";
+import { showsNoSecrets } from "./secrets.mjs";
 
 const [program, folder, wanted = ""] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
@@ -49,6 +50,7 @@ await cluster.stop();
 
 const guarded = await startCluster(program, 1, ["--auth"]);
 await run("asksForAToken", flows.asksForAToken, { cluster: guarded });
+await run("showsNoSecrets", showsNoSecrets, { cluster: guarded });
 await guarded.stop();
 await browser.close();
 console.log(`${passed} passed, ${failed} failed; pictures are in ${folder}`);
