@@ -13,6 +13,7 @@ mod cluster;
 mod crowd;
 mod damage;
 mod events;
+mod follow;
 mod fresh;
 mod full_disk;
 mod growth;

@@ -1,99 +1,147 @@
-//! Pages of the documentation whose commands are run as they stand.
-//!
-//! A block marked `sh` is run and must end well; one marked `sh background` is started and ended with the test; what
-//! stands in a block marked `output` is what the block before it must have printed. Only the port differs from the page,
-//! since tests run side by side.
+//! The pages of the documentation, followed as they stand: every command in them is run.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
-use ikada_api::Client;
+use crate::follow::{Reader, blocks};
+use crate::fresh::ikada;
 
-use crate::fresh::{ports, without_settings};
-use crate::wait::until;
-
-/// A block of a page: what it is marked with, and its text.
-struct Block<'a> {
-    mark: &'a str,
-    text: &'a str,
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn blocks(page: &str) -> Vec<Block<'_>> {
-    // Every second part lies between two fences.
-    let parts = page.split("```").skip(1).step_by(2);
-    let split = |part| str::split_once(part, '\n').unwrap_or((part, ""));
-    parts.map(split).map(|(mark, text)| Block { mark: mark.trim(), text }).collect()
+fn read(page: &str) -> String {
+    std::fs::read_to_string(root().join(page)).expect("a page")
 }
 
-/// A shell in the reader's place, with the binary in its path.
-fn shell(folder: &Path, url: &str, script: &str) -> Command {
-    let binary = PathBuf::from(env!("CARGO_BIN_EXE_ikada"));
-    let beside = binary.parent().expect("a folder").display().to_string();
-    let path = format!("{beside}:{}", std::env::var("PATH").unwrap_or_default());
-    let mut command = without_settings(Command::new("sh"));
-    command.args(["-euc", script]).current_dir(folder).stdin(Stdio::null());
-    command.env("PATH", path).env("IKADA_URL", url).env("IKADA_SHED", "off");
-    command
-}
-
-/// An address whose next port is free as well: the node takes that for its peers.
-fn free_pair() -> String {
-    let next_is_free = |address: &String| {
-        let port = address.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
-        port.is_some_and(|port| TcpListener::bind(("127.0.0.1", port + 1)).is_ok())
-    };
-    std::iter::repeat_with(|| ports(1).remove(0)).find(next_is_free).expect("endless")
-}
-
-/// Ended with the test.
-struct Background(Child);
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-async fn start(folder: &Path, url: &str, script: &str) -> Background {
-    let port = url.rsplit(':').next().unwrap_or_default();
-    let script = format!("exec {} --port {port}", script.trim());
-    let child = shell(folder, url, &script).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let background = Background(child.expect("a shell"));
-    let client = Client::new([url]).expect("an address");
-    until("the node of the page serves", || async { client.cluster().await.ok() }).await;
-    background
-}
-
-/// Follows a page from its first block to its last; says how many were run and compared.
-async fn follow(page: &str) -> (usize, usize) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let url = format!("http://{}", free_pair());
-    let (mut running, mut said) = (Vec::new(), String::new());
-    let (mut run, mut compared) = (0, 0);
-    for block in blocks(page) {
-        match block.mark {
-            "sh background" => running.push(start(folder.path(), &url, block.text).await),
-            "sh" => {
-                let output = shell(folder.path(), &url, block.text).output().expect("a shell");
-                let complaint = String::from_utf8_lossy(&output.stderr);
-                assert!(output.status.success(), "{}{complaint}", block.text);
-                said = String::from_utf8_lossy(&output.stdout).into_owned();
-                run += 1;
-            }
-            "output" => {
-                assert_eq!(said, block.text, "the page promises something else");
-                compared += 1;
-            }
-            other => panic!("a block is marked {other:?}: nobody would know whether it is true"),
-        }
-    }
-    (run, compared)
+/// A reader who has `ikada dev` in another terminal, and some files.
+async fn at_home(files: &str) -> Reader {
+    let mut reader = Reader::new();
+    reader.start("ikada dev --data home").await;
+    reader.run(files);
+    reader
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_job_goes_as_its_page_says() {
-    let page = include_str!("../../../../docs/first-job.md");
-    assert_eq!(follow(page).await, (7, 2), "blocks run and compared");
+    let followed = Reader::new().follow(&read("docs/first-job.md")).await;
+    assert_eq!(followed, (7, 2), "blocks run and compared");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tour_goes_as_the_readme_says() {
+    assert_eq!(Reader::new().follow(&read("README.md")).await, (5, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_are_kept_as_their_page_says() {
+    let files = "printf 'a,b\\n' > may.csv; mkdir site; echo hi > site/index.html";
+    assert_eq!(at_home(files).await.follow(&read("docs/guides/objects.md")).await, (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedules_fire_as_their_page_says() {
+    assert_eq!(at_home("true").await.follow(&read("docs/guides/schedules.md")).await, (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_are_held_as_their_page_says() {
+    let files = "for name in backup.sh job serve; do printf '#!/bin/sh\\necho here\\n' > $name; \
+                 chmod +x $name; done";
+    assert_eq!(at_home(files).await.follow(&read("docs/guides/locks.md")).await, (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_run_as_their_page_says() {
+    let files = "mkdir texts; echo 'a b a' > texts/one.txt; echo 'b c' > texts/two.txt";
+    assert_eq!(at_home(files).await.follow(&read("docs/guides/jobs.md")).await, (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_run_as_their_page_says() {
+    assert_eq!(at_home("true").await.follow(&read("docs/guides/programs.md")).await, (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_come_and_go_as_their_page_says() {
+    assert_eq!(at_home("true").await.follow(&read("docs/guides/workers.md")).await, (2, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_are_known_as_their_page_says() {
+    let mut reader = Reader::new().with("IKADA_TOKEN_FILE", "@/data/admin-token");
+    assert_eq!(reader.follow(&read("docs/guides/access.md")).await, (3, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_door_for_s3_opens_as_its_page_says() {
+    let mut reader = Reader::new();
+    reader.run("printf 'a,b\\n' > may.csv");
+    assert_eq!(reader.follow(&read("docs/guides/s3.md")).await, (2, 0));
+}
+
+// The readme's first command, but for its build.
+#[test]
+fn the_demo_ends_well() {
+    let ended = ikada().arg("demo").output().expect("the demo");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// All pages, the readme included.
+fn pages() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md")];
+    let mut folders = vec![root().join("docs"), root().join("deploy")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path if path.extension().is_some_and(|end| end == "md") => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// All sources of tests in one text.
+fn sources(folder: &Path, into: &mut String) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        match entry.path() {
+            path if path.is_dir() => sources(&path, into),
+            path if path.extension().is_some_and(|end| end == "rs") => {
+                into.push_str(&std::fs::read_to_string(path).expect("a source"));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_block_of_commands_is_run_here_or_names_the_test_that_does() {
+    let mut tests = String::new();
+    sources(&root().join("crates"), &mut tests);
+    let followed =
+        std::fs::read_to_string(file!()).or_else(|_| std::fs::read_to_string(root().join(file!())));
+    let followed = followed.expect("this file");
+    let mut count = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        let name = page.strip_prefix(root()).expect("below").display().to_string();
+        for block in blocks(&text) {
+            assert!(!block.mark.is_empty(), "{name}: a block without a mark:\n{}", block.text);
+            match block.elsewhere() {
+                Some(test) => {
+                    let is_test = tests.contains(&format!("fn {test}("));
+                    let is_step = tests.contains(&format!("name: \"{test}\""));
+                    assert!(is_test || is_step, "{name}: there is no test {test}");
+                    count += 1;
+                }
+                None if block.mark.starts_with("sh") => {
+                    assert!(followed.contains(&format!("\"{name}\"")), "{name} is not followed");
+                    count += 1;
+                }
+                None => {}
+            }
+        }
+    }
+    assert!(count >= 30, "only {count} blocks were found");
 }
