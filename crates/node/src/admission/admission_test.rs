@@ -290,7 +290,7 @@ async fn ch_23_places_grow_with_the_calls_and_shrink_with_them() {
     assert_eq!(rooms.downloads.enter(soon).await.unwrap().waited, None, "idle places are free");
 }
 
-// F-32: an idle node takes any burst; a busy one no more at a time than it answers in 25 ms.
+// F-32: an idle node takes any burst; a busy one no more at a time than it answers in a tenth of a second.
 #[test]
 fn f_32_a_busy_node_takes_no_more_than_it_answers() {
     let admission = Admission::new(Rules::default(), 1);
@@ -301,10 +301,10 @@ fn f_32_a_busy_node_takes_no_more_than_it_answers() {
     sampler.look(&admission, &mut source);
     assert!(!admission.is_crowded(Lane::Submit, 8_000), "idle");
     admission.set_load(Load { cpu: 9_000, memory: 0 });
-    for (under_way, wanted) in [(7, false), (24, false), (25, true), (8_000, true)] {
+    for (under_way, wanted) in [(15, false), (99, false), (100, true), (8_000, true)] {
         assert_eq!(admission.is_crowded(Lane::Submit, under_way), wanted, "{under_way}");
     }
-    for (under_way, wanted) in [(7, false), (8, true)] {
+    for (under_way, wanted) in [(15, false), (16, true)] {
         assert_eq!(admission.is_crowded(Lane::List, under_way), wanted, "answers nothing");
     }
     for lane in [Lane::Settle, Lane::Renew, Lane::Claim, Lane::Operate] {
@@ -315,7 +315,7 @@ fn f_32_a_busy_node_takes_no_more_than_it_answers() {
     }
     admission.set_load(Load { cpu: 0, memory: 0 });
     admission.took(Lane::Submit, Duration::from_secs(1));
-    assert!(admission.is_crowded(Lane::Submit, 25), "slow disks count as well");
+    assert!(admission.is_crowded(Lane::Submit, 100), "slow disks count as well");
     assert!(!Admission::new(Rules::off(), 1).is_crowded(Lane::Submit, 8_000));
 }
 

@@ -31,11 +31,11 @@ use sample::Minute;
 use service_time::ServiceTime;
 
 /// A lane with fewer calls under way is never crowded: so many keep a node busy.
-const CROWD_MIN: usize = 8;
+const CROWD_MIN: usize = 16;
 /// A lane is crowded with as many calls under way as are answered between two looks, over this: whoever is let in waits
-/// about 25 ms. While calls are faster than that, more are answered than are under way, so that the bound
+/// about a tenth of a second. While calls are faster than that, more are answered than are under way, so that the bound
 /// rises with what the node can do.
-const CROWD_SHARE: u64 = 20;
+const CROWD_SHARE: u64 = 5;
 /// From this use of CPU on, hundredths of a percent, lanes may be crowded.
 const CROWD_CPU: u16 = 9_000;
 
@@ -125,7 +125,7 @@ impl Admission {
         Err(Reason::Miss)
     }
 
-    /// Whether a busy node has as many calls of a lane under way as it answers in 25 ms, and enough to keep
+    /// Whether a busy node has as many calls of a lane under way as it answers in a tenth of a second, and enough to keep
     /// it busy: one more would only wait (F-32).
     pub fn is_crowded(&self, lane: Lane, under_way: usize) -> bool {
         let rule = self.rules.of(lane);

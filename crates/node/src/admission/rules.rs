@@ -30,7 +30,7 @@ pub struct LaneRule {
     pub patience_us: u64,
     /// Whether calls are shed that cannot be answered in time.
     pub deadline: bool,
-    /// Whether a busy node takes no more calls at a time than it answers in 25 ms.
+    /// Whether a busy node takes no more calls at a time than it answers in a tenth of a second.
     pub bounded: bool,
 }
 
