@@ -1,4 +1,5 @@
-//! Claims: proposed only when something is ready, so that waiting workers write nothing (TQ-13, TQ-16).
+//! Claims: proposed only when something is ready or on its way into the log, so that waiting workers write nothing
+//! (TQ-13, TQ-16).
 
 use ikada_state::{Command, Order, Reply, ShardId};
 
@@ -37,12 +38,17 @@ impl Replica {
         if ready || granted {
             return Decision::Propose(std::slice::from_ref(order));
         }
+        let foreseen = seat.interest.spend(&order.namespace, &claim.queues, u64::from(claim.max));
+        // Also with foresight: other claims of that node wait on, and this one may find nothing.
         match asker {
             Asker::Local(_) => seat.interest.register(&order.namespace, &claim.queues, node),
             Asker::Remote(peer, _) => {
                 seat.interest.register(&order.namespace, &claim.queues, peer);
             }
             Asker::Nobody => {}
+        }
+        if foreseen {
+            return Decision::Propose(std::slice::from_ref(order));
         }
         let replies = vec![Reply::Claimed { tasks: Vec::new() }];
         Decision::Reply(Told::Replies { term: 0, index: 0, replies })

@@ -95,6 +95,7 @@ impl Replica {
     pub(crate) fn enqueue_orders(&mut self, shard: ShardId, asker: Asker, orders: &[Order]) {
         let (bytes_max, orders_max) = (self.config.batch_bytes_max, self.config.batch_orders_max);
         let seat = &mut self.seats[usize::from(shard)];
+        seat.interest.foresee(orders);
         seat.pending.push(asker, orders, bytes_max, orders_max);
     }
 

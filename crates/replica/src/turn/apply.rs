@@ -117,14 +117,40 @@ impl Replica {
             return;
         };
         let (namespace, name) = (namespace.clone(), name.clone());
-        let nodes = seat.interest.take(&namespace, &name);
-        if nodes.is_empty() {
+        let foreseen = seat.interest.forget_foreseen(&namespace, &name);
+        let waited_for = seat.interest.has(&namespace, &name);
+        if foreseen || waited_for {
+            // They may have asked before the queue was there to be remembered.
+            seat.asked.note(queue, now.mono_ms);
+        }
+        if !waited_for {
             return;
         }
-        // They may have asked before the queue was there to be remembered.
-        seat.asked.note(queue, now.mono_ms);
         let ready = seat.state.ready_count(&namespace, &name);
-        let hint = Hint { shard, namespace, queue: name, ready };
+        if ready > 0 {
+            // Else a claim that came with it has it already, and the others wait on.
+            self.hint(Hint { shard, namespace, queue: name, ready }, now);
+        }
+    }
+
+    /// Tells those who wait for tasks that were gathered in this turn: their claims may go into the same entry.
+    pub(crate) fn hint_foreseen(&mut self, now: Now) {
+        for position in 0..self.seats.len() {
+            let seat = &mut self.seats[position];
+            for ((namespace, queue), ready) in seat.interest.take_coming() {
+                if self.seats[position].state.is_paused(&namespace, &queue) {
+                    self.seats[position].interest.forget_foreseen(&namespace, &queue);
+                    continue;
+                }
+                self.hint(Hint { shard: position as ShardId, namespace, queue, ready }, now);
+            }
+        }
+    }
+
+    /// Uses the interest in a queue up.
+    fn hint(&mut self, hint: Hint, now: Now) {
+        let seat = &mut self.seats[usize::from(hint.shard)];
+        let nodes = seat.interest.take(&hint.namespace, &hint.queue);
         for node in nodes {
             if node == self.config.node {
                 self.hinted(&hint, now);

@@ -20,6 +20,7 @@ impl Replica {
             if self.outbox_due {
                 self.deliver_outboxes(now);
             }
+            self.hint_foreseen(now);
             self.propose_pending(now);
             self.consensus.poll(&mut outbox);
             if outbox.is_empty() {

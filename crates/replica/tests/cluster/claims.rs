@@ -74,6 +74,53 @@ fn a_parked_claim_gets_new_work_at_once() {
 }
 
 #[test]
+fn a_parked_claim_goes_into_the_log_with_the_task_that_it_waits_for() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("leader");
+    // Two wait at the same node; the second must not be forgotten when the first is served.
+    let calls = ["a", "b"].map(|request| cluster.call(leader, claim("w", 1, 4_000, request)));
+    cluster.pass(300);
+    for (number, call) in calls.into_iter().enumerate() {
+        let before = cluster.nodes[&leader].consensus().commit(0);
+        cluster.ask(leader, Request::Write(vec![enqueue(&format!("t{number}"))]));
+        let answer = cluster.answers.remove(&call).expect("granted in the commit of its task");
+        assert_eq!(grants(answer).len(), 1);
+        assert_eq!(cluster.nodes[&leader].consensus().commit(0), before + 1, "one entry for both");
+    }
+    let before = cluster.nodes[&leader].consensus().commit(0);
+    cluster.ask(leader, Request::Write(vec![enqueue("t2")]));
+    assert_eq!(
+        cluster.nodes[&leader].consensus().commit(0),
+        before + 1,
+        "nobody waits, nobody claims"
+    );
+}
+
+#[test]
+fn a_task_that_is_there_already_keeps_nobody_from_the_next() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("leader");
+    let other = leader % 3 + 1;
+    cluster.ask(leader, Request::Write(vec![enqueue("old")]));
+    let held = grants(cluster.ask(other, claim("w", 1, 0, "first")));
+    cluster.ask(other, Request::Write(vec![complete(&held[0], "w")]));
+    for node in [leader, other] {
+        let call = cluster.call(node, claim("w", 1, 4_000, &format!("c{node}")));
+        cluster.pass(300);
+        for _ in 0..3 {
+            cluster.ask(other, Request::Write(vec![enqueue("old")]));
+        }
+        assert!(!cluster.answers.contains_key(&call), "nothing new came");
+        cluster.ask(other, Request::Write(vec![enqueue(&format!("new{node}"))]));
+        cluster.deliver();
+        let answer = cluster.answers.remove(&call).expect("woken without a retry interval");
+        assert_eq!(grants(answer).len(), 1);
+    }
+}
+
+#[test]
 fn an_idle_worker_gets_work_after_a_leader_change() {
     let mut cluster = Cluster::new(3, 1);
     cluster.settle();

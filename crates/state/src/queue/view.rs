@@ -158,6 +158,13 @@ impl Shard {
         }
     }
 
+    /// Whether a queue's tasks are held back; a queue that is not there yet holds none back.
+    pub fn is_paused(&self, namespace: &Namespace, name: &QueueName) -> bool {
+        let queue = self.find_queue(namespace, name);
+        let record = queue.and_then(|queue| self.core.queues.get(queue as usize));
+        record.is_some_and(|record| record.settings.paused)
+    }
+
     /// Whether a claim on this queue by a worker with these labels would be granted something now.
     pub fn is_claimable(&self, namespace: &Namespace, name: &QueueName, labels: &Labels) -> bool {
         let queue = self.queue_handle(namespace, name);
