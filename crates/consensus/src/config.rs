@@ -78,6 +78,8 @@ pub struct Recovered {
     pub vote: NodeId,
     /// Last durable commit index; clamped into the log.
     pub commit: u64,
+    /// The same, not clamped: where the log lives in a database, how far it was seen.
+    pub noted: u64,
     /// The last durable snapshot point.
     pub start: Start,
     /// Membership at `start`, not today's; empty only for a node that has yet to receive its first snapshot.

@@ -27,6 +27,16 @@ pub enum Bug {
     ChangeAtPropose,
     /// Committed entries are handed out before they are durable locally.
     ApplyBeforePersist,
+    /// A lease in a database counts from its answer, not from its question.
+    LeaseFromAnswer,
+    /// A new holder leads before it has read the log.
+    LeaseWithoutReading,
+    /// A reading that began before the lease was taken counts as the new holder's.
+    LeaseEarlyReading,
+    /// A holder answers linearizable reads without a look at the lease.
+    LeaseReadUnconfirmed,
+    /// A database that went back in its log is no fault.
+    LeaseSetBack,
 }
 
 /// Every defect, for a simulator that goes through all of them.
@@ -41,6 +51,15 @@ pub const ALL: [Bug; 10] = [
     Bug::StaleSuffixKept,
     Bug::ChangeAtPropose,
     Bug::ApplyBeforePersist,
+];
+
+/// Defects of leases in a database, which show only where there are some.
+pub const LEASED: [Bug; 5] = [
+    Bug::LeaseFromAnswer,
+    Bug::LeaseWithoutReading,
+    Bug::LeaseEarlyReading,
+    Bug::LeaseReadUnconfirmed,
+    Bug::LeaseSetBack,
 ];
 
 #[cfg(feature = "planted")]

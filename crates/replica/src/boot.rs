@@ -26,6 +26,8 @@ pub struct LogContent {
     pub vote: NodeId,
     /// Commit index as last noted.
     pub commit: u64,
+    /// The same, also where the entries are not in this log.
+    pub noted: u64,
     /// The log begins after this point.
     pub start: Start,
     /// Entries after it, without gaps.
@@ -69,6 +71,7 @@ pub fn believe(snapshot: Option<SnapshotPoint>, log: LogContent) -> Believed {
         term: log.term.max(start.term),
         vote: if log.term >= start.term { log.vote } else { 0 },
         commit: log.commit.max(start.index),
+        noted: log.noted,
         start,
         conf,
         entries,
@@ -82,6 +85,7 @@ fn without_snapshot(log: &LogContent, last: u64) -> Believed {
     let recovered = Recovered {
         term: log.term.max(1),
         vote: log.vote,
+        noted: log.noted,
         floor: log.floor.max(last),
         ..Recovered::joining()
     };
@@ -108,7 +112,7 @@ mod tests {
             .collect();
         let floor = start.0 + terms.len() as u64;
         let start = Start { index: start.0, term: start.1 };
-        LogContent { term: 9, vote: 2, commit: floor, start, entries, floor }
+        LogContent { term: 9, vote: 2, commit: floor, noted: floor, start, entries, floor }
     }
 
     fn point(index: u64, term: u64) -> Option<SnapshotPoint> {

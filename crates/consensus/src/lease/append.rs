@@ -67,11 +67,16 @@ impl LeaseShard {
                 self.keep_lease();
             }
             Answer::Deposed => self.step_down(Reason::LeaseLost),
-            _ => {
-                self.is_settling = true;
-                self.due.poll_ms = self.now_ms;
-            }
+            Answer::Conflict => self.settle_after(0),
+            // A database that has no room, or takes no writes, is not asked again and again without a pause.
+            _ => self.settle_after(self.config.retry_ms),
         }
+    }
+
+    /// The log is read before anything more is written.
+    fn settle_after(&mut self, pause_ms: u64) {
+        self.is_settling = true;
+        self.due.poll_ms = self.now_ms + pause_ms;
     }
 
     /// The database has this entry, the next of the log.

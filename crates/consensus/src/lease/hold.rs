@@ -9,6 +9,7 @@ use super::{Answer, Floor, Lease, LeaseShard, Stand, Work};
 use crate::config::NodeId;
 use crate::errors::{NotLeader, TransferError};
 use crate::outbox::Reason;
+use crate::planted::{self, Bug};
 
 /// A lease that is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +100,11 @@ impl LeaseShard {
                     self.fault(format!("the database gave epoch {new} after epoch {old}"));
                     return;
                 }
-                self.stand = Stand::CatchesUp(self.hold_from(lease.epoch, ask.sent_ms));
+                let hold = self.hold_from(lease.epoch, ask.sent_ms);
+                self.stand = Stand::CatchesUp(hold);
+                if planted::active(Bug::LeaseWithoutReading) {
+                    self.stand = Stand::Leads(hold);
+                }
                 self.due.poll_ms = self.now_ms;
                 self.report(Reason::LeaseTaken);
             }
@@ -119,6 +124,8 @@ impl LeaseShard {
     /// The lease, counted from before its question was sent.
     fn hold_from(&self, epoch: u64, sent_ms: u64) -> Hold {
         let config = &self.config;
+        let is_planted = planted::active(Bug::LeaseFromAnswer);
+        let sent_ms = if is_planted { self.now_ms } else { sent_ms };
         let until_ms = sent_ms + config.ttl_ms - config.margin_ms;
         Hold { epoch, until_ms, renew_ms: sent_ms + config.renew_ms }
     }
@@ -149,7 +156,14 @@ impl LeaseShard {
         self.epoch_max = lease.epoch;
         self.seen = Some((*lease, self.now_ms));
         match self.hold() {
-            None => self.due.take_ms = self.try_after(lease),
+            None => {
+                let planned_ms = self.try_after(lease);
+                // Longer than a ttl no lease lasts: the database's clock was moved back. Then the wait goes on as it was, and a
+                // holder that lives sets the lease right with its next renewal.
+                let is_moved = lease.remaining_ms > self.config.ttl_ms;
+                let before_ms = if is_moved { self.due.take_ms } else { u64::MAX };
+                self.due.take_ms = planned_ms.min(before_ms);
+            }
             Some(hold) if lease.epoch > hold.epoch && !lease.is_ours => {
                 self.step_down(Reason::LeaseLost);
             }
@@ -167,9 +181,10 @@ impl LeaseShard {
             // Meant for us, or ours from an earlier life or an earlier epoch: nobody else may have it now.
             return self.now_ms;
         }
+        let remaining_ms = lease.remaining_ms.min(self.config.ttl_ms);
         let favour_ms = if lease.favoured.is_some() { self.config.favour_ms } else { 0 };
         let behind_ms = u64::try_from(self.priority.saturating_neg()).unwrap_or(0);
-        self.now_ms + lease.remaining_ms + favour_ms + behind_ms + self.turn_ms + spread_ms
+        self.now_ms + remaining_ms + favour_ms + behind_ms + self.turn_ms + spread_ms
     }
 
     /// Leads no longer. What was proposed and is not known to be written may still be, or never will.
@@ -179,6 +194,7 @@ impl LeaseShard {
         self.leaving = None;
         self.is_settling = false;
         self.sent_index = 0;
+        self.is_unnoted = true;
         self.under_way.append = None;
         self.lose_reads();
         self.due = Due { take_ms: u64::MAX, poll_ms: self.now_ms };

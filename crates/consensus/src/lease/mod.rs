@@ -26,6 +26,9 @@ use crate::config::{Config, NodeId, Recovered, ShardId, Start};
 use crate::entry::Entry;
 use crate::outbox::{Fault, Io, IoRecord, Outbox, Reason, RoleChange};
 
+/// How often disk is told how far the log reaches.
+const NOTE_MS: u64 = 1_000;
+
 /// Settings of the lease protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseConfig {
@@ -128,6 +131,10 @@ pub(crate) struct LeaseShard {
     faults: Vec<Fault>,
     /// A higher epoch was seen that disk does not know.
     is_unnoted: bool,
+    /// How far the log was known to reach before this process, as disk remembers.
+    seen_index: u64,
+    /// The end of the log as disk knows it, and when that was noted.
+    noted: (u64, u64),
 }
 
 /// Questions without an answer.
@@ -187,6 +194,8 @@ impl LeaseShard {
             roles: Vec::new(),
             faults: Vec::new(),
             is_unnoted: false,
+            seen_index: recovered.noted,
+            noted: (0, now_ms),
         };
         shard.report(Reason::Started);
         shard
@@ -241,11 +250,7 @@ impl LeaseShard {
     pub(crate) fn drain(&mut self, io: &mut Io, out: &mut Outbox) {
         self.append_next();
         self.confirm_reads();
-        if std::mem::take(&mut self.is_unnoted) {
-            let (shard, term, commit) = (self.id, self.epoch_max, self.last.index);
-            io.records.push(IoRecord::Hard { shard, term, vote: 0, commit });
-            io.must_sync = true;
-        }
+        self.note(io);
         if !self.ready.is_empty() {
             out.apply.push((self.id, std::mem::take(&mut self.ready)));
         }
@@ -261,8 +266,22 @@ impl LeaseShard {
         }
     }
 
+    /// Tells disk which epoch was seen, at once, and how far the log reaches, now and then: a database that is set back
+    /// while no process runs is found out by the next ones.
+    fn note(&mut self, io: &mut Io) {
+        let Floor { epoch, index } = self.floor();
+        let (noted_index, noted_ms) = self.noted;
+        let is_due = index > noted_index && self.now_ms >= noted_ms + NOTE_MS;
+        let is_urgent = std::mem::take(&mut self.is_unnoted);
+        if is_due || is_urgent {
+            self.noted = (index, self.now_ms);
+            io.records.push(IoRecord::Hard { shard: self.id, term: epoch, vote: 0, commit: index });
+            io.must_sync |= is_urgent;
+        }
+    }
+
     fn floor(&self) -> Floor {
-        Floor { epoch: self.epoch_max, index: self.last.index }
+        Floor { epoch: self.epoch_max, index: self.last.index.max(self.seen_index) }
     }
 
     fn ask(&mut self, work: Work) -> u64 {

@@ -10,6 +10,7 @@ use crate::conf::Conf;
 use crate::config::Start;
 use crate::entry::Entry;
 use crate::outbox::Reason;
+use crate::planted::{self, Bug};
 
 /// What a reading is for. Only one that began afterwards counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ enum Purpose {
     Follow,
     CatchUp,
     Settle,
+    /// A holder knows what it wrote; it looks now and then whether that is still there.
+    Watch,
 }
 
 /// A reading under way.
@@ -36,11 +39,12 @@ pub(super) enum Install {
 }
 
 impl LeaseShard {
-    fn purpose(&self) -> Option<Purpose> {
+    fn purpose(&self) -> Purpose {
         match self.stand {
-            Stand::Follows => Some(Purpose::Follow),
-            Stand::CatchesUp(_) => Some(Purpose::CatchUp),
-            Stand::Leads(_) => self.is_settling.then_some(Purpose::Settle),
+            Stand::Follows => Purpose::Follow,
+            Stand::CatchesUp(_) => Purpose::CatchUp,
+            Stand::Leads(_) if self.is_settling => Purpose::Settle,
+            Stand::Leads(_) => Purpose::Watch,
         }
     }
 
@@ -48,16 +52,22 @@ impl LeaseShard {
         self.under_way.tail.is_none() && self.install == Install::Nothing
     }
 
-    /// When the log is read next. A holder at work does not read it: it knows what it wrote.
+    /// When the log is read next.
     pub(super) fn reading_ms(&self) -> Option<u64> {
-        (self.purpose().is_some() && self.may_read()).then_some(self.due.poll_ms)
+        self.may_read().then_some(self.due.poll_ms)
+    }
+
+    /// When it is read after a reading that brought all there is.
+    fn next_reading_ms(&self) -> u64 {
+        let is_watching = self.purpose() == Purpose::Watch;
+        self.now_ms + if is_watching { self.config.ttl_ms } else { self.config.poll_ms }
     }
 
     pub(super) fn read_tail_if_due(&mut self) {
-        let Some(purpose) = self.purpose().filter(|_| self.may_read()) else { return };
-        if self.now_ms < self.due.poll_ms {
+        if !self.may_read() || self.now_ms < self.due.poll_ms {
             return;
         }
+        let purpose = self.purpose();
         let (from_index, bytes_max) = (self.last.index + 1, self.config.batch_bytes_max);
         let floor = self.floor();
         let id = self.ask(Work::Read { from_index, bytes_max });
@@ -71,8 +81,8 @@ impl LeaseShard {
             self.due.poll_ms = self.now_ms + self.config.retry_ms + spread_ms;
             return;
         };
-        self.due.poll_ms = self.now_ms + self.config.poll_ms;
-        if last_index < ask.floor.index {
+        self.due.poll_ms = self.next_reading_ms();
+        if last_index < ask.floor.index && !planted::active(Bug::LeaseSetBack) {
             let known = ask.floor.index;
             self.fault(format!(
                 "the database's log ends at {last_index}, but {known} was written: it was restored to an older state"
@@ -84,6 +94,10 @@ impl LeaseShard {
             self.due.poll_ms = self.now_ms;
             return;
         }
+        if self.purpose() == Purpose::Watch {
+            // What it shows of our own entries, the answers to our appends tell.
+            return;
+        }
         if purged_index > self.last.index {
             self.install = Install::Wanted;
             return;
@@ -93,12 +107,15 @@ impl LeaseShard {
                 return;
             }
         }
-        if self.last.index < last_index || self.purpose().is_some_and(|now| now != ask.purpose) {
+        let is_early = self.purpose() != ask.purpose && !planted::active(Bug::LeaseEarlyReading);
+        if self.last.index < last_index || is_early {
             // There is more, or this reading began too early for what it is needed for now.
             self.due.poll_ms = self.now_ms;
             return;
         }
-        self.read_to_the_end(ask.purpose);
+        let is_planted = planted::active(Bug::LeaseEarlyReading);
+        self.read_to_the_end(if is_planted { self.purpose() } else { ask.purpose });
+        self.due.poll_ms = self.next_reading_ms();
     }
 
     /// Takes one entry in; false if nothing more of this answer may be used.

@@ -21,8 +21,8 @@ pub struct Ask {
 /// What is wanted of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Take the lease with the next epoch, if there is none, if it was ours in an earlier life, or if it has expired by
-    /// the database's clock. Answered with the lease as it then is, whoever holds it.
+    /// Take the lease with the next epoch, if there is none, if it was ours in an earlier life, if it has expired by the
+    /// database's clock, or if it would last longer than the ttl: then that clock was moved back. Answered with the lease as it then is, whoever holds it.
     Take {
         /// How long it shall hold.
         ttl_ms: u64,

@@ -49,7 +49,9 @@ impl Database {
         match work {
             Work::Take { ttl_ms } => {
                 let mine = self.holder.is_some_and(|holder| holder.node == life.node);
-                if self.holder.is_none() || mine || self.expires_ms <= self.clock_ms {
+                let is_over =
+                    self.expires_ms <= self.clock_ms || self.expires_ms > self.clock_ms + ttl_ms;
+                if self.holder.is_none() || mine || is_over {
                     self.holder = Some(life);
                     self.epoch += 1;
                     self.expires_ms = self.clock_ms + ttl_ms;

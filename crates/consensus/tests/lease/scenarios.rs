@@ -1,9 +1,10 @@
 //! One scenario per promise.
 
 use bytes::Bytes;
-use ikada_consensus::lease::{Answer, Work};
+use ikada_consensus::lease::{Answer, LeaseConfig, Work};
 use ikada_consensus::{Entry, EntryKind, Reason, Role, Start};
 
+use crate::database::Database;
 use crate::world::{World, config};
 
 fn settled(seed: u64, count: u64) -> (World, u64) {
@@ -78,7 +79,7 @@ fn ls_9_a_holder_that_was_paused_cannot_write() {
 }
 
 #[test]
-fn p_3_a_holder_stops_by_itself_when_it_cannot_renew() {
+fn ls_6_p_3_a_holder_stops_by_itself_when_it_cannot_renew() {
     let (mut world, leader) = settled(5, 3);
     world.is_database_down = true;
     world.run(config().ttl_ms);
@@ -88,6 +89,42 @@ fn p_3_a_holder_stops_by_itself_when_it_cannot_renew() {
     world.is_database_down = false;
     world.run(2_000);
     assert!(world.leader().is_some());
+}
+
+#[test]
+fn ls_4_ls_13_the_usual_settings_leave_room_for_two_lost_renewals() {
+    let usual = config();
+    assert!(usual.is_sound());
+    assert_eq!(usual.ttl_ms, 5_000);
+    assert!(usual.renew_ms * 3 <= usual.ttl_ms);
+    let slow = LeaseConfig { renew_ms: 3_000, ..usual };
+    assert!(!slow.is_sound(), "one missed renewal would lose the lease");
+}
+
+// LS-5 wants to step down at any error; the lease holds until its time is over, and the epoch fences either way.
+#[test]
+fn ls_5_a_failed_renewal_is_no_loss_and_a_lease_that_is_gone_is() {
+    let (mut world, leader) = settled(17, 3);
+    world.is_database_down = true;
+    world.run(config().renew_ms + 500);
+    assert_eq!(world.leader(), Some(leader), "an error says nothing about the lease");
+    world.is_database_down = false;
+    world.database.epoch += 1;
+    world.database.holder = None;
+    world.checks_one_leader = false;
+    world.run(config().renew_ms + 500);
+    let roles = &world.nodes[&leader].roles;
+    assert!(roles.iter().any(|role| role.reason == Reason::LeaseLost), "an answer does: {roles:?}");
+}
+
+#[test]
+fn ls_11_not_leading_is_an_answer_that_names_the_holder() {
+    let (mut world, leader) = settled(18, 3);
+    world.run(1_000);
+    let follower = others(&world, leader)[0];
+    let node = world.nodes.get_mut(&follower).unwrap();
+    let refused = node.consensus.propose(0, Bytes::from_static(b"x")).unwrap_err();
+    assert_eq!(refused.leader, Some(leader));
 }
 
 #[test]
@@ -114,6 +151,18 @@ fn p_2_an_older_database_is_a_fault() {
 }
 
 #[test]
+fn p_2_a_holder_that_writes_nothing_notices_too() {
+    let (mut world, leader) = settled(19, 1);
+    world.run(100);
+    let dump = world.database.clone();
+    world.propose(leader, "a").unwrap();
+    world.run(100);
+    world.database = Database { clock_ms: world.database.clock_ms, ..dump };
+    world.run(2 * config().ttl_ms);
+    assert!(world.faults().iter().any(|what| what.contains("older state")), "{:?}", world.faults());
+}
+
+#[test]
 fn p_2_an_older_epoch_is_a_fault_also_after_a_restart() {
     let (mut world, leader) = settled(8, 3);
     let dump = world.database.clone();
@@ -125,6 +174,35 @@ fn p_2_an_older_epoch_is_a_fault_also_after_a_restart() {
     world.start(next, 1_000);
     world.run(1_000);
     assert!(!world.nodes[&next].faults.is_empty(), "its disk remembers the epoch");
+}
+
+#[test]
+fn p_2_a_log_set_back_while_all_were_down_is_a_fault() {
+    let (mut world, leader) = settled(15, 3);
+    world.run(2_000);
+    let dump = world.database.clone();
+    world.propose(leader, "a").unwrap();
+    world.run(3_000);
+    assert_eq!(world.database.epoch, dump.epoch, "the epoch tells nothing");
+    world.database = dump;
+    for node in 1..=3 {
+        world.start(node, 1_000);
+    }
+    world.run(1_000);
+    for node in world.nodes.values() {
+        let said = node.faults.iter().any(|fault| fault.what.contains("older state"));
+        assert!(said, "node {}: its disk remembers how far the log reached", node.life.node);
+    }
+}
+
+#[test]
+fn p_4_a_holder_that_dies_after_the_clock_was_moved_back_is_followed() {
+    let (mut world, leader) = settled(16, 3);
+    world.database.clock_ms -= 900_000;
+    world.nodes.remove(&leader);
+    world.run(2 * config().ttl_ms + 1_000);
+    assert!(world.leader().is_some_and(|next| next != leader), "not a quarter of an hour later");
+    assert_eq!(world.database.epoch, 3);
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Storm {
 #[test]
 fn nothing_is_lost_and_nobody_writes_out_of_turn() {
     let (mut acked, mut epochs, mut reads) = (0, 0, 0);
-    for seed in 0..60 {
+    for seed in 0..70 {
         let mut storm = Storm::new(seed);
         storm.rage();
         storm.heal();

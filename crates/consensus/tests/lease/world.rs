@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use ikada_consensus::lease::{Answer, Ask, LeaseConfig};
 use ikada_consensus::{
-    BOOTSTRAP, Conf, Config, Consensus, Entry, Fault, NodeId, Outbox, Recovered, Role, RoleChange,
-    Start,
+    BOOTSTRAP, Conf, Config, Consensus, Entry, Fault, IoRecord, NodeId, Outbox, Recovered, Role,
+    RoleChange, Start,
 };
 
 use crate::database::{Database, Life};
@@ -34,6 +34,8 @@ pub struct Node {
     pub faults: Vec<Fault>,
     pub reads: BTreeMap<u64, Option<u64>>,
     term: u64,
+    /// How far its disk knows the log.
+    noted: u64,
     /// How many of the applied entries were compared with the log.
     checked: usize,
 }
@@ -105,7 +107,8 @@ impl World {
         let term = self.nodes.get(&node).map_or(BOOTSTRAP.term, |node| node.term);
         let start = self.snapshot();
         let conf = Conf::of_voters(1..=self.nodes.len().max(3) as u64);
-        let recovered = Recovered { term, start, ..Recovered::bootstrap(conf) };
+        let noted = self.nodes.get(&node).map_or(0, |node| node.noted);
+        let recovered = Recovered { term, start, noted, ..Recovered::bootstrap(conf) };
         let mut consensus = Consensus::new(config);
         consensus.open(0, recovered, self.now_ms * rate / 1_000).unwrap();
         let node = Node {
@@ -121,6 +124,7 @@ impl World {
             faults: Vec::new(),
             reads: BTreeMap::new(),
             term,
+            noted,
             checked: 0,
         };
         self.nodes.insert(life.node, node);
@@ -185,6 +189,11 @@ impl World {
         }
         for (_, read) in out.reads_lost.drain(..) {
             node.reads.remove(&read);
+        }
+        for record in out.io.iter().flat_map(|io| &io.records) {
+            if let IoRecord::Hard { commit, .. } = record {
+                node.noted = node.noted.max(*commit);
+            }
         }
         node.roles.append(&mut out.roles);
         node.faults.append(&mut out.faults);

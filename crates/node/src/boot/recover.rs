@@ -83,7 +83,8 @@ pub fn recover(disk: &RealDisk, identity: Identity, plan: &Plan) -> Result<Boot,
     let mut shards = Vec::new();
     let mut restarts = Vec::new();
     for shard in 0..count {
-        let content = content(recovery.shards.remove(&shard).unwrap_or_default());
+        let noted = recovery.noted.get(&shard).copied().unwrap_or(0);
+        let content = content(recovery.shards.remove(&shard).unwrap_or_default(), noted);
         let (point, state) = match snapshots.load(shard)? {
             Some(manifest) => {
                 let state = load_state(&snapshots, &manifest)?;
@@ -153,7 +154,7 @@ pub fn point(manifest: &Manifest) -> Result<SnapshotPoint, BootError> {
     Ok(SnapshotPoint { start: Start { index: manifest.index, term: manifest.term }, conf })
 }
 
-fn content(shard: RecoveredShard) -> LogContent {
+fn content(shard: RecoveredShard, noted: u64) -> LogContent {
     let entries = shard
         .entries
         .into_iter()
@@ -169,6 +170,7 @@ fn content(shard: RecoveredShard) -> LogContent {
         term: shard.term,
         vote: shard.vote,
         commit: shard.commit,
+        noted,
         start: Start { index: shard.start_index, term: shard.start_term },
         entries,
         floor: shard.floor,

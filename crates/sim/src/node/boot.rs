@@ -113,7 +113,8 @@ pub fn boot(disk: &SimDisk, setup: &Setup, now: Now) -> Result<Booted, BootError
     let on_disk = snapshots.shards()?.into_iter().chain(recovery.shards.keys().copied());
     let count = on_disk.map(|shard| shard + 1).fold(setup.shards, u16::max);
     for shard in 0..count {
-        let content = content(recovery.shards.remove(&shard).unwrap_or_default());
+        let noted = recovery.noted.get(&shard).copied().unwrap_or(0);
+        let content = content(recovery.shards.remove(&shard).unwrap_or_default(), noted);
         let (point, state) = match snapshots.load(shard)? {
             Some(manifest) => {
                 let (point, state) = restore(&snapshots, &manifest)?;
@@ -192,7 +193,7 @@ fn restore(
     Ok((SnapshotPoint { start, conf }, state))
 }
 
-fn content(shard: RecoveredShard) -> LogContent {
+fn content(shard: RecoveredShard, noted: u64) -> LogContent {
     let entry = |entry: ikada_store::RecoveredEntry| Entry {
         term: entry.term,
         index: entry.index,
@@ -204,6 +205,7 @@ fn content(shard: RecoveredShard) -> LogContent {
         term: shard.term,
         vote: shard.vote,
         commit: shard.commit,
+        noted,
         start: Start { index: shard.start_index, term: shard.start_term },
         entries: shard.entries.into_iter().map(entry).collect(),
         floor: shard.floor,

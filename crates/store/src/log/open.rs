@@ -202,6 +202,7 @@ fn build<D: Disk>(
         damaged |= settled.broken;
         survivors.push((id, settled.held));
         recovery.shards.insert(id, settled.recovered);
+        recovery.noted.insert(id, settled.noted);
         *log.shards.get(id) = settled.shard;
     }
     let kept = kept(found, outcome.cut);

@@ -95,6 +95,9 @@ impl RecoveredShard {
 pub struct Recovery {
     /// Every shard that ever wrote something.
     pub shards: BTreeMap<u16, RecoveredShard>,
+    /// Each shard's highest commit index ever noted, also above its last entry: how far entries were seen that live
+    /// elsewhere.
+    pub noted: BTreeMap<u16, u64>,
     /// Bytes at the end of the last segment that were cut because they were never acknowledged.
     pub torn_bytes: u64,
     /// Files moved to `quarantine/`.

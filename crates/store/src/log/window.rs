@@ -255,12 +255,15 @@ impl Window {
             floor,
             damaged,
         };
-        Settled { recovered, shard, held: self.entries.into_values().collect(), broken }
+        let held = self.entries.into_values().collect();
+        Settled { recovered, shard, noted: self.commit, held, broken }
     }
 }
 
 /// A judged window.
 pub(super) struct Settled {
+    /// Highest commit index ever noted.
+    pub(super) noted: u64,
     pub(super) recovered: RecoveredShard,
     pub(super) shard: Shard,
     pub(super) held: Vec<Held>,

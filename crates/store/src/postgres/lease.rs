@@ -51,7 +51,8 @@ pub(super) fn read_lease(row: &Row, first: usize) -> LeaseRow {
 }
 
 impl Connection {
-    /// Takes the lease if nobody has it, if it is the node's own, or if it has expired.
+    /// Takes the lease if nobody has it, if it is the node's own, if it has expired, or if it would last longer than any
+    /// could: then the database's clock was moved back since.
     pub async fn take_lease(
         &self,
         shard: u16,
@@ -65,6 +66,7 @@ impl Connection {
              ON CONFLICT (shard) DO UPDATE SET holder = excluded.holder, life = excluded.life, epoch = l.epoch + 1,
                  expires_at = clock_timestamp() + $4 * interval '1 millisecond', favoured = NULL
              WHERE l.holder = excluded.holder OR l.expires_at <= clock_timestamp()
+                 OR l.expires_at > clock_timestamp() + $4 * interval '1 millisecond'
              RETURNING {SHOWN}"
         );
         let ttl = ttl_ms as f64;
