@@ -56,6 +56,9 @@ pub struct Run {
     /// Go on after the first violation.
     #[arg(long)]
     pub keep_going: bool,
+    /// Keep the logs in a simulated Postgres instead of on the nodes' disks.
+    #[arg(long)]
+    pub postgres: bool,
 }
 
 /// Determinism.
@@ -70,6 +73,9 @@ pub struct Meta {
     /// Client operations per seed.
     #[arg(long, default_value_t = 500)]
     pub ops: u64,
+    /// Keep the logs in a simulated Postgres instead of on the nodes' disks.
+    #[arg(long)]
+    pub postgres: bool,
     /// Print hashes only and start no other process (used by the command itself).
     #[arg(long, hide = true)]
     pub hashes: bool,
@@ -105,6 +111,9 @@ pub struct Replay {
     /// Write the whole trace to this file.
     #[arg(long)]
     pub trace: Option<PathBuf>,
+    /// Keep the logs in a simulated Postgres instead of on the nodes' disks.
+    #[arg(long)]
+    pub postgres: bool,
     /// Print the plan of the seed.
     #[arg(long)]
     pub plan: bool,

@@ -120,7 +120,64 @@ marks! {
     PausedLeader => "a leader was paused",
     GracefulStop => "a node handed leadership over and stopped",
     SlotMoved => "a slot moved to another shard under load",
+    LeaseTakenOver => "an expired lease was taken over in the database",
+    AppendRefused => "the database refused an append of a deposed holder",
+    AppendConflict => "an append came again after it was written",
+    StoredSnapshotFetched => "a node behind a purged log took the stored snapshot",
+    DatabaseStruck => "the database restarted, stalled, or was out of reach",
+    DatabaseClockMoved => "the database's clock was moved",
+    SetBackNoticed => "a node stopped before a database that was set back",
     ClaimTravelled => "a live claim moved to another shard with its slot",
+}
+
+impl Mark {
+    /// Whether runs with logs in a database, or those without, can reach it.
+    pub fn belongs(self, in_postgres: bool) -> bool {
+        use Mark::*;
+        let of_database = [
+            LeaseTakenOver,
+            AppendRefused,
+            AppendConflict,
+            StoredSnapshotFetched,
+            DatabaseStruck,
+            DatabaseClockMoved,
+            SetBackNoticed,
+        ];
+        // What comes of votes, of logs on disks, and of changes at run time that this mode refuses.
+        let of_raft = [
+            ElectionContested,
+            ElectionDuringInstall,
+            LeaderLostQuorum,
+            LeaderConnectionLost,
+            LeaderBalanced,
+            BalancedAtRest,
+            OlderNodeRefused,
+            NodeCordoned,
+            LeaderYieldedDisk,
+            ConflictTruncation,
+            PriorTermCommit,
+            EntrySurvivedItsLeader,
+            DamageFound,
+            VoteDamaged,
+            Quarantined,
+            RepairDone,
+            VoteWithheldInRepair,
+            WipedRefused,
+            SnapshotSent,
+            SnapshotInstallCrash,
+            SegmentsPurged,
+            JointEntered,
+            JointLeft,
+            JointCrash,
+            LearnerPromoted,
+            NodeRemoved,
+            NodeReplaced,
+            ChangeRefused,
+            SlotMoved,
+            ClaimTravelled,
+        ];
+        if in_postgres { !of_raft.contains(&self) } else { !of_database.contains(&self) }
+    }
 }
 
 /// Counts per mark.

@@ -1,7 +1,8 @@
 //! The checks: one file per property, named after it. Each has a test that feeds it a violation.
 //!
 //! R1 to R11 look at nodes and disks, Q1 to Q16 at committed commands and what clients were told, V1 to V7 at the
-//! cluster after all faults have gone, L1 at programs of two versions. Predicates over the state itself are shared with `ikada_state::invariants`.
+//! cluster after all faults have gone, L1 at programs of two versions, P1 to P3 at leases in a database (P4 is a
+//! test: another clock there gives the same run). Predicates over the state itself are shared with `ikada_state::invariants`.
 //!
 //! Leaves out: when each check is asked (`world::watch`), and where its facts come from (`oracle`).
 
@@ -16,6 +17,7 @@ pub mod committed_forever;
 pub mod config_safety;
 pub mod config_settled;
 pub mod election_safety;
+pub mod epoch_fence;
 pub mod equal_state;
 pub mod fair_offer;
 pub mod fence;
@@ -26,6 +28,7 @@ pub mod idempotent_submit;
 pub mod known_commands;
 pub mod leader_completeness;
 pub mod lease_order;
+pub mod lease_time;
 pub mod linearizable_reads;
 pub mod log_matching;
 pub mod monotonic;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, Once};
 
 use crate::check::Violation;
 use crate::plan::Plan;
+use crate::plan::database::Mischief;
 use crate::world::{Outcome, World};
 
 /// A planted defect of one of the product's crates.
@@ -20,6 +21,8 @@ pub enum Defect {
     Replica(ikada_replica::planted::Bug),
     /// Of the store.
     Store(ikada_store::planted::Bug),
+    /// Of the statements in a database, as the simulated one has them.
+    Database(Mischief),
 }
 
 /// A seed that has run.
@@ -33,10 +36,16 @@ pub struct Finished {
     pub text: Option<String>,
 }
 
-/// Runs one seed; a panic inside the product counts as a violation.
-pub fn run_seed(seed: u64, operations: u64, with_text: bool) -> Finished {
+/// The plan of a seed, with logs on the nodes' disks or in a database.
+pub fn draw_plan(seed: u64, operations: u64, in_postgres: bool) -> Plan {
+    if in_postgres { Plan::draw_leased(seed, operations) } else { Plan::draw(seed, operations) }
+}
+
+/// Runs one plan; a panic inside the product counts as a violation.
+pub fn run_plan(plan: Plan, with_text: bool) -> Finished {
     quiet_panics();
-    let mut world = World::new(Plan::draw(seed, operations), with_text);
+    let seed = plan.seed;
+    let mut world = World::new(plan, with_text);
     let outcome = match catch_unwind(AssertUnwindSafe(|| world.run())) {
         Ok(outcome) => outcome,
         Err(cause) => {
@@ -101,8 +110,9 @@ pub fn spread<T: Send>(
 }
 
 /// The command that shows what happened in a seed.
-pub fn replay_command(seed: u64, operations: u64) -> String {
+pub fn replay_command(seed: u64, operations: u64, in_postgres: bool) -> String {
+    let mode = if in_postgres { " --postgres" } else { "" };
     format!(
-        "cargo run --release -p ikada-sim -- replay --seed {seed} --ops {operations} --until-violation"
+        "cargo run --release -p ikada-sim -- replay --seed {seed} --ops {operations}{mode} --until-violation"
     )
 }

@@ -14,7 +14,7 @@ pub fn perform(args: &Run) -> Result<bool> {
     let report = run::campaign(&Run { keep_going: true, ..args.clone() });
     let wanted = (HITS_MIN * report.seeds).div_ceil(PER_SEEDS);
     let mut all = true;
-    for (mark, count) in report.marks.iter() {
+    for (mark, count) in report.marks.iter().filter(|(mark, _)| mark.belongs(args.postgres)) {
         let enough = count >= wanted;
         all &= enough;
         println!("{} {count:>9}  {}", if enough { "ok  " } else { "rare" }, mark.words());

@@ -7,11 +7,12 @@ use crate::args::Meta;
 
 /// Does the command.
 pub fn perform(args: &Meta) -> Result<bool> {
+    let run = |seed| campaign::run_plan(campaign::draw_plan(seed, args.ops, args.postgres), true);
     let hashes = campaign::spread(args.seeds, campaign::threads(None), |number| {
         let seed = args.from + number;
-        let first = campaign::run_seed(seed, args.ops, true);
+        let first = run(seed);
         let same = args.hashes || {
-            let second = campaign::run_seed(seed, args.ops, true);
+            let second = run(seed);
             first.text == second.text && first.outcome.trace_hash == second.outcome.trace_hash
         };
         ((seed, first.outcome.trace_hash, same), false)
@@ -50,6 +51,7 @@ fn in_fresh_process(args: &Meta) -> Result<String> {
         .args(["--seeds", &args.seeds.to_string()])
         .args(["--from", &args.from.to_string()])
         .args(["--ops", &args.ops.to_string()])
+        .args(args.postgres.then_some("--postgres"))
         .output()
         .context("starting a fresh process")?;
     if !output.status.success() {

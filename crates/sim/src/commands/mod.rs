@@ -12,7 +12,7 @@ mod scenarios;
 use anyhow::Result;
 
 use crate::args::{Args, Command};
-pub use campaign::{Defect, Finished, run_seed};
+pub use campaign::{Defect, Finished, draw_plan, run_plan};
 
 /// Does what the arguments ask; false when something was violated or missed.
 pub fn perform(args: Args) -> Result<bool> {

@@ -50,7 +50,7 @@ fn hunt(defect: super::Defect, args: &Planted) -> Hunt {
     let mut hunt = Hunt { seed: None, seeds: 0, violation: String::new(), seconds: 0.0 };
     for seed in args.from..args.from + args.seeds {
         hunt.seeds += 1;
-        let finished = super::run_seed(seed, args.ops, false);
+        let finished = super::run_plan(plan_for(defect, seed, args.ops), false);
         if let Some(violation) = finished.outcome.violation {
             hunt.seed = Some(seed);
             hunt.violation = violation.to_string();
@@ -60,6 +60,22 @@ fn hunt(defect: super::Defect, args: &Planted) -> Hunt {
     set(None);
     hunt.seconds = began.elapsed().as_secs_f64();
     hunt
+}
+
+/// Defects of leases show only where there are some.
+#[cfg(feature = "planted")]
+fn plan_for(defect: super::Defect, seed: u64, operations: u64) -> crate::plan::Plan {
+    use super::Defect;
+    let is_leased = match defect {
+        Defect::Database(_) => true,
+        Defect::Consensus(bug) => ikada_consensus::planted::LEASED.contains(&bug),
+        _ => false,
+    };
+    let mut plan = super::draw_plan(seed, operations, is_leased);
+    if let (Some(database), Defect::Database(mischief)) = (&mut plan.database, defect) {
+        database.mischief = Some(mischief);
+    }
+    plan
 }
 
 #[cfg(feature = "planted")]
@@ -84,7 +100,7 @@ fn set(defect: Option<super::Defect>) {
         Some(Defect::Consensus(bug)) => consensus = Some(bug),
         Some(Defect::Replica(bug)) => replica = Some(bug),
         Some(Defect::Store(bug)) => store = Some(bug),
-        None => {}
+        Some(Defect::Database(_)) | None => {}
     }
     ikada_state::planted::set(state);
     ikada_consensus::planted::set(consensus);
@@ -95,8 +111,11 @@ fn set(defect: Option<super::Defect>) {
 #[cfg(feature = "planted")]
 fn every_defect() -> Vec<super::Defect> {
     use super::Defect;
+    use crate::plan::database::Mischief;
     let mut all: Vec<Defect> = Vec::new();
     all.extend(ikada_consensus::planted::ALL.iter().map(|bug| Defect::Consensus(*bug)));
+    all.extend(ikada_consensus::planted::LEASED.iter().map(|bug| Defect::Consensus(*bug)));
+    all.extend(Mischief::ALL.iter().map(|bug| Defect::Database(*bug)));
     all.extend(ikada_store::planted::ALL.iter().map(|bug| Defect::Store(*bug)));
     all.extend(ikada_replica::planted::Bug::ALL.iter().map(|bug| Defect::Replica(*bug)));
     all.extend(ikada_state::planted::Bug::ALL.iter().map(|bug| Defect::State(*bug)));

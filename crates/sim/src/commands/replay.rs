@@ -20,12 +20,12 @@ const LAST_LINES: usize = 60;
 /// Does the command.
 pub fn perform(args: &Replay) -> Result<bool> {
     if args.plan {
-        println!("{:#?}", Plan::draw(args.seed, args.ops));
+        println!("{:#?}", plan_of(args));
     }
     if args.step {
         return step(args);
     }
-    let finished = campaign::run_seed(args.seed, args.ops, true);
+    let finished = campaign::run_plan(plan_of(args), true);
     let text = finished.text.unwrap_or_default();
     if let Some(path) = &args.trace {
         std::fs::write(path, &text).with_context(|| format!("trace file {}", path.display()))?;
@@ -46,6 +46,10 @@ pub fn perform(args: &Replay) -> Result<bool> {
     Ok(outcome.violation.is_none())
 }
 
+fn plan_of(args: &Replay) -> Plan {
+    campaign::draw_plan(args.seed, args.ops, args.postgres)
+}
+
 /// Whether a line passes the filters. Its first words are number, time, node and what.
 fn is_shown(line: &str, args: &Replay) -> bool {
     let mut words = line.split_whitespace();
@@ -60,7 +64,7 @@ fn is_shown(line: &str, args: &Replay) -> bool {
 
 /// The same run as without `--step`, all phases of it, which waits for a key after each line.
 fn step(args: &Replay) -> Result<bool> {
-    let mut world = World::new(Plan::draw(args.seed, args.ops), true);
+    let mut world = World::new(plan_of(args), true);
     let (shown, mut free) = (args.clone(), 0);
     world.onlooker = Some(Box::new(move |world| show(world, &shown, &mut free)));
     let outcome = world.run();

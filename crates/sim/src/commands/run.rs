@@ -34,13 +34,17 @@ pub fn campaign(args: &Run) -> Report {
     let (began, cpu_began_s) = (Instant::now(), cpu_s());
     let keep_going = args.keep_going;
     let finished = campaign::spread(args.seeds, campaign::threads(args.jobs), |number| {
-        let mut finished = campaign::run_seed(args.from + number, args.ops, false);
+        let mut finished = run(args.from + number, args, false);
         finished.text = None;
         let failed = finished.outcome.violation.is_some();
         (finished, failed && !keep_going)
     });
     let spent_s = cpu_s().zip(cpu_began_s).map(|(now_s, began_s)| now_s - began_s);
     report(finished, began.elapsed().as_secs_f64(), spent_s)
+}
+
+fn run(seed: u64, args: &Run, with_text: bool) -> Finished {
+    campaign::run_plan(campaign::draw_plan(seed, args.ops, args.postgres), with_text)
 }
 
 /// Seconds of computing of this process so far.
@@ -79,7 +83,7 @@ fn report(finished: Vec<Finished>, real_s: f64, cpu_s: Option<f64>) -> Report {
 /// Does the command.
 pub fn perform(args: &Run) -> Result<bool> {
     if let Some(path) = &args.trace {
-        let finished = campaign::run_seed(args.from, args.ops, true);
+        let finished = run(args.from, args, true);
         let text = finished.text.unwrap_or_default();
         std::fs::write(path, text).with_context(|| format!("trace file {}", path.display()))?;
     }
@@ -118,7 +122,10 @@ fn print(report: &Report, args: &Run) {
     );
     println!("violations {}", report.failed.len());
     for (seed, violation) in &report.failed {
-        println!("seed {seed}: {violation}\n  {}", campaign::replay_command(*seed, args.ops));
+        println!(
+            "seed {seed}: {violation}\n  {}",
+            campaign::replay_command(*seed, args.ops, args.postgres)
+        );
     }
 }
 

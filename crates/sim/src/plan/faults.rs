@@ -53,6 +53,14 @@ pub enum Kind {
     Misdirect,
     /// A node loses its disk and starts again under its old id.
     Wipe,
+    /// The database goes down; what is under way there is lost.
+    DatabaseDown,
+    /// The database does nothing for a while, and then everything.
+    DatabaseStall,
+    /// A node does not reach the database for a while.
+    DatabaseCut,
+    /// The database's clock is moved by up to an hour.
+    DatabaseClock,
 }
 
 impl Kind {
@@ -81,6 +89,10 @@ impl Kind {
         Kind::Wipe,
     ];
 
+    /// Kinds that only a cluster knows whose logs live in a database.
+    pub const OF_DATABASE: [Kind; 4] =
+        [Kind::DatabaseDown, Kind::DatabaseStall, Kind::DatabaseCut, Kind::DatabaseClock];
+
     /// A stable word for traces and reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -105,6 +117,10 @@ impl Kind {
             Kind::FlipBit => "flip-bit",
             Kind::Misdirect => "misdirect",
             Kind::Wipe => "wipe",
+            Kind::DatabaseDown => "database-down",
+            Kind::DatabaseStall => "database-stall",
+            Kind::DatabaseCut => "database-cut",
+            Kind::DatabaseClock => "database-clock",
         }
     }
 
@@ -132,6 +148,10 @@ impl Kind {
             Kind::FlipBit => (15_000, 250),
             Kind::Misdirect => (25_000, 150),
             Kind::Wipe => (30_000, 150),
+            Kind::DatabaseDown => (12_000, 500),
+            Kind::DatabaseStall => (10_000, 500),
+            Kind::DatabaseCut => (6_000, 500),
+            Kind::DatabaseClock => (15_000, 400),
         }
     }
 }
@@ -198,6 +218,20 @@ impl FaultPlan {
             worker_crash_permille: if chance(rng, 600) { rng.u32(0..=150) } else { 0 },
             worker_stall_permille: if chance(rng, 600) { rng.u32(0..=150) } else { 0 },
             worker_fail_permille: if chance(rng, 700) { rng.u32(0..=250) } else { 0 },
+        }
+    }
+
+    /// Adds the faults of a database, and takes those away that need logs on the nodes' disks.
+    pub fn draw_database(&mut self, rng: &mut Rng) {
+        let needs_log = |kind: Kind| matches!(kind, Kind::FlipBit | Kind::Misdirect | Kind::Wipe);
+        self.kinds.retain(|(kind, _)| !needs_log(*kind));
+        for kind in Kind::OF_DATABASE {
+            let (usual_ms, permille) = kind.usual();
+            let on = chance(rng, permille);
+            let mean_ms = usual_ms * log_uniform(rng, 1, 8) / 2;
+            if on {
+                self.kinds.push((kind, mean_ms));
+            }
         }
     }
 

@@ -6,12 +6,14 @@
 //!
 //! Invariant: a plan is a function of (seed, operations) only.
 
+pub mod database;
 pub mod faults;
 pub mod knobs;
 
 use fastrand::Rng;
 
 use crate::draw::{chance, log_uniform, weighted};
+use database::DatabasePlan;
 use faults::{FaultPlan, Kind};
 use knobs::Knobs;
 
@@ -45,6 +47,8 @@ pub struct Plan {
     pub knobs: Knobs,
     /// Faults.
     pub faults: FaultPlan,
+    /// The database that holds the logs; without it they are on the nodes' disks.
+    pub database: Option<DatabasePlan>,
 }
 
 impl Plan {
@@ -71,7 +75,37 @@ impl Plan {
         let mut rng = Rng::with_seed(seed ^ 0x6f6c_6465);
         let older_permille =
             if chance(&mut rng, OLDER_PERMILLE) { rng.u32(200..=1_000) } else { 0 };
-        Self { seed, nodes, shards, grows_to, older_permille, operations, safety_ms, knobs, faults }
+        let database = None;
+        Self {
+            seed,
+            nodes,
+            shards,
+            grows_to,
+            older_permille,
+            operations,
+            safety_ms,
+            knobs,
+            faults,
+            database,
+        }
+    }
+
+    /// Draws the plan of a seed whose logs live in a database: the same users and settings, and the faults that
+    /// matter there. Members and shards do not change at run time in this mode, and no log is on the disks that
+    /// could be damaged.
+    pub fn draw_leased(seed: u64, operations: u64) -> Self {
+        let mut plan = Self::draw(seed, operations);
+        let mut rng = Rng::with_seed(seed ^ 0x6c65_6173);
+        plan.faults.draw_database(&mut rng);
+        plan.faults.membership_ms = 0;
+        plan.knobs.balance_quiet_ms = 0;
+        Self { grows_to: plan.shards, database: Some(DatabasePlan::draw(&mut rng)), ..plan }
+    }
+
+    /// A calm plan whose logs live in a database.
+    pub fn calm_leased(seed: u64, nodes: u64, shards: u16, operations: u64) -> Self {
+        let database = Some(DatabasePlan::calm());
+        Self { database, ..Self::calm(seed, nodes, shards, operations) }
     }
 
     /// A calm plan for tests: no faults, three nodes, one shard.

@@ -12,6 +12,7 @@ use super::membership::{Membership, member_of};
 use super::network::Network;
 use super::schedule::Schedule;
 use super::{Event, Phase, Watch, World};
+use crate::database::Database;
 use crate::draw::chance;
 use crate::node::boot::{self, Setup};
 use crate::plan::Plan;
@@ -42,9 +43,13 @@ impl World {
             probes: Default::default(),
             membership: Membership::default(),
             closed_doors: Default::default(),
+            database: None,
+            is_set_back: false,
             onlooker: None,
             plan,
         };
+        let shards = world.plan.shards;
+        world.database = world.plan.database.as_ref().map(|plan| Database::new(plan, shards));
         for node in 1..=world.plan.nodes {
             let mut rng: Rng = world.plan.rng(100 + node);
             let clock = Clock::new(rng.u64(0..1_000_000), world.plan.knobs.wall_start_ms, 1_000);
@@ -78,6 +83,7 @@ fn founding_setup(plan: &Plan, node: NodeId, joins: bool) -> Setup {
         keep_bytes: knobs.log_kept * 100,
         ..Config::new(node, plan.seed ^ node)
     };
+    config.consensus.lease = plan.database.as_ref().map(|database| database.lease);
     config.batch_bytes_max = knobs.batch_bytes_max;
     config.snapshot_entries = knobs.snapshot_distance;
     config.hash_every = knobs.hash_distance;

@@ -24,7 +24,7 @@ impl World {
         self.heal()?;
         self.finish_growth()?;
         let healed_us = self.now_us();
-        self.run_until(healed_us + one_leader::LEADER_MS * 1_000)?;
+        self.run_until(healed_us + self.leader_ms() * 1_000)?;
         let leaders = self.find_leaders()?;
         let targets: Vec<u64> = self.watch.ledgers.iter().map(|l| l.committed_index()).collect();
         drop(leaders);
@@ -53,12 +53,25 @@ impl World {
         Ok(())
     }
 
-    fn heal(&mut self) -> Verdict {
+    /// How long after the healing every shard must have a leader: a lease that somebody lost runs out first, and a clock
+    /// that was moved back may double that.
+    pub(super) fn leader_ms(&self) -> u64 {
+        const TAKING_MS: u64 = 5_000;
+        let leased = self.plan.database.as_ref().map(|plan| 2 * plan.lease.ttl_ms + TAKING_MS);
+        leased.unwrap_or(one_leader::LEADER_MS)
+    }
+
+    pub(super) fn heal(&mut self) -> Verdict {
         self.phase = Phase::Liveness;
         let now_us = self.now_us();
         self.note(0, "heal", (0, 0), |_| {});
         self.network.mend(now_us);
         self.network.faults = WireFaults::none();
+        if let (Some(database), Some(plan)) = (&mut self.database, &mut self.plan.database) {
+            database.heal();
+            (plan.lost_permille, plan.late_permille) = (0, 0);
+            plan.delay_us_max = plan.delay_us_max.min(10_000);
+        }
         self.closed_doors.clear();
         let restart = self.rng.bool();
         let nodes: Vec<NodeId> = self.machines.keys().copied().collect();

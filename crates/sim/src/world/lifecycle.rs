@@ -81,6 +81,8 @@ impl World {
             confs: vec![Default::default(); shards],
             connected: BTreeMap::new(),
             stopping: false,
+            asked: BTreeMap::new(),
+            held_until_ms: BTreeMap::new(),
         });
         let generation = machine.generation;
         self.note(node, "start", (generation, findings.torn_bytes), |text| {

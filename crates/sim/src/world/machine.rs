@@ -9,6 +9,7 @@ use ikada_state::ShardId;
 use ikada_store::{Log, SimDisk, Snapshots};
 
 use super::clock::Clock;
+use super::database::Asked;
 use crate::check::ShardView;
 use crate::node::boot::Setup;
 use crate::node::snapshot::Receiving;
@@ -103,6 +104,10 @@ pub struct Process {
     pub connected: BTreeMap<NodeId, u64>,
     /// A graceful stop has begun.
     pub stopping: bool,
+    /// Questions to the database without an answer.
+    pub asked: BTreeMap<(ShardId, u64), Asked>,
+    /// Until when each shard's lease may be acted on, by the machine's monotonic clock.
+    pub held_until_ms: BTreeMap<ShardId, u64>,
 }
 
 impl Machine {

@@ -9,6 +9,7 @@ pub mod calls;
 pub mod clock;
 mod connections;
 mod damage;
+pub mod database;
 mod disk;
 mod found;
 mod heal;
@@ -19,12 +20,14 @@ pub mod membership;
 mod nemesis;
 pub mod network;
 pub mod schedule;
+mod set_back;
 pub mod tally;
 mod turn;
 mod watch;
 mod watch_answers;
 mod watch_balance;
 mod watch_commits;
+mod watch_database;
 mod watch_growth;
 mod watch_level;
 mod watch_operations;
@@ -35,8 +38,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use fastrand::Rng;
 use ikada_consensus::NodeId;
+use ikada_consensus::lease::Answer as DatabaseAnswer;
 use ikada_replica::call::{Answer, Call, CallId};
-use ikada_replica::output::{Input, SnapshotWork};
+use ikada_replica::output::{DatabaseTold, Input, SnapshotWork};
+use ikada_state::ShardId;
 
 use crate::check::{Verdict, Violation};
 use crate::marks::{Mark, Marks};
@@ -107,6 +112,16 @@ pub enum Event {
     Actor(usize, Step),
     /// Everything is looked at.
     FullCheck,
+    /// A question reaches the database.
+    Ask(Box<database::Flight>),
+    /// An answer of the database, from one of its lives, reaches the process that asked.
+    Told(NodeId, u64, ShardId, u64, Box<(u64, DatabaseAnswer)>),
+    /// A process gives up waiting for an answer of the database.
+    AskPatience(NodeId, u64, ShardId, u64),
+    /// A notice of the database reaches a process.
+    Notified(NodeId, u64, ShardId),
+    /// A stored snapshot reaches a process that asked for it.
+    Fetch(NodeId, u64, ShardId),
 }
 
 /// What a node hears of a connection.
@@ -165,6 +180,10 @@ pub struct World {
     pub membership: membership::Membership,
     /// Nodes that nobody calls.
     pub closed_doors: BTreeSet<NodeId>,
+    /// The database that holds the logs, if they are not on the nodes' disks.
+    pub database: Option<crate::database::Database>,
+    /// It was set back: every node must stop.
+    pub is_set_back: bool,
     /// Looks at the world after every event of every phase, and may end the run.
     pub onlooker: Option<Onlooker>,
 }
@@ -210,6 +229,9 @@ impl World {
 
     fn run_phases(&mut self) -> Verdict {
         self.run_safety()?;
+        if self.plan.database.as_ref().is_some_and(|plan| plan.is_set_back) {
+            self.set_database_back()?;
+        }
         self.run_liveness()
     }
 
@@ -272,6 +294,24 @@ impl World {
                 Ok(())
             }
             Event::Actor(actor, step) => self.act(actor, step),
+            Event::Ask(flight) => self.ask_arrives(*flight),
+            Event::Told(node, generation, shard, id, told) => {
+                self.database_told(node, generation, (shard, id), *told);
+                Ok(())
+            }
+            Event::AskPatience(node, generation, shard, id) => {
+                let failed = (0, DatabaseAnswer::Failed);
+                self.database_told(node, generation, (shard, id), failed);
+                Ok(())
+            }
+            Event::Notified(node, generation, shard) => {
+                self.input(node, generation, Input::Database(DatabaseTold::Changed(shard)));
+                Ok(())
+            }
+            Event::Fetch(node, generation, shard) => {
+                self.fetched(node, generation, shard);
+                Ok(())
+            }
             Event::FullCheck => {
                 self.schedule.after(FULL_CHECK_US, Event::FullCheck);
                 self.full_check()

@@ -80,6 +80,10 @@ impl World {
                 self.strike_disk(kind);
                 Ok(())
             }
+            Kind::DatabaseDown | Kind::DatabaseStall | Kind::DatabaseCut | Kind::DatabaseClock => {
+                self.strike_database(kind);
+                Ok(())
+            }
             Kind::FlipBit => self.flip_bit(),
             Kind::Misdirect => {
                 self.misdirect();
@@ -216,6 +220,30 @@ impl World {
             process.wake_us = u64::MAX;
         }
         self.schedule_wake(node, generation);
+    }
+
+    fn strike_database(&mut self, kind: Kind) {
+        let until_us = self.now_us() + log_uniform(&mut self.rng, 100, 20_000) * 1_000;
+        let by_ms = log_uniform(&mut self.rng, 100, 3_600_000) as i64;
+        let by_ms = if self.rng.bool() { by_ms } else { -by_ms };
+        let node = self.some_node(true);
+        let Some(database) = &mut self.database else { return };
+        match (kind, node) {
+            (Kind::DatabaseDown, _) => {
+                database.session += 1;
+                database.down_until_us = until_us;
+            }
+            (Kind::DatabaseStall, _) => database.stalled_until_us = until_us,
+            (Kind::DatabaseCut, Some(node)) => {
+                database.cut_until_us.insert(node, until_us);
+            }
+            (Kind::DatabaseClock, _) => {
+                database.jump(by_ms);
+                return self.mark(Mark::DatabaseClockMoved);
+            }
+            _ => return,
+        }
+        self.mark(Mark::DatabaseStruck);
     }
 
     fn strike_disk(&mut self, kind: Kind) {

@@ -67,9 +67,8 @@ impl World {
             clock_alarm: _,
             // Machines reach each other by number.
             roll: _,
-            // Only nodes whose logs live in a database have these.
-            asks: _,
-            fetches: _,
+            asks,
+            fetches,
         } = outputs;
         if let Some(io) = io {
             self.hand_over(node, io)?;
@@ -85,6 +84,11 @@ impl World {
         }
         self.observe(node)?;
         self.watch_balance(node)?;
+        if self.plan.database.is_some() {
+            self.check_leases(node)?;
+        }
+        self.ask_database(node, generation, asks)?;
+        self.fetch_from_database(node, generation, fetches);
         for (to, frame) in frames {
             self.check_frame(node, &frame)?;
             self.send(node, to, &frame);
@@ -171,7 +175,7 @@ impl World {
                 write!(text, "{:?} leader {:?}: {:?}", change.role, change.leader, change.reason);
         });
         match (change.role, change.reason) {
-            (Role::Leader, Reason::ElectionWon) => {
+            (Role::Leader, Reason::ElectionWon | Reason::LeaseTaken) => {
                 self.tally.elections += 1;
                 self.mark(Mark::ElectionWon);
                 let repairing = self.any_shard_view(|view| view.repairing);
@@ -203,6 +207,9 @@ impl World {
         let health = self.machines.get(&node).map(|machine| machine.health.clone());
         let text = halt.to_string();
         self.note(node, "halt", (0, 0), |line| line.push_str(&text));
+        if self.is_set_back {
+            return self.halted_set_back(node, &text);
+        }
         match (halt, health) {
             (Halt::Wiped { .. }, Some(Health::Wiped)) => {
                 self.mark(Mark::WipedRefused);
@@ -252,6 +259,9 @@ fn digest(outputs: &Outputs) -> u64 {
     }
     for (call, _) in &outputs.answers {
         digest = digest.rotate_left(11) ^ call;
+    }
+    for ask in &outputs.asks {
+        digest = digest.rotate_left(5) ^ ask.id;
     }
     digest.rotate_left(3) ^ outputs.snapshots.len() as u64
 }

@@ -14,6 +14,7 @@ use super::machine::{Health, Machine};
 use crate::check::cancel::Cancels;
 use crate::check::config_safety::ConfigSafety;
 use crate::check::election_safety::ElectionSafety;
+use crate::check::epoch_fence::EpochFence;
 use crate::check::idempotent_submit::IdempotentSubmit;
 use crate::check::lease_order::LeaseOrder;
 use crate::check::linearizable_reads::Acknowledged;
@@ -58,6 +59,8 @@ pub struct Watch {
     pub election_safety: ElectionSafety,
     /// R2.
     pub log_matching: LogMatching,
+    /// P1, P2.
+    pub epoch_fence: EpochFence,
     /// R7.
     pub monotonic: Monotonic,
     /// R9.
@@ -174,6 +177,10 @@ impl World {
                 ConfigSafety::wiped(&view, limit.unwrap_or(0))?;
                 continue;
             }
+            if self.plan.database.is_some() {
+                self.observe_leased(&view)?;
+                continue;
+            }
             self.observe_shard(&view, before.as_ref())?;
         }
         Ok(())
@@ -221,7 +228,7 @@ impl World {
         self.observe_conf(view)
     }
 
-    fn note_leaders(&mut self, view: &ShardView) {
+    pub(super) fn note_leaders(&mut self, view: &ShardView) {
         let now_us = self.now_us();
         if view.role == Role::Leader {
             self.watch.led_us.entry((view.shard, view.term)).or_insert(now_us);

@@ -87,7 +87,7 @@ impl World {
     }
 
     /// Every order of a committed entry, with its reply.
-    fn follow(&mut self, shard: ShardId, committed: Committed) -> Verdict {
+    pub(super) fn follow(&mut self, shard: ShardId, committed: Committed) -> Verdict {
         let Committed { lsn, batch, applied, data } = committed;
         for effect in &applied.effects {
             self.follow_effect(shard, effect)?;
