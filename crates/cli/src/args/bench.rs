@@ -28,9 +28,11 @@ Examples:
   ikada bench failover --kills 5 --output json
   ikada bench failover --kills 10 --beside etcd,nats   the same for three servers of each, in one table
   ikada bench failover --graceful               the same with leaders that are asked to stop
+  ikada bench failover --log postgres://ikada@127.0.0.1/bench   leases in a database instead
   ikada bench queue                             all phases on a cluster of its own, a few minutes
   ikada bench queue --only lifecycle,drain --tasks 200000
   ikada bench queue --only enqueue,lifecycle,drain --beside nats,redis   the same for others, with ratios
+  ikada bench queue --only lifecycle --log postgres://ikada@127.0.0.1/bench --beside postgres   the same server, both ways
   ikada bench queue --secure --rounds 5         whole lives with and without TLS and tokens, in turn
   ikada bench queue --existing --url http://127.0.0.1:7400 --only enqueue
   ikada bench objects                           five nodes, seven clients, spikes, one minute
@@ -116,6 +118,10 @@ pub(crate) struct QueueBenchArgs {
     /// How many shards. One is what peers were measured with: a single replicated log.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
     pub(crate) shards: u16,
+    /// Keep the nodes' logs in this Postgres, in a schema of the bench's own that is dropped afterwards. In the open only: it
+    /// should be on this machine.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["existing", "secure"])]
+    pub(crate) log: Option<String>,
     /// Measure these as well, one after the other, and set the figures side by side; they must be installed.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SYSTEM")]
     pub(crate) beside: Vec<Rival>,
@@ -230,6 +236,10 @@ pub(crate) struct FailoverArgs {
     /// How many shards.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
     pub(crate) shards: u16,
+    /// Keep the nodes' logs in this Postgres, in a schema of the bench's own that is dropped afterwards. In the open only: it
+    /// should be on this machine.
+    #[arg(long, value_name = "URL")]
+    pub(crate) log: Option<String>,
     /// Then do the same to three servers of these systems, which must be installed, and put all in one table.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SYSTEM")]
     pub(crate) beside: Vec<PeerKind>,

@@ -6,6 +6,7 @@ use ikada_api::Client;
 use ikada_api::client::ClientOptions;
 use serde::Serialize;
 
+use super::database::Schema;
 use super::load::Load;
 use super::progress_bar;
 use super::summary::{Summary, ms};
@@ -62,6 +63,8 @@ pub(super) struct FailoverReport {
 pub(super) async fn measure(args: &FailoverArgs) -> Result<FailoverReport, Failure> {
     let shape = Shape { name: "bench", nodes: args.nodes, shards: args.shards };
     let mut nodes = Nodes::prepare(shape)?;
+    let schema = Schema::create_if(args.log.as_deref()).await?;
+    nodes.log_in(schema.as_ref().map(Schema::url));
     nodes.start_missing()?;
     nodes.settle(PATIENCE).await?;
     let load = Load::start(&nodes.urls(), args.rate)?;
@@ -101,6 +104,7 @@ pub(super) async fn measure(args: &FailoverArgs) -> Result<FailoverReport, Failu
         eprintln!("{}", nodes.keep_logs());
     }
     nodes.stop().await;
+    Schema::remove_if(schema).await?;
     Ok(report)
 }
 

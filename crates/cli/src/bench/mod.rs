@@ -4,6 +4,7 @@
 //! is then 1.
 
 mod beside;
+mod database;
 mod failover;
 mod floods;
 mod load;

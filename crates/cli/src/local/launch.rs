@@ -43,7 +43,8 @@ impl Nodes {
             .arg("--data")
             .arg(&node.folder)
             .arg("--until-stdin-closes");
-        for peer in peers.iter().filter(|peer| **peer != node.peer) {
+        // Where logs live in a database the nodes find each other there.
+        for peer in peers.iter().filter(|peer| **peer != node.peer && self.log.is_none()) {
             command.args(["--peer", peer]);
         }
         // Settings meant for the caller's own servers must not reach these.
@@ -51,6 +52,9 @@ impl Nodes {
             if name.to_string_lossy().starts_with("IKADA_") && name != "IKADA_LOG" {
                 command.env_remove(name);
             }
+        }
+        if let Some(url) = &self.log {
+            command.env("IKADA_LOG_URL", url);
         }
         let folder = node.folder.parent().unwrap_or(Path::new("."));
         command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);

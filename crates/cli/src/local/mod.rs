@@ -52,6 +52,8 @@ pub(crate) struct Nodes {
     shed: Vec<String>,
     /// What stands before their ports.
     guard: Guard,
+    /// The Postgres that holds their logs; in their folders if there is none.
+    log: Option<String>,
     folder: TempDir,
 }
 
@@ -75,12 +77,17 @@ impl Nodes {
         // All nodes and their load share one machine; its CPU says nothing about any of them.
         let shed = vec!["off".to_owned()];
         let guard = Guard::Open;
-        Ok(Nodes { shape, nodes: nodes.collect(), shed, guard, folder })
+        Ok(Nodes { shape, nodes: nodes.collect(), shed, guard, log: None, folder })
     }
 
     /// Lets the nodes turn calls away by these rules; by their defaults if there are none.
     pub(crate) fn shed(&mut self, rules: &[String]) {
         self.shed = rules.to_vec();
+    }
+
+    /// Lets the nodes keep their logs in a Postgres.
+    pub(crate) fn log_in(&mut self, url: Option<String>) {
+        self.log = url;
     }
 
     /// The folder of all nodes.

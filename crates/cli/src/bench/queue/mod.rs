@@ -66,7 +66,7 @@ pub(in crate::bench) async fn measure(
     let Bench { servers, lines, .. } = bench;
     let about = servers.describe();
     // Its processes are out of the way before others are measured.
-    drop(servers);
+    servers.end().await?;
     let mut beside = Vec::new();
     for rival in &args.beside {
         beside.push(rivals::measure(*rival, args).await?);

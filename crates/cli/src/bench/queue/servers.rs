@@ -5,6 +5,7 @@ use std::time::Duration;
 use ikada_api::client::ClientOptions;
 
 use crate::args::{QueueBenchArgs, SharedArgs};
+use crate::bench::database::Schema;
 use crate::failure::Failure;
 use crate::local::{Guard, Nodes, Shape};
 
@@ -18,6 +19,8 @@ pub(super) struct Servers {
     /// Absent for a cluster that others run.
     nodes: Option<Nodes>,
     about: String,
+    /// Where the logs live, if not in the nodes' folders.
+    schema: Option<Schema>,
 }
 
 impl Servers {
@@ -28,7 +31,7 @@ impl Servers {
         if args.existing {
             let (urls, _) = shared.reach()?;
             let about = format!("a cluster at {}", urls.join(", "));
-            return Ok(Servers { urls, nodes: None, about });
+            return Ok(Servers { urls, nodes: None, about, schema: None });
         }
         Servers::start(args, Guard::Open).await
     }
@@ -38,6 +41,8 @@ impl Servers {
         let shape = Shape { name: "bench", nodes: args.nodes, shards: args.shards };
         let mut nodes = Nodes::prepare(shape)?;
         nodes.guard(guard);
+        let schema = Schema::create_if(args.log.as_deref()).await?;
+        nodes.log_in(schema.as_ref().map(Schema::url));
         nodes.start_guarded(START_PATIENCE).await?;
         let agreed = nodes.agree(START_PATIENCE).await?;
         // Calls go to the node that leads the most first: others would only pass them on.
@@ -46,8 +51,16 @@ impl Servers {
             let position = (leader as usize).saturating_sub(1) % urls.len();
             urls.rotate_left(position);
         }
-        let about = format!("{} node processes and {} shards of its own", args.nodes, args.shards);
-        Ok(Servers { urls, nodes: Some(nodes), about })
+        let place = if schema.is_some() { ", logs in Postgres" } else { "" };
+        let (count, shards) = (args.nodes, args.shards);
+        let about = format!("{count} node processes and {shards} shards of its own{place}");
+        Ok(Servers { urls, nodes: Some(nodes), about, schema })
+    }
+
+    /// Ends the processes, and takes away what they left in a database.
+    pub(super) async fn end(self) -> Result<(), Failure> {
+        drop(self.nodes);
+        Schema::remove_if(self.schema).await
     }
 
     pub(super) fn urls(&self) -> &[String] {

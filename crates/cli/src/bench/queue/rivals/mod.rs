@@ -1,4 +1,4 @@
-//! The same phases for other queues on the same machine, in the same run: NATS JetStream and Redis, as their packages come.
+//! The same phases for other queues on the same machine, in the same run: NATS JetStream, Redis and a table in Postgres, as their packages come.
 //!
 //! They are spoken to in their own plain protocols by clients of the same shape as ikada's: many callers over few
 //! connections, each waiting for its own answer, and consumers that ask for more while earlier tasks are being settled. Not
@@ -7,6 +7,7 @@
 mod callers;
 mod messages;
 mod nats;
+mod postgres;
 mod redis;
 mod resp;
 mod wire;
@@ -36,6 +37,8 @@ pub(crate) enum Rival {
     Nats,
     /// Redis: one server, a stream with a consumer group, `appendfsync always`. Acknowledged from one disk, no replica.
     Redis,
+    /// Postgres: the server of --log, a table, `FOR UPDATE SKIP LOCKED`, one transaction per transition.
+    Postgres,
 }
 
 /// What was measured of one rival.
@@ -49,13 +52,15 @@ pub(super) struct RivalReport {
 enum Running {
     Nats(nats::Cluster),
     Redis(redis::Server),
+    Postgres(postgres::Table),
 }
 
 impl Running {
-    async fn start(rival: Rival) -> Result<Running, Failure> {
+    async fn start(rival: Rival, args: &QueueBenchArgs) -> Result<Running, Failure> {
         Ok(match rival {
             Rival::Nats => Running::Nats(nats::Cluster::start().await?),
             Rival::Redis => Running::Redis(redis::Server::start().await?),
+            Rival::Postgres => Running::Postgres(postgres::Table::make(args.log.as_deref()).await?),
         })
     }
 
@@ -63,6 +68,7 @@ impl Running {
         match self {
             Running::Nats(cluster) => cluster.version(),
             Running::Redis(server) => server.version(),
+            Running::Postgres(table) => table.version(),
         }
     }
 
@@ -70,6 +76,8 @@ impl Running {
         let pids = match self {
             Running::Nats(cluster) => cluster.pids(),
             Running::Redis(server) => server.pids(),
+            // Not the bench's own process.
+            Running::Postgres(_) => return None,
         };
         pids.into_iter().map(cpu_of).sum()
     }
@@ -79,6 +87,7 @@ impl Running {
         match self {
             Running::Nats(cluster) => cluster.clear().await,
             Running::Redis(server) => server.clear().await,
+            Running::Postgres(table) => table.clear().await,
         }
     }
 
@@ -87,6 +96,7 @@ impl Running {
         match self {
             Running::Nats(cluster) => nats::send(cluster.leader(), callers, total, payload).await,
             Running::Redis(server) => redis::send(server.address(), callers, total, payload).await,
+            Running::Postgres(table) => table.send(callers, total, payload).await,
         }
     }
 
@@ -94,6 +104,9 @@ impl Running {
     async fn consume(&self, total: u64) -> io::Result<Instant> {
         let tally = Tally::new(total);
         let mut running = JoinSet::new();
+        if let Running::Postgres(table) = self {
+            table.consume(&tally).await?;
+        }
         for consumer in 0..CONSUMERS {
             let tally = tally.clone();
             match self {
@@ -104,6 +117,7 @@ impl Running {
                     let address = server.address().to_owned();
                     running.spawn(redis::consume(address, consumer, tally));
                 }
+                Running::Postgres(_) => {}
             }
         }
         while let Some(ended) = running.join_next().await {
@@ -115,7 +129,7 @@ impl Running {
 
 /// Measures one rival in the phases that were asked for.
 pub(super) async fn measure(rival: Rival, args: &QueueBenchArgs) -> Result<RivalReport, Failure> {
-    let running = Running::start(rival).await?;
+    let running = Running::start(rival, args).await?;
     let mut lines = Vec::new();
     let payload = vec![b'x'; args.payload_bytes];
     for phase in phases(args) {
@@ -129,7 +143,11 @@ pub(super) async fn measure(rival: Rival, args: &QueueBenchArgs) -> Result<Rival
         eprintln!("{}: {}", running.system(), line.headline());
         lines.push(line);
     }
-    Ok(RivalReport { system: running.system(), lines })
+    let system = running.system();
+    if let Running::Postgres(table) = running {
+        table.remove().await?;
+    }
+    Ok(RivalReport { system, lines })
 }
 
 /// The phases that others have too.
