@@ -46,7 +46,7 @@ fn holding(world: &World) -> (String, Fence) {
 }
 
 #[test]
-fn ls_one_holds_and_the_others_wait_in_order() {
+fn ls_2_one_holds_and_the_others_wait_in_order() {
     let mut world = World::new();
     let first = granted(&acquire(&mut world, "a"));
     assert_eq!(acquire(&mut world, "a"), Reply::LeaseGranted { fence: first, fresh: false });

@@ -17,7 +17,7 @@ fn then(id: &str, tasks: &[Enqueue]) -> Enqueue {
 }
 
 #[test]
-fn labels_decide_who_gets_a_task() {
+fn ls_18_labels_decide_who_gets_a_task() {
     let mut world = World::new();
     world.put(wants("gpu", &[("gpu", "a100")]));
     world.put(wants("both", &[("gpu", "a100"), ("zone", "b")]));

@@ -35,6 +35,8 @@ pub struct Cluster {
     pub founders: u64,
     /// Where the logs live, if not in the nodes' folders.
     pub database: Option<Server>,
+    /// Other ways to it, by node.
+    pub log_urls: BTreeMap<u64, String>,
     folder: TempDir,
 }
 
@@ -60,13 +62,19 @@ impl Cluster {
 
     /// Starts three nodes that keep their logs in a Postgres of the test's own; nothing where there is none installed.
     pub async fn start_in_postgres(shards: u16) -> Option<Cluster> {
-        let database = Server::start()?;
-        let mut cluster = Cluster::prepare(3);
-        (cluster.shards, cluster.database) = (shards, Some(database));
+        let mut cluster = Cluster::prepare_in_postgres(shards)?;
         for id in 1..=3 {
             cluster.launch(id);
         }
         cluster.settle().await;
+        Some(cluster)
+    }
+
+    /// Chooses folders and ports, and starts a Postgres; no node runs yet.
+    pub fn prepare_in_postgres(shards: u16) -> Option<Cluster> {
+        let database = Server::start()?;
+        let mut cluster = Cluster::prepare(3);
+        (cluster.shards, cluster.database) = (shards, Some(database));
         Some(cluster)
     }
 
@@ -120,7 +128,14 @@ impl Cluster {
             child: None,
         });
         let database = std::env::var_os(LOG_SWITCH).and_then(|_| Server::start());
-        Cluster { nodes: nodes.collect(), shards: 2, founders: count, database, folder }
+        Cluster {
+            nodes: nodes.collect(),
+            shards: 2,
+            founders: count,
+            database,
+            log_urls: BTreeMap::new(),
+            folder,
+        }
     }
 
     pub fn node(&self, id: u64) -> &Node {
@@ -147,7 +162,8 @@ impl Cluster {
             command.arg("--insecure-listen-anywhere");
         }
         if let Some(database) = &self.database {
-            command.args(["--log", &database.url()]);
+            let url = self.log_urls.get(&id).cloned().unwrap_or_else(|| database.url());
+            command.args(["--log", &url]);
         }
         if id > self.founders {
             command.args(["--join", &self.node(1).peer]);

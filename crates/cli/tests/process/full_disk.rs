@@ -18,12 +18,12 @@ const DISK_MIB: u64 = 320;
 const LEFT_BYTES: u64 = 40 << 20;
 
 /// A filesystem in memory, gone when dropped.
-struct SmallDisk(PathBuf);
+pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(at: &Path) -> Option<SmallDisk> {
+    pub fn mount(at: &Path, mib: u64) -> Option<SmallDisk> {
         std::fs::create_dir_all(at).expect("a folder");
-        let size = format!("size={DISK_MIB}m");
+        let size = format!("size={mib}m");
         let mut mount = Command::new("mount");
         let mounted = mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
         if mounted.is_ok_and(|output| output.status.success()) {
@@ -33,7 +33,7 @@ impl SmallDisk {
         None
     }
 
-    fn free_bytes(&self) -> u64 {
+    pub fn free_bytes(&self) -> u64 {
         let asked = Command::new("df").args(["--output=avail", "-B1"]).arg(&self.0).output();
         let said = String::from_utf8(asked.expect("df").stdout).expect("text");
         said.lines().last().and_then(|line| line.trim().parse().ok()).expect("a number")
@@ -51,7 +51,7 @@ impl Drop for SmallDisk {
 async fn f_12_a_full_disk_refuses_uploads_and_work_goes_on() {
     let mut cluster = Cluster::prepare(1);
     cluster.shards = 1;
-    let Some(disk) = SmallDisk::mount(&cluster.node(1).data.clone()) else { return };
+    let Some(disk) = SmallDisk::mount(&cluster.node(1).data.clone(), DISK_MIB) else { return };
     cluster.launch(1);
     cluster.settle().await;
     let client = cluster.client();

@@ -1,6 +1,7 @@
 //! The log in Postgres, against a real one: one holder at a time, an epoch that fences, nothing half written (LS).
 
 mod protect;
+#[allow(dead_code, reason = "the tests of whole processes use the rest")]
 mod server;
 
 use std::rc::Rc;
@@ -32,7 +33,7 @@ fn payloads(texts: &[&str]) -> Vec<Bytes> {
 }
 
 #[test]
-fn ls_3_a_lease_is_made_extended_or_taken_in_one_step() {
+fn ls_2_ls_3_ls_11_ls_12_a_lease_is_made_extended_or_taken_in_one_step() {
     with_database(|server, db| async move {
         let none = db.look_at_lease(0, ANN).await.unwrap();
         assert_eq!((none.holder, none.epoch, none.is_ours), (0, 1, false));

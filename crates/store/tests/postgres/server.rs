@@ -88,6 +88,54 @@ impl Server {
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
+    /// Its port on this machine.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of everything that belongs to it.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Stands the server still with all its connections.
+    pub fn pause(&self) {
+        self.signal_all("STOP");
+    }
+
+    /// Lets a paused server go on.
+    pub fn unpause(&self) {
+        self.signal_all("CONT");
+    }
+
+    fn signal_all(&self, name: &str) {
+        let Some(child) = &self.child else { return };
+        let mut all = vec![child.id()];
+        all.extend(children(child.id()));
+        signal(&all, name);
+    }
+
+    /// Writes everything into a file of this name.
+    pub fn dump(&self, name: &str) {
+        let mut command = self.command("pg_dump");
+        command.args(["--format=custom", "--dbname", &self.url(), "--file"]);
+        let done = command.arg(self.folder.path().join(name)).output().expect("pg_dump");
+        assert!(done.status.success(), "pg_dump: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// Brings everything back as it was when the file was written.
+    pub fn restore(&self, name: &str) {
+        let mut command = self.command("pg_restore");
+        command.args(["--clean", "--single-transaction", "--dbname", &self.url()]);
+        let done = command.arg(self.folder.path().join(name)).output().expect("pg_restore");
+        assert!(done.status.success(), "pg_restore: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// A program of somebody else's that runs as the server does.
+    pub fn command_at(&self, path: &str) -> Command {
+        self.as_other(Command::new(path))
+    }
+
     /// What the server wrote.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
@@ -105,7 +153,10 @@ impl Server {
 
     /// Postgres refuses to run as root: then it runs as a user of its own, or as nobody.
     fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(self.binaries.join(name));
+        self.as_other(Command::new(self.binaries.join(name)))
+    }
+
+    fn as_other(&self, mut command: Command) -> Command {
         if let Some(user) = other_user() {
             command.uid(user).gid(user).current_dir(self.folder.path());
         }
@@ -123,7 +174,28 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        self.unpause();
         self.stop();
+    }
+}
+
+/// The processes that a process has started.
+fn children(of: u32) -> Vec<u32> {
+    let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = folders.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name of the program, in brackets, may hold spaces.
+        let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+        after.split_whitespace().nth(1) == Some(&of.to_string())
+    };
+    pids.filter(is_child).collect()
+}
+
+fn signal(pids: &[u32], name: &str) {
+    for pid in pids {
+        // One that has ended meanwhile is no harm.
+        let _ = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
     }
 }
 
