@@ -200,10 +200,12 @@ impl Tables {
             return Answer::Deposed;
         }
         let first = entries.first().map_or(0, |entry| entry.index);
-        let is_new = first > self.last_index();
-        let fits = first == self.last_index() + 1;
         // The primary key is there in any case.
-        if !fits && !(is_new && mischief == Some(Mischief::EndUnchecked)) {
+        let fits = match mischief {
+            Some(Mischief::EndUnchecked) => first > self.last_index(),
+            _ => first == self.last_index() + 1,
+        };
+        if !fits {
             return Answer::Conflict;
         }
         self.log.extend(entries.iter().cloned());

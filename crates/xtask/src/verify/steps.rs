@@ -95,6 +95,15 @@ pub const STEPS: &[Step] = &[
         },
     },
     Step {
+        name: "sim-postgres",
+        what: "100 fixed seeds with logs in a simulated Postgres, release build",
+        run: |root| {
+            let simulator = ["run", "--locked", "--release", "-p", "ikada-sim", "--"];
+            let arguments = [&simulator[..], &["run", "--postgres", "--seeds", "100"]].concat();
+            cargo(root, &arguments)
+        },
+    },
+    Step {
         name: "sim-meta",
         what: "the same seed gives the same trace, byte for byte, release build",
         run: |root| cargo(root, &["run", "--locked", "--release", "-p", "ikada-sim", "--", "meta"]),
