@@ -39,6 +39,7 @@ pub mod schedule;
 mod seat;
 mod snapshot;
 pub mod status;
+mod stragglers;
 mod turn;
 
 pub use beats::{WORKER_BEAT_MS, WORKER_DEAD_MS};

@@ -3,12 +3,14 @@
 
 use minicbor::{Decode, Encode};
 
+use crate::task::then_level;
 use crate::{
-    Acked, AcquireLease, AddToken, Cancel, CancelJob, ChangeMembers, Claim, Collect, Complete,
-    DeleteObject, DeleteSchedule, Deliver, DrainWorker, DropTask, Enqueue, Expire, ExpireLease,
-    Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch, RaiseLevel, Refound, RegisterWorker,
-    ReleaseLease, RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers, SetQueue, SetQuota,
-    SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep, TuneElections, Unclaim, Void,
+    Acked, AcquireLease, AddToken, Cancel, CancelJob, ChangeMembers, Checkpoint, Claim, Collect,
+    Complete, DeleteObject, DeleteSchedule, Deliver, DrainWorker, DropTask, Duplicate, Enqueue,
+    Expire, ExpireLease, Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch, RaiseLevel, Refound,
+    RegisterWorker, ReleaseLease, RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers,
+    SetQueue, SetQuota, SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep, TuneElections,
+    Unclaim, Void,
 };
 
 /// One thing to do.
@@ -62,6 +64,9 @@ pub enum Command {
     /// Rule a request id out.
     #[n(23)]
     Void(#[n(0)] Void),
+    /// Keep how far an attempt has come.
+    #[n(24)]
+    Checkpoint(#[n(0)] Checkpoint),
     /// Make or change a schedule (shard 0).
     #[n(40)]
     SetSchedule(#[n(0)] SetSchedule),
@@ -122,6 +127,9 @@ pub enum Command {
     /// End a job.
     #[n(111)]
     CancelJob(#[n(0)] CancelJob),
+    /// Let a slow task of a job run a second time, beside the first.
+    #[n(112)]
+    Duplicate(#[n(0)] Duplicate),
     /// Record a worker (shard 0).
     #[n(120)]
     RegisterWorker(#[n(0)] RegisterWorker),
@@ -166,7 +174,7 @@ impl Command {
             Command::Collect(_) | Command::AddToken(_) | Command::RevokeToken(_) => None,
             Command::AcquireLease(_) | Command::ExpireLease(_) => None,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => None,
-            Command::SetQuota(_) => None,
+            Command::SetQuota(_) | Command::Duplicate(_) | Command::Checkpoint(_) => None,
         }
     }
 
@@ -174,20 +182,25 @@ impl Command {
     /// (`LEVEL`), and so is a verb that bears a field which older programs would pass over.
     pub fn level(&self) -> u32 {
         match self {
-            Command::Enqueue(_) | Command::Claim(_) | Command::Complete(_) | Command::Fail(_) => 0,
+            Command::Enqueue(verb) => verb.level(),
+            Command::Complete(verb) => then_level(verb.then.as_ref()),
+            Command::Claim(_) | Command::Fail(_) => 0,
             Command::Expire(_) | Command::Unclaim(_) | Command::Cancel(_) => 0,
             Command::Retry(_) | Command::Drop(_) | Command::Sweep(_) | Command::Void(_) => 0,
             Command::SetQueue(_) | Command::Acked(_) => 0,
             Command::Deliver(verb) => verb.message.level(),
             Command::SetMembers(_) | Command::ChangeMembers(_) | Command::SettleChange(_) => 0,
             Command::SteerMember(_) | Command::Refound(_) | Command::RaiseEpoch(_) => 0,
-            Command::SetSchedule(_) | Command::DeleteSchedule(_) | Command::Fire(_) => 0,
+            Command::SetSchedule(verb) => verb.spec.as_ref().map_or(0, |spec| spec.task.level()),
+            Command::DeleteSchedule(_) | Command::Fire(_) => 0,
             Command::PutObject(_) | Command::DeleteObject(_) | Command::Collect(_) => 0,
             Command::AddToken(_) | Command::RevokeToken(_) | Command::Grow(_) => 0,
             Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => 0,
-            Command::SubmitJob(_) | Command::CancelJob(_) => 0,
+            Command::SubmitJob(verb) => verb.spec.level(),
+            Command::CancelJob(_) => 0,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => 0,
             Command::RaiseLevel(_) | Command::SetQuota(_) | Command::TuneElections(_) => 1,
+            Command::Duplicate(_) | Command::Checkpoint(_) => 1,
         }
     }
 }

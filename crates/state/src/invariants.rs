@@ -143,8 +143,10 @@ pub fn attempts_bounded(shard: &Shard) -> Result<(), Violation> {
         let attempts =
             task.history.iter().flat_map(|history| history.earlier.iter().chain([&history.newest]));
         let kept: Vec<AttemptOutcome> = attempts.map(|attempt| attempt.outcome).collect();
-        let uncounted = |outcome: &&AttemptOutcome| **outcome != AttemptOutcome::Unclaimed;
-        let counted = kept.iter().filter(uncounted).count();
+        let counts = |outcome: &&AttemptOutcome| {
+            !matches!(outcome, AttemptOutcome::Unclaimed | AttemptOutcome::Outrun)
+        };
+        let counted = kept.iter().filter(counts).count();
         let found = || {
             format!(
                 "task {}: attempt {} of {}, kept {kept:?}",
@@ -169,7 +171,8 @@ pub fn jobs_add_up(shard: &Shard) -> Result<(), Violation> {
     let mut found: BTreeMap<(JobKey, StageName), [u64; TaskState::ALL.len()]> = BTreeMap::new();
     for (_, task) in shard.core.tasks.iter() {
         let work = task.extras.as_ref().and_then(|extras| extras.work.as_ref());
-        if let Some(part) = work.and_then(|work| work.job.as_ref()) {
+        // Who runs beside another is not counted: the two are one task.
+        if let Some(part) = work.and_then(|work| work.job.as_ref()).filter(|part| !part.is_twin()) {
             let namespace = shard.core.queues[task.queue as usize].namespace.clone();
             let key = ((namespace, part.job.clone()), part.stage.clone());
             found.entry(key).or_default()[task.state as usize] += 1;
@@ -222,6 +225,17 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("tokens", sizes.tokens, crate::limits::TOKENS_MAX as u64),
         ("leases", sizes.leases, crate::limits::LEASES_MAX as u64 * admitting),
         ("quotas", shard.core.quotas.len() as u64, crate::limits::QUOTAS_MAX as u64),
+        (
+            "remembered results",
+            shard.core.remembered.len() as u64,
+            crate::limits::REMEMBERED_MAX as u64,
+        ),
+        ("bytes of results", shard.index.remembered_bytes, crate::limits::REMEMBERED_BYTES_MAX),
+        (
+            "files of results",
+            shard.index.remembered_stored,
+            crate::limits::REMEMBERED_STORED_BYTES_MAX,
+        ),
         ("workers", sizes.workers, crate::limits::WORKERS_MAX as u64),
         ("bindings", sizes.bindings, crate::limits::BINDINGS_MAX as u64 * admitting),
     ];
@@ -253,7 +267,11 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     same(kept.object_bytes == derived.object_bytes, "the sum of objects' bytes")?;
     same(kept.spaces == derived.spaces, "what namespaces have waiting")?;
     same(kept.stored == derived.stored, "the bytes of namespaces' objects")?;
+    same(kept.remembered_line == derived.remembered_line, "the line of remembered results")?;
+    same(kept.remembered_bytes == derived.remembered_bytes, "the sum of results' bytes")?;
+    same(kept.remembered_stored == derived.remembered_stored, "the sum of results' files")?;
     same(kept.busy_jobs == derived.busy_jobs, "the set of busy jobs")?;
+    same(kept.watched_jobs == derived.watched_jobs, "the set of watched jobs")?;
     same(kept.job_ends == derived.job_ends, "the line of ended jobs")?;
     same(kept.job_bytes == derived.job_bytes, "the sum of jobs' bytes")?;
     same(kept.claim_weight == derived.claim_weight, "the number of remembered grants")?;
@@ -288,6 +306,19 @@ fn add_parts(core: &Core, hash: &mut StateHash) {
     }
 }
 
+fn add_messages(core: &Core, hash: &mut StateHash) {
+    for line in core.outbox.line_records() {
+        hash.add(digest_record(RecordKind::OutboxLine, &line));
+    }
+    for item in core.outbox.items() {
+        hash.add(digest_record(RecordKind::OutboxItem, item));
+    }
+    for (source, applied) in &core.inbox {
+        let inbox = Inbox { source: *source, applied: *applied };
+        hash.add(digest_record(RecordKind::Inbox, &inbox));
+    }
+}
+
 fn recompute(core: &Core) -> StateHash {
     let (mut hash, mut scratch) = (StateHash::default(), Vec::new());
     for (queue, record) in core.queues.iter().enumerate() {
@@ -305,16 +336,7 @@ fn recompute(core: &Core) -> StateHash {
     for (number, entry) in core.voids.iter() {
         hash.add(entry.digest(number));
     }
-    for line in core.outbox.line_records() {
-        hash.add(digest_record(RecordKind::OutboxLine, &line));
-    }
-    for item in core.outbox.items() {
-        hash.add(digest_record(RecordKind::OutboxItem, item));
-    }
-    for (source, applied) in &core.inbox {
-        let inbox = Inbox { source: *source, applied: *applied };
-        hash.add(digest_record(RecordKind::Inbox, &inbox));
-    }
+    add_messages(core, &mut hash);
     for member in &core.members {
         hash.add(digest_record(RecordKind::Member, member));
     }
@@ -351,6 +373,9 @@ fn recompute(core: &Core) -> StateHash {
     }
     for worker in core.workers.values() {
         hash.add(digest_record(RecordKind::Worker, &**worker));
+    }
+    for record in core.remembered.values() {
+        hash.add(digest_record(RecordKind::Remembered, &**record));
     }
     for binding in core.bindings.values() {
         hash.add(digest_record(RecordKind::Binding, &**binding));

@@ -31,6 +31,7 @@ pub mod planted;
 pub mod queue;
 pub mod refusal;
 pub mod reply;
+pub mod reuse;
 pub mod schedule;
 pub mod shard;
 pub mod slots;
@@ -51,8 +52,8 @@ pub use ids::{
     derive_fire_id, derive_follow_id, derive_task_id,
 };
 pub use job::{
-    CancelJob, Job, JobKey, JobPage, JobSpec, JobState, JobStatus, JobTask, Settle, StageProgress,
-    StageSource, StageSpec, SubmitJob,
+    CancelJob, Duplicate, Job, JobKey, JobPage, JobSpec, JobState, JobStatus, JobTask, Settle,
+    StageProgress, StageSource, StageSpec, SubmitJob,
 };
 pub use lease::{
     AcquireLease, BindLease, BoundLease, BoundTask, ExpireLease, Lease, LeaseHolding, LeaseKey,
@@ -77,6 +78,7 @@ pub use queue::{
 };
 pub use refusal::RefusalCode;
 pub use reply::{FailNext, Grant, Reply};
+pub use reuse::{Recall, Remembered, Stored};
 pub use schedule::{
     DeleteSchedule, Fire, LastFire, Missed, Overlap, Schedule, ScheduleKey, ScheduleSpec,
     SetSchedule, Timing,
@@ -85,10 +87,10 @@ pub use shard::{Shard, Sizes};
 pub use slots::{SLOTS, SlotMap, slot_of};
 pub use snapshot::{Frozen, RestoreError};
 pub use task::{
-    AttemptOutcome, AttemptView, Cancel, Claim, ClaimView, Complete, DeadReason, DropTask, Enqueue,
-    Expire, ExpireCause, Explanation, Fail, Input, InputSource, JobPart, Output, ProgramKind,
-    ProgramRef, Retry, SharedWork, TaskFilter, TaskList, TaskOptions, TaskState, TaskView, Unclaim,
-    WaitReason, Work, decode_then, encode_then,
+    AttemptOutcome, AttemptView, Cancel, Checkpoint, Claim, ClaimView, Complete, DeadReason,
+    DropTask, Enqueue, Expire, ExpireCause, Explanation, Fail, Input, InputSource, JobPart, Output,
+    ProgramKind, ProgramRef, Retry, SharedWork, TaskFilter, TaskList, TaskOptions, TaskState,
+    TaskView, Unclaim, WaitReason, Work, decode_then, encode_then,
 };
 pub use token::{AddToken, RevokeToken, Role, SecretDigest, Token};
 pub use worker::{

@@ -129,6 +129,9 @@ pub const ENTRY_BYTES_MAX: usize = 256;
 /// Most outputs of one completion: all become objects in one step.
 pub const OUTPUTS_MAX: usize = 1_024;
 
+/// Largest checkpoint of a task.
+pub const CHECKPOINT_BYTES_MAX: u64 = 1 << 30;
+
 /// Most stages of a job.
 pub const JOB_STAGES_MAX: usize = 32;
 
@@ -143,6 +146,18 @@ pub const JOB_SPEC_BYTES_MAX: usize = 2 << 20;
 
 /// Longest name of a job.
 pub const JOB_NAME_BYTES_MAX: usize = 128;
+
+/// How many times as long as its brothers a task may be told to run before it is begun a second time.
+pub const DUPLICATE_FACTORS: std::ops::RangeInclusive<u16> = 2..=1000;
+
+/// A task is not begun a second time before it has run so long: what is short is over before a second one begins.
+pub const DUPLICATE_AFTER_MS_MIN: u64 = 1_000;
+
+/// Brothers that must be done before anybody can tell what is slow.
+pub const DUPLICATE_BROTHERS_MIN: u32 = 3;
+
+/// Most tasks of one stage that are begun a second time.
+pub const DUPLICATES_PER_STAGE_MAX: u32 = 1_000;
 
 /// Longest reason of a job's error.
 pub const JOB_REASON_BYTES_MAX: usize = 2 << 10;
@@ -167,6 +182,24 @@ pub const JOBS_BYTES_MAX: u64 = 256 << 20;
 
 /// How long a finished job is kept if it does not say.
 pub const JOB_RETENTION_MS_DEFAULT: u64 = 24 * 60 * 60 * 1000;
+
+/// Most results that a shard remembers for tasks with the same work.
+pub const REMEMBERED_MAX: usize = 10_000;
+
+/// Most bytes of them in memory.
+pub const REMEMBERED_BYTES_MAX: u64 = 64 << 20;
+
+/// Most bytes of one of them in memory: it travels in one message.
+pub const REMEMBERED_EACH_BYTES_MAX: usize = 256 << 10;
+
+/// Most bytes of the files of all of them: blobs that nobody else may need any more.
+pub const REMEMBERED_STORED_BYTES_MAX: u64 = 64 << 30;
+
+/// How long a result is remembered.
+pub const REMEMBERED_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1000;
+
+/// How long a task waits for the shard that may remember its result; then it runs.
+pub const RECALL_WAIT_MS: u64 = 5_000;
 
 /// Longest time for a whole attempt; a task that may run for ever names none.
 pub const TIMEOUT_MS_MAX: u32 = 40 * 24 * 60 * 60 * 1000;

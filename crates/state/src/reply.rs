@@ -36,6 +36,9 @@ pub struct Grant {
     #[n(8)]
     #[cbor(default)]
     pub work: Option<SharedWork>,
+    /// Whether an earlier attempt left a checkpoint; none is no.
+    #[n(9)]
+    pub checkpoint: Option<bool>,
 }
 
 /// What becomes of a task whose attempt failed.

@@ -455,6 +455,8 @@ fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {
         backoff: None,
         labels: Labels::default(),
         retention_ms: 1_000,
+        reuse: None,
+        duplicate_after: None,
     };
     let ids: Vec<JobId> = (0..8).map(|n| JobId::parse(&format!("j{n}")).unwrap()).collect();
     for id in &ids {

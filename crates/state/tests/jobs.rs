@@ -36,6 +36,8 @@ fn spec(stages: Vec<StageSpec>) -> JobSpec {
         backoff: Some(Backoff { base_ms: 0, cap_ms: 0 }),
         labels: Labels::default(),
         retention_ms: 60_000,
+        reuse: None,
+        duplicate_after: None,
     }
 }
 

@@ -8,7 +8,7 @@ fn work() -> SharedWork {
     let name = ProgramName::parse("wordcount").unwrap();
     let program = ProgramRef { name, kind: ProgramKind::Handler, digest: None, entry: None };
     let settings = vec![("case".to_owned(), "fold".to_owned())];
-    Work { program, settings, inputs: Vec::new(), job: None }.into()
+    Work { program, settings, inputs: Vec::new(), job: None, reuse: None }.into()
 }
 
 fn output(name: &str, mark: u8) -> Output {
@@ -51,7 +51,7 @@ fn b4_13_every_attempt_sees_the_submitted_settings() {
 fn a_plain_submission_cannot_pose_as_part_of_a_job() {
     let mut world = World::new();
     let job = JobId::parse("j").unwrap();
-    let part = JobPart { job, stage: StageName::parse("map").unwrap(), index: 0 };
+    let part = JobPart { job, stage: StageName::parse("map").unwrap(), index: 0, twin: None };
     let posing = Work { job: Some(part), ..(*work()).clone() };
     let order = enqueue_with("j:map.0", "q", |options| options.work = Some(posing.into()));
     assert_eq!(world.run(Command::Enqueue(order)), refused(RefusalCode::BadValue));

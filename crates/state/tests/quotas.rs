@@ -240,6 +240,8 @@ fn five_parts() -> Command {
         backoff: None,
         labels: Labels::default(),
         retention_ms: 60_000,
+        reuse: None,
+        duplicate_after: None,
     };
     Command::SubmitJob(SubmitJob { id: JobId::parse("five").unwrap(), spec: Box::new(spec) })
 }

@@ -72,12 +72,14 @@ fn work_of(b: u8, c: u16) -> Work {
         job: JobId::parse("j").unwrap(),
         stage: StageName::parse("s").unwrap(),
         index: 0,
+        twin: None,
     };
     Work {
         program: ProgramRef { name, kind, digest, entry },
         settings: vec![("a".into(), "1".into()), (format!("b{b}"), "2".into())],
         inputs: (0..b % 4).map(input_of).collect(),
         job: c.is_multiple_of(17).then_some(part),
+        reuse: c.is_multiple_of(3).then_some(true),
     }
 }
 
@@ -114,6 +116,7 @@ fn outputs_of(b: u8, c: u16) -> Vec<Output> {
 fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
     let id = match c % 4 {
         0 => task_id(&format!("j{}:map.{}", a % 3, b % 4)),
+        1 if b.is_multiple_of(3) => task_id(&format!("j{}:map.{}.twin", a % 3, c % 4)),
         1 => task_id(&format!("j{}:sum.0", a % 3)),
         _ => task_id(&name_of(a)),
     };
@@ -160,6 +163,15 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
                 if a.is_multiple_of(2) { ExpireCause::Silent } else { ExpireCause::TimedOut };
             Command::Expire(Expire { id, fence, cause, jitter_permille: c as i16 })
         }
+        13 if a.is_multiple_of(5) => Command::Checkpoint(Checkpoint {
+            id,
+            fence,
+            worker: worker(name),
+            size: u64::from(b % 2) * 9,
+            digest: Digest([b; 32]),
+            chunks: vec![Digest([b; 32]); usize::from(b % 2)].into(),
+        }),
+        13 if a.is_multiple_of(2) => Command::Duplicate(Duplicate { id, fence }),
         13 => Command::Unclaim(Unclaim { id, fence }),
         14 => Command::Cancel(Cancel { id }),
         15 => Command::Retry(Retry { id }),
@@ -227,6 +239,8 @@ fn job_command(a: u8, b: u8, c: u16) -> Command {
         backoff: None,
         labels: Labels::default(),
         retention_ms: u64::from(c % 900),
+        reuse: c.is_multiple_of(5).then_some(true),
+        duplicate_after: (!c.is_multiple_of(4)).then_some(2),
     };
     Command::SubmitJob(SubmitJob { id, spec: Box::new(spec) })
 }

@@ -126,6 +126,16 @@ class Client:
             raise from_problem(int(outcome.problem.get("status", 500)), outcome.problem)
         return outcome
 
+    def keep_checkpoint(self, worker: str, task: ClaimedTask, data: bytes) -> None:
+        """Keeps how far an attempt has come, for the next one. Refused once another attempt has taken over."""
+        stored = self._transport.call("POST", "/v1/uploads", raw=data, headers={"Content-Type": "application/octet-stream"}).json()
+        body = {"worker": worker, "fence": str(task.fence), "size": stored["size"], "digest": stored["digest"], "chunks": stored["chunks"]}
+        self._transport.call("POST", f"/v1/tasks/{_name(task.id)}/checkpoint", body=body)
+
+    def last_checkpoint(self, task: ClaimedTask) -> Optional[bytes]:
+        """What the last attempt kept; None if none did."""
+        return self.get_object("tasks", f"{task.id}/.checkpoint") if task.has_checkpoint else None
+
     def renew(self, worker: str, tasks: Sequence[ClaimedTask], *, session: Optional[int] = None, timeout_s: Optional[float] = None) -> List[Outcome]:
         """Keeps claims alive. With `session` the list says that these are all the claims of that process run."""
         body: Dict[str, Any] = {"worker": worker, "tasks": [{"id": one.id, "fence": str(one.fence)} for one in tasks]}

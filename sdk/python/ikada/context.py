@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from typing import Any, List
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from .errors import ClaimLost
 from .models import ClaimedTask, NewTask
+
+if TYPE_CHECKING:
+    from .client import Client
 
 _CURRENT: "contextvars.ContextVar[TaskContext]" = contextvars.ContextVar("ikada_task")
 
@@ -15,8 +18,9 @@ _CURRENT: "contextvars.ContextVar[TaskContext]" = contextvars.ContextVar("ikada_
 class TaskContext:
     """One attempt. `lost` is set when its result cannot count any more; `stopping` when the worker was asked to end."""
 
-    def __init__(self, task: ClaimedTask, stopping: threading.Event):
+    def __init__(self, task: ClaimedTask, stopping: threading.Event, *, client: "Optional[Client]" = None, worker: str = ""):
         self.task = task
+        self._client, self._worker = client, worker
         self.lost = threading.Event()
         self.stopping = stopping
         self.follow_ups: List[NewTask] = []
@@ -50,6 +54,19 @@ class TaskContext:
         """Raises `ClaimLost` if going on is pointless. Call it now and then in long work."""
         if self.lost.is_set():
             raise ClaimLost(f"the claim of task {self.id} is lost: another attempt has taken over, or it was cancelled", code="stale_fence")
+
+    def last_checkpoint(self) -> Optional[bytes]:
+        """What the last attempt kept by `checkpoint`; None if none did. Go on from there."""
+        return self._known_client().last_checkpoint(self.task)
+
+    def checkpoint(self, data: bytes) -> None:
+        """Keeps how far this attempt has come, for the next one. Raises `Conflict` once another attempt has taken over."""
+        self._known_client().keep_checkpoint(self._worker, self.task, data)
+
+    def _known_client(self) -> "Client":
+        if self._client is None:
+            raise RuntimeError("this attempt has no client: checkpoints work inside of a worker")
+        return self._client
 
     def follow_up(self, task: NewTask) -> None:
         """Has a task submitted in the very step that completes this one."""

@@ -123,13 +123,14 @@ class ClaimedTask:
     ttl_s: float
     timeout_s: Optional[float]
     payload: Any
+    has_checkpoint: bool = False
 
     @staticmethod
     def read(body: Mapping[str, Json]) -> "ClaimedTask":
         """Reads one item of a claim's answer."""
         timeout_ms = body.get("timeout_ms")
         return ClaimedTask(body["id"], body["queue"], int(body["fence"]), body["attempt"], body["max_attempts"], body["ttl_ms"] / 1000,
-                           None if timeout_ms is None else timeout_ms / 1000, take_value(body, "payload"))
+                           None if timeout_ms is None else timeout_ms / 1000, take_value(body, "payload"), bool(body.get("checkpoint", False)))
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ class Worker:
                 self._stopping.wait(_PAUSE_S)
                 continue
             for task in claimed:
-                context = TaskContext(task, self._stopping)
+                context = TaskContext(task, self._stopping, client=self.client, worker=self.name)
                 with self._changed:
                     self._held[task.id] = context
                     self._changed.notify_all()

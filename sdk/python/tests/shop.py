@@ -25,6 +25,17 @@ def third_time_lucky() -> "dict[str, int]":
     return {"attempt": task.attempt, "fence": task.fence}
 
 
+@app.task(queue="shop", max_attempts=4, backoff_s=(0.05, 0.1))
+def step_by_step() -> "list[str]":
+    task = ikada.current()
+    steps = (task.last_checkpoint() or b"").decode().split()
+    steps.append(f"step{task.attempt}")
+    task.checkpoint(" ".join(steps).encode())
+    if len(steps) < 3:
+        raise RuntimeError("power failure")
+    return steps
+
+
 @app.task(queue="shop", max_attempts=4)
 def hopeless() -> None:
     raise ikada.Fatal("no such customer")

@@ -59,6 +59,7 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual([one.outcome for one in attempts], ["failed", "failed", "completed"])
         self.assertIn("RuntimeError: attempt 1 slips at shop.py", attempts[0].error or "")
         self.assertEqual(sorted(one.fence for one in attempts), [one.fence for one in attempts])
+        self.assertEqual(shop.step_by_step.enqueue().result(60), ["step1", "step2", "step3"], "each attempt goes on from the last")
         with self.assertRaises(ikada.TaskFailed) as caught:
             shop.hopeless.enqueue().result(60)
         self.assertIn("no such customer", str(caught.exception))

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::send::Ask;
-use super::url::unique_key;
+use super::url::{escape, unique_key};
 use super::{Client, Error};
 use crate::v1::{
-    ClaimAnswer, ClaimRequest, CompleteItem, CompleteRequest, FailRequest, OutcomeList,
-    RenewRequest,
+    ClaimAnswer, ClaimRequest, CompleteItem, CompleteRequest, FailRequest, ItemOutcome,
+    NewCheckpoint, OutcomeList, RenewRequest,
 };
 
 impl Client {
@@ -51,6 +51,14 @@ impl Client {
     /// Ends attempts as failed. Safe to repeat.
     pub async fn fail(&self, request: &FailRequest) -> Result<OutcomeList, Error> {
         self.report("/v1/tasks/fail", request).await
+    }
+
+    /// Keeps how far an attempt has come, for the next one. Safe to repeat; a claim that is lost is refused.
+    pub async fn checkpoint(&self, id: &str, checkpoint: &NewCheckpoint) -> Result<(), Error> {
+        let path = format!("/v1/tasks/{}/checkpoint", escape(id));
+        let mut ask = Ask::hot(&path, checkpoint, None)?;
+        ask.piped = false;
+        self.ask::<ItemOutcome>(&ask).await.map(|_| ())
     }
 
     /// Keeps claims alive, and says what a session holds. Unsettled items are left to the caller, who renews again anyway.

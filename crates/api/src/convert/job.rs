@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ikada_state::limits::{
-    JOB_INPUTS_MAX, JOB_NAME_BYTES_MAX, JOB_RETENTION_MS_DEFAULT, JOB_STAGES_MAX, JOB_TASKS_MAX,
-    LABELS_WANTED_MAX, PRIORITY_MAX, SHUFFLE_TASKS_MAX,
+    DUPLICATE_FACTORS, JOB_INPUTS_MAX, JOB_NAME_BYTES_MAX, JOB_RETENTION_MS_DEFAULT,
+    JOB_STAGES_MAX, JOB_TASKS_MAX, LABELS_WANTED_MAX, PRIORITY_MAX, SHUFFLE_TASKS_MAX,
 };
 use ikada_state::{
     CancelJob, Command, Job, JobId, JobSpec, JobTask, Limits, Namespace, Order, QueueName,
@@ -67,6 +67,11 @@ fn read_job(
         let detail = format!("must be at most {}", limits.delay_ms_max);
         return Err(FieldError::bad_value("retention_ms", detail));
     }
+    if job.duplicate_after.is_some_and(|factor| !DUPLICATE_FACTORS.contains(&factor)) {
+        let (least, most) = (DUPLICATE_FACTORS.start(), DUPLICATE_FACTORS.end());
+        let detail = format!("must be {least} to {most}");
+        return Err(FieldError::bad_value("duplicate_after", detail));
+    }
     let queue = job.queue.as_deref().unwrap_or(QUEUE_DEFAULT);
     let mut spec = JobSpec {
         name,
@@ -79,6 +84,8 @@ fn read_job(
         backoff: job.backoff.map(read_backoff).transpose()?,
         labels: read_labels(&job.labels, LABELS_WANTED_MAX)?,
         retention_ms,
+        reuse: job.reuse.then_some(true),
+        duplicate_after: job.duplicate_after,
     };
     let reader = Reader { namespace, programs, job };
     match (&job.map, job.stages.is_empty()) {
@@ -342,6 +349,8 @@ pub fn show_job(job: &Job) -> JobInfo {
             dead: progress.dead,
             cancelled: progress.cancelled,
             settled: progress.settled,
+            reused: progress.reused.unwrap_or(0),
+            duplicated: progress.duplicated.unwrap_or(0),
         })
         .collect();
     let sum =

@@ -1,9 +1,10 @@
 //! Requests of clients and workers as orders of the state.
 
-use ikada_state::limits::LABELS_OFFERED_MAX;
+use ikada_state::limits::{CHECKPOINT_BYTES_MAX, LABELS_OFFERED_MAX};
 use ikada_state::{
-    AlertThresholds, Cancel, Command, Complete, DropTask, Fail, Fence, Labels, Limits, Namespace,
-    Order, QueueChange, QueueName, RequestKey, Retry, SetQueue, SharedBytes, TaskId, WorkerId,
+    AlertThresholds, Cancel, Checkpoint, Command, Complete, DropTask, Fail, Fence, Labels, Limits,
+    Namespace, Order, Output, QueueChange, QueueName, RequestKey, Retry, SetQueue, SharedBytes,
+    TaskId, WorkerId,
 };
 
 use super::check::{
@@ -12,8 +13,10 @@ use super::check::{
 };
 use super::enqueue::read_then;
 use super::field::{FieldError, parse_name};
-use super::program::{FindProgram, read_outputs};
-use crate::v1::{ClaimRequest, CompleteItem, FailItem, QueueSettingsBody};
+use super::program::{FindProgram, read_output, read_outputs};
+use crate::v1::{
+    ClaimRequest, CompleteItem, FailItem, NewCheckpoint, OutputItem, QueueSettingsBody,
+};
 
 /// Jitter on retries, in thousandths either way: enough to spread a burst of failures.
 const JITTER_PERMILLE: i16 = 100;
@@ -38,6 +41,31 @@ pub fn complete_order(
         then,
         outputs: read_outputs(&item.outputs)?,
     });
+    Ok(Order { namespace: namespace.clone(), request: None, command })
+}
+
+/// How far an attempt has come.
+pub fn checkpoint_order(
+    namespace: &Namespace,
+    id: &str,
+    body: &NewCheckpoint,
+) -> Result<Order, FieldError> {
+    let id = parse_name("id", id, TaskId::parse)?;
+    let worker = parse_name("worker", &body.worker, WorkerId::parse)?;
+    let output = OutputItem {
+        name: "checkpoint".to_owned(),
+        size: body.size,
+        digest: body.digest.clone(),
+        chunks: body.chunks.clone(),
+        content_type: None,
+    };
+    let Output { size, digest, chunks, .. } = read_output(&output)?;
+    if size > CHECKPOINT_BYTES_MAX {
+        let detail = format!("a checkpoint may have {CHECKPOINT_BYTES_MAX} bytes");
+        return Err(FieldError::too_large("size", detail));
+    }
+    let fence = Fence(body.fence.0);
+    let command = Command::Checkpoint(Checkpoint { id, fence, worker, size, digest, chunks });
     Ok(Order { namespace: namespace.clone(), request: None, command })
 }
 

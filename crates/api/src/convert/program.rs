@@ -61,6 +61,7 @@ pub(super) fn read_work(
             ("entry", task.entry.is_some()),
             ("settings", !task.settings.is_empty()),
             ("inputs", !task.inputs.is_empty()),
+            ("reuse", task.reuse),
         ];
         return match stray.iter().find(|(_, given)| *given) {
             Some((field, _)) => {
@@ -72,7 +73,13 @@ pub(super) fn read_work(
     let program = read_program(namespace, "program", program, task.entry.as_deref(), programs)?;
     let settings = read_settings(&task.settings)?;
     let inputs = read_inputs(&task.inputs)?;
-    Ok(Some(SharedWork::from(Work { program, settings, inputs, job: None })))
+    Ok(Some(SharedWork::from(Work {
+        program,
+        settings,
+        inputs,
+        job: None,
+        reuse: task.reuse.then_some(true),
+    })))
 }
 
 /// A program by name; one that nobody knows is refused with its name (B4-39).
@@ -178,7 +185,7 @@ pub(super) fn read_outputs(outputs: &[OutputItem]) -> Result<Vec<Output>, FieldE
     Ok(read)
 }
 
-fn read_output(output: &OutputItem) -> Result<Output, FieldError> {
+pub(super) fn read_output(output: &OutputItem) -> Result<Output, FieldError> {
     let name = parse_name("name", &output.name, ObjectName::parse)?;
     let digest = read_digest("digest", &output.digest)?;
     let pieces = output.size.div_ceil(OBJECT_CHUNK_BYTES);
@@ -214,6 +221,7 @@ pub fn show_work(work: &Work) -> WorkInfo {
             stage: part.stage.to_string(),
             index: part.index,
         }),
+        reuse: work.reuses(),
     }
 }
 

@@ -80,6 +80,7 @@ fn show_attempt(attempt: &AttemptView) -> AttemptInfo {
         AttemptOutcome::Unclaimed => "returned",
         AttemptOutcome::Cancelled => "cancelled",
         AttemptOutcome::TimedOut => "timed_out",
+        AttemptOutcome::Outrun => "outrun",
     };
     AttemptInfo {
         fence: Number(attempt.fence.0),
@@ -130,6 +131,7 @@ pub fn show_grant(grant: &Grant, form: Form) -> ClaimedTask {
         payload_base64: payload.base64,
         payload_bytes: payload.bytes,
         work: grant.work.as_ref().map(|work| Box::new(show_work(work))),
+        checkpoint: grant.checkpoint == Some(true),
     }
 }
 

@@ -55,6 +55,7 @@ pub enum Operation {
     DropTask,
     ExplainTask,
     TaskLogs,
+    Checkpoint,
     Claim,
     Complete,
     Fail,

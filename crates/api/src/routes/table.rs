@@ -102,6 +102,17 @@ const OTHERS: &[Route] = &[
         )
     },
     Route {
+        body: Some(of::<v1::NewCheckpoint>),
+        answer: Some(of::<v1::ItemOutcome>),
+        keyed: false,
+        ..act(
+            "/v1/tasks/{id}/checkpoint",
+            Operation::Checkpoint,
+            SETTLE,
+            "Keep how far the running attempt has come; its bytes were uploaded before. The next attempt reads tasks/{id}/.checkpoint.",
+        )
+    },
+    Route {
         query: WRITE,
         answer: Some(of::<v1::TaskExplanation>),
         ..look(

@@ -153,6 +153,13 @@ pub struct NewJob {
     /// How long the finished job and its outputs are kept; a day when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_ms: Option<u64>,
+    /// Whether results of the same program, settings and inputs, by their digests, may be used instead of running a task.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reuse: bool,
+    /// A task that runs this many times as long as those of its stage that are done did on average, and more than a second, is
+    /// begun a second time on another worker; whichever is done first counts. 2 to 1000; never when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate_after: Option<u16>,
 }
 
 /// How far a stage is.
@@ -176,6 +183,16 @@ pub struct StageInfo {
     pub cancelled: u32,
     /// Whether enough of its tasks are done.
     pub settled: bool,
+    /// Tasks done with a result that was remembered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reused: u32,
+    /// Slow tasks that were begun a second time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub duplicated: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A job as it stands.

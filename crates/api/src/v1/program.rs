@@ -80,6 +80,9 @@ pub struct WorkInfo {
     /// Which part of a job it is; absent for a task of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<WorkPart>,
+    /// Whether the result of the same work may be used instead of running it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reuse: bool,
 }
 
 /// A file that a completed task brings. Its bytes were uploaded before (`POST /v1/uploads`); with the completion, and

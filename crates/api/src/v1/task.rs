@@ -92,6 +92,9 @@ pub struct NewTask {
     /// What the program reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<WorkInput>,
+    /// Whether the result of the same program, settings, payload and inputs, by their digests, may be used instead of running it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reuse: bool,
 }
 
 impl NewTask {
@@ -349,7 +352,7 @@ pub struct AttemptInfo {
     /// When it ended; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
-    /// How it ended: `running`, `completed`, `failed`, `expired`, `timed_out`, `returned` (not counted) or `cancelled`.
+    /// How it ended: `running`, `completed`, `failed`, `expired`, `timed_out`, `returned` and `outrun` (not counted) or `cancelled`.
     pub outcome: String,
     /// What the worker said went wrong, cut short.
     #[serde(default, skip_serializing_if = "Option::is_none")]

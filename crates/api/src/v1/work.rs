@@ -73,6 +73,26 @@ pub struct ClaimedTask {
     /// What to run; absent for a plain task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Box<WorkInfo>>,
+    /// Whether an earlier attempt left a checkpoint: the object `tasks/<task>/.checkpoint`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checkpoint: bool,
+}
+
+/// How far an attempt has come, for the next one. Its bytes were uploaded before (`POST /v1/uploads`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewCheckpoint {
+    /// Who holds the task.
+    pub worker: String,
+    /// The claim's token; an older one is refused.
+    pub fence: Number,
+    /// Bytes in all.
+    pub size: u64,
+    /// BLAKE3 digest of all bytes, in hex.
+    pub digest: String,
+    /// Digest of each piece, as the upload told; may be left out when there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<String>,
 }
 
 impl ClaimedTask {

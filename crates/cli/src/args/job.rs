@@ -59,7 +59,7 @@ pub(crate) struct JobRunArgs {
     /// The program that puts the outputs together.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) reduce: Option<String>,
-    /// A file or a pattern of files, uploaded first; or `object:BUCKET/BEGINNING` for what is stored. May be repeated.
+    /// A file or a pattern of files, uploaded first; `object:BUCKET/BEGINNING` for what is stored; or an address that workers open, as s3://BUCKET/KEY. May be repeated.
     #[arg(long, short, value_name = "FILES")]
     pub(crate) input: Vec<String>,
     /// Numbers instead of files: FROM..TO, or FROM..TO/STEP with so many numbers per task.
@@ -104,13 +104,19 @@ pub(crate) struct JobRunArgs {
     /// What the workers must have; may be repeated.
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = read_label)]
     pub(crate) labels: Vec<(String, String)>,
+    /// Use results of the same program, settings and inputs instead of running tasks again.
+    #[arg(long)]
+    pub(crate) reuse: bool,
+    /// Begin a task a second time once it runs so many times as long as the others did; whichever is done first counts.
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) duplicate_after: Option<u16>,
     /// The bucket that files are uploaded to.
     #[arg(long, default_value = "inputs")]
     pub(crate) bucket: String,
     /// Print the job's id once it is submitted, and do not wait.
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Put the result into this file or folder instead of standard output.
+    /// Put the result into this file or folder, or s3://BUCKET/KEY or gs://BUCKET/KEY, instead of standard output.
     #[arg(long, value_name = "PATH")]
     pub(crate) to: Option<PathBuf>,
 }
@@ -177,7 +183,7 @@ pub(crate) struct JobTasksArgs {
 pub(crate) struct JobResultArgs {
     #[command(flatten)]
     pub(crate) job: JobName,
-    /// Put it into this file or folder instead of standard output.
+    /// Put it into this file or folder, or s3://BUCKET/KEY or gs://BUCKET/KEY, instead of standard output.
     #[arg(long, value_name = "PATH")]
     pub(crate) to: Option<PathBuf>,
 }

@@ -155,6 +155,9 @@ pub(crate) struct TaskSettings {
     /// A file for the program: its name there and an object, or an address; may be given several times.
     #[arg(long = "input", value_name = "NAME=BUCKET/KEY", value_parser = read_input, requires = "program")]
     pub(crate) inputs: Vec<WorkInput>,
+    /// Use the result of the same program, settings, payload and inputs instead of running it again.
+    #[arg(long, requires = "program")]
+    pub(crate) reuse: bool,
 }
 
 pub(super) fn read_label(text: &str) -> Result<(String, String), String> {

@@ -85,6 +85,7 @@ pub(super) fn new_task(settings: TaskSettings) -> Result<NewTask, Failure> {
         program: settings.program.clone(),
         settings: settings.set.iter().cloned().collect(),
         inputs: settings.inputs.clone(),
+        reuse: settings.reuse,
         ..NewTask::default()
     })
 }

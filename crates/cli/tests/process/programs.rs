@@ -178,3 +178,103 @@ fn is_running(argument: &str) -> bool {
     let mut lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     lines.any(|line| line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes()))
 }
+
+// Q4: what an attempt left is what the next one begins with, whichever worker has it, and a killed worker's too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_26_an_attempt_goes_on_from_the_checkpoint_of_the_one_before() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    let script = r#"
+        if [ -e "$IKADA_CHECKPOINT" ]; then before=$(cat "$IKADA_CHECKPOINT"); else before=none; fi
+        echo "$before $IKADA_ATTEMPT" > tmp/next && mv tmp/next "$IKADA_CHECKPOINT"
+        case "$IKADA_ATTEMPT" in
+            1) exit 3 ;;
+            2) sleep 60 ;;
+        esac
+        echo "$before" > "$IKADA_OUT/before.txt"
+    "#;
+    push(&client, "steps", script).await;
+    let first = WorkerProcess::start(&cluster, &folder, "w1", &["--slots", "1"]);
+    let backoff = json!({"base_ms": 10, "cap_ms": 10});
+    submit(&client, json!({"id": "t1", "program": "steps", "ttl_ms": 1_000, "backoff": backoff}))
+        .await;
+    // The second attempt has kept its own when its worker is killed.
+    until("the second checkpoint is kept", || async {
+        let options = GetOptions::default();
+        let reader = client.get_object("tasks", "t1/.checkpoint", &options).await.ok()?;
+        let kept = reader.collect().await.ok()?;
+        (kept == b"none 1 2\n").then_some(())
+    })
+    .await;
+    drop(first);
+    let second = WorkerProcess::start(&cluster, &folder, "w2", &["--slots", "1"]);
+    let done = settled(&client, "t1", TaskStateName::Done).await;
+    assert_eq!(done.attempts.len(), 3);
+    assert_eq!(read(&client, "tasks", "t1/before.txt").await, "none 1 2\n");
+    let gone = client.get_object("tasks", "t1/.checkpoint", &GetOptions::default()).await;
+    assert!(gone.is_err(), "who is done needs none");
+    drop(second);
+}
+
+// B4-28: through the command line and the workers, over several shards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_28_a_job_that_was_run_before_needs_no_worker() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    push(&client, "length", "cat \"$IKADA_IN\"/* | wc -c > \"$IKADA_OUT/length\"").await;
+    for name in ["a", "bb", "ccc"] {
+        std::fs::write(folder.path().join(format!("{name}.txt")), name).expect("a file");
+    }
+    let worker = WorkerProcess::start(&cluster, &folder, "w1", &[]);
+    let words = |id: &'static str| {
+        let run = ["job", "run", "--map", "length", "--input", "*.txt", "--reuse", "--id"];
+        [&run[..], &[id, "--to", id]].concat()
+    };
+    let (code, _, said) = crate::jobs::cli(&cluster, &folder, &words("first"));
+    assert_eq!(code, Some(0), "{said}");
+    drop(worker);
+    let (code, _, said) = crate::jobs::cli(&cluster, &folder, &words("second"));
+    assert_eq!(code, Some(0), "{said}");
+    let again = client.job("second").await.expect("a job");
+    assert_eq!((again.stages[0].done, again.stages[0].reused), (3, 3), "{again:?}");
+    for place in 0..3 {
+        let one = read(&client, "jobs", &format!("second/map/{place}/length")).await;
+        assert_eq!(one, read(&client, "jobs", &format!("first/map/{place}/length")).await);
+    }
+}
+
+// B4-26: a slow machine does not hold up a job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_26_a_slow_task_is_begun_a_second_time_and_the_first_is_ended() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    // Whoever reads number 3 in the folder of the slow worker sleeps.
+    let script = r#"
+        read number rest < "$IKADA_IN/range"
+        case "$PWD" in *slow*) if [ "$number" = 3 ]; then sleep 5713.5; fi ;; esac
+        echo "$number" > "$IKADA_OUT/number"
+    "#;
+    push(&client, "number", script).await;
+    let slow = WorkerProcess::start(&cluster, &folder, "slow", &["--slots", "4"]);
+    let job: ikada_api::v1::NewJob = serde_json::from_value(json!({
+        "id": "j", "duplicate_after": 2, "map": {"program": "number", "range": {"to": 4}}}))
+    .expect("a job");
+    client.submit_job(&job).await.expect("taken");
+    until("three are done", || async {
+        client.job("j").await.ok().filter(|job| job.tasks_done == 3)
+    })
+    .await;
+    assert!(is_running("5713.5"));
+    let fast = WorkerProcess::start(&cluster, &folder, "fast", &[]);
+    let ended = until("the job ends", || async {
+        client.job("j").await.ok().filter(|job| job.is_finished())
+    })
+    .await;
+    assert_eq!((ended.status.as_str(), ended.stages[0].duplicated), ("done", 1), "{ended:?}");
+    let task = client.task("j:map.3").await.expect("a task");
+    let shown: Vec<_> =
+        task.attempts.iter().map(|one| (one.worker.as_str(), one.outcome.as_str())).collect();
+    assert_eq!(shown, [("slow", "outrun"), ("fast", "completed")]);
+    until("the first is ended", || async { (!is_running("5713.5")).then_some(()) }).await;
+    drop((slow, fast));
+}

@@ -159,6 +159,7 @@ pub(super) async fn run<D: Door>(
         Operation::ListTasks => tasks::list(app, context).await,
         Operation::ShowTask => tasks::show(app, context).await,
         Operation::CancelTask => tasks::cancel(app, context).await,
+        Operation::Checkpoint => tasks::checkpoint(app, context, body).await,
         Operation::RetryTask => tasks::retry(app, context).await,
         Operation::ExplainTask => tasks::explain(app, context).await,
         Operation::DropTask => tasks::drop_task(app, context).await,

@@ -27,7 +27,7 @@ impl Replica {
             if let Some(handle) = seat.state.queue_handle(&order.namespace, queue) {
                 seat.asked.note(handle, now.mono_ms);
                 seat.asked.note_labels(handle, &claim.labels, now.mono_ms);
-                ready |= seat.state.is_claimable_at(handle, &claim.labels);
+                ready |= seat.state.is_claimable_at(handle, &claim.labels, Some(&claim.worker));
             }
         }
         // A resend of a granted claim must reach its recorded grant even when nothing else is ready.

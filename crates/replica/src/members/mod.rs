@@ -40,6 +40,7 @@ pub(crate) struct Tending {
     priority: Option<i64>,
     noted_ms: u64,
     pub level_told_ms: u64,
+    pub stragglers_at_ms: u64,
     election_ms: u64,
     pub balance: Balance,
 }

@@ -37,6 +37,7 @@ impl Replica {
         self.tend_leases(true, now);
         self.fire_schedules(now);
         self.wake_scheduled(now);
+        self.duplicate_stragglers(now);
         self.deliver_outboxes(now);
         self.tend_transfers(now);
         self.nudge_repairs(now);

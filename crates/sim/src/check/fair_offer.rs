@@ -156,6 +156,7 @@ mod tests {
                 payload: Vec::new().into(),
                 timeout_ms: 0,
                 work: None,
+                checkpoint: None,
             };
             rules.order(&order, &Reply::Claimed { tasks: vec![grant] });
             rules.moved(&id("t"), Some(TaskState::Ready));

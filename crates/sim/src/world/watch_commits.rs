@@ -220,15 +220,12 @@ impl World {
                 let request = order.request.as_ref().map(|key| (shard, key.clone()));
                 self.watch.submits.applied(request, enqueue, reply)
             }
-            Command::Claim(claim) => {
-                let Reply::Claimed { tasks } = reply else {
-                    return Ok(());
-                };
-                for grant in tasks {
-                    self.follow_grant((shard, index), claim, grant)?;
-                }
-                Ok(())
-            }
+            Command::Claim(claim) => match reply {
+                Reply::Claimed { tasks } => tasks
+                    .iter()
+                    .try_for_each(|grant| self.follow_grant((shard, index), claim, grant)),
+                _ => Ok(()),
+            },
             // Asked again where the slot is: nothing happened, whatever the fence.
             Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_)
                 if *reply == Reply::refused(RefusalCode::SlotMoved) =>
@@ -265,11 +262,13 @@ impl World {
             | Command::SteerMember(_)
             | Command::SubmitJob(_)
             | Command::CancelJob(_)
+            | Command::Duplicate(_)
+            | Command::Checkpoint(_)
             | Command::SetQuota(_)
+            | Command::RegisterWorker(_)
+            | Command::DrainWorker(_)
+            | Command::RemoveWorker(_)
             | Command::Collect(_) => Ok(()),
-            Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => {
-                Ok(())
-            }
             Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => Ok(()),
             Command::Grow(grow) => {
                 self.follow_growth(grow, reply);

@@ -132,6 +132,8 @@ impl Command {
             Command::Complete(verb) => Some(&verb.id),
             Command::Fail(verb) => Some(&verb.id),
             Command::Expire(verb) => Some(&verb.id),
+            Command::Duplicate(verb) => Some(&verb.id),
+            Command::Checkpoint(verb) => Some(&verb.id),
             Command::Unclaim(verb) => Some(&verb.id),
             Command::Cancel(verb) => Some(&verb.id),
             Command::Retry(verb) => Some(&verb.id),

@@ -31,6 +31,7 @@ pub(crate) enum RecordKind {
     Job = 110,
     Worker = 120,
     Quota = 130,
+    Remembered = 140,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -24,7 +24,7 @@ use minicbor::{Decode, Encode};
 pub type ShardId = u16;
 
 /// One run of a worker process; a restarted worker has another session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct SessionId(#[n(0)] pub u64);
 

@@ -9,6 +9,7 @@
 //! Left out: what programs do, and where inputs outside the shard come from.
 
 mod cancel;
+mod duplicate;
 mod expand;
 mod record;
 mod spec;
@@ -18,6 +19,7 @@ mod track;
 mod view;
 
 pub use cancel::CancelJob;
+pub use duplicate::Duplicate;
 pub use record::{Job, JobKey, JobState, StageProgress};
 pub use spec::{JobSpec, Settle, StageSource, StageSpec};
 pub use submit::SubmitJob;

@@ -55,6 +55,15 @@ pub struct StageProgress {
     /// Tasks looked at since the rest is being cancelled.
     #[n(6)]
     pub swept: u32,
+    /// Tasks done with a result that was remembered; none is 0.
+    #[n(7)]
+    pub reused: Option<u32>,
+    /// Tasks that were begun a second time beside the first; none is 0.
+    #[n(8)]
+    pub duplicated: Option<u32>,
+    /// How long the attempts of the tasks done took together; only counted where slow tasks are duplicated.
+    #[n(9)]
+    pub took_ms: Option<u64>,
 }
 
 impl StageProgress {
@@ -269,6 +278,7 @@ impl Shard {
         self.core.hash.remove(job.digest());
         self.index.job_bytes -= job.spec.bytes;
         self.index.busy_jobs.remove(key);
+        self.index.watched_jobs.remove(key);
         if let Some(until_ms) = job.kept_until_ms() {
             self.index.job_ends.remove(&(until_ms, key.clone()));
         }
@@ -292,6 +302,10 @@ impl Shard {
 impl Index {
     /// Notes what a job asks for.
     pub(crate) fn link_job(&mut self, key: &JobKey, job: &Job) {
+        match job.is_watched() {
+            true => self.watched_jobs.insert(key.clone()),
+            false => self.watched_jobs.remove(key),
+        };
         match job.is_busy() {
             true => self.busy_jobs.insert(key.clone()),
             false => self.busy_jobs.remove(key),

@@ -3,8 +3,8 @@
 use minicbor::{Decode, Encode};
 
 use crate::limits::{
-    JOB_INPUTS_MAX, JOB_NAME_BYTES_MAX, JOB_SPEC_BYTES_MAX, JOB_STAGES_MAX, JOB_TASKS_MAX, Limits,
-    PRIORITY_MAX, SHUFFLE_TASKS_MAX, TIMEOUT_MS_MAX,
+    DUPLICATE_FACTORS, JOB_INPUTS_MAX, JOB_NAME_BYTES_MAX, JOB_SPEC_BYTES_MAX, JOB_STAGES_MAX,
+    JOB_TASKS_MAX, Limits, PRIORITY_MAX, SHUFFLE_TASKS_MAX, TIMEOUT_MS_MAX,
 };
 use crate::task::Work;
 use crate::{
@@ -134,6 +134,13 @@ pub struct JobSpec {
     /// How long the finished job and its outputs are kept.
     #[n(9)]
     pub retention_ms: u64,
+    /// Whether results of the same work may be used instead of running it; none is no.
+    #[n(10)]
+    pub reuse: Option<bool>,
+    /// A task that runs this many times as long as its finished brothers did on average is begun a second time beside
+    /// the first; none is never.
+    #[n(11)]
+    pub duplicate_after: Option<u16>,
 }
 
 impl JobSpec {
@@ -175,8 +182,14 @@ impl JobSpec {
             program: spec.program.clone(),
             settings: spec.settings.clone(),
             inputs,
-            job: Some(JobPart { job: job.clone(), stage: spec.name.clone(), index }),
+            job: Some(JobPart { job: job.clone(), stage: spec.name.clone(), index, twin: None }),
+            reuse: self.reuse,
         }
+    }
+
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        u32::from(self.reuse.is_some() || self.duplicate_after.is_some())
     }
 
     /// Checks every bound.
@@ -193,6 +206,7 @@ impl JobSpec {
             && self.timeout_ms.is_none_or(|timeout_ms| timeout_ms <= TIMEOUT_MS_MAX)
             && self.backoff.is_none_or(|backoff| backoff.base_ms <= backoff.cap_ms)
             && self.retention_ms <= limits.delay_ms_max
+            && self.duplicate_after.is_none_or(|factor| DUPLICATE_FACTORS.contains(&factor))
             && self.labels.len() <= crate::limits::LABELS_WANTED_MAX;
         if !fits {
             return Err(RefusalCode::BadValue);

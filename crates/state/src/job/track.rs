@@ -1,10 +1,12 @@
 //! A job follows its tasks: every change of a task's state is counted once, and may settle a stage or end the job.
 //! Nothing else happens here: what follows for other tasks is done in bounded steps (`tend.rs`).
 
+use std::sync::Arc;
+
 use super::{Job, JobState};
 use crate::limits::JOB_REASON_BYTES_MAX;
 use crate::shard::Shard;
-use crate::task::{Task, TaskState};
+use crate::task::{History, Task, TaskState};
 use crate::{JobPart, RefusalCode, SharedBytes};
 
 /// What a job needs to know of a change.
@@ -14,14 +16,24 @@ pub(crate) struct JobMove {
     to: TaskState,
     /// Result of a task that is done, words of one that is not.
     said: Option<SharedBytes>,
+    /// How long its newest attempt took, once it is over.
+    took_ms: u64,
     id: crate::TaskId,
     queue: u32,
 }
 
 impl JobMove {
+    /// Where it has a twin, if it has: its part, if it has ended.
+    pub(crate) fn ended_part(&self) -> Option<&JobPart> {
+        self.to.is_terminal().then_some(&self.part)
+    }
+}
+
+impl JobMove {
     /// The change of a task of a job; none for every other task.
     pub(crate) fn of(task: &Task, from: Option<TaskState>) -> Option<JobMove> {
-        let part = task.extras.as_ref()?.work.as_ref()?.job.as_ref()?;
+        // Who runs beside another is not counted: the two are one task.
+        let part = task.job_part().filter(|part| !part.is_twin())?;
         if from == Some(task.state) {
             return None;
         }
@@ -37,7 +49,11 @@ impl JobMove {
             _ => None,
         };
         let (to, id, queue) = (task.state, task.id.clone(), task.queue);
-        Some(JobMove { part: part.clone(), from, to, said, id, queue })
+        let took = |history: &Arc<History>| {
+            history.newest.ended_ms.saturating_sub(history.newest.started_ms)
+        };
+        let took_ms = history.map_or(0, took);
+        Some(JobMove { part: part.clone(), from, to, said, took_ms, id, queue })
     }
 }
 
@@ -86,6 +102,18 @@ impl Job {
             TaskState::Dead => progress.dead += 1,
             TaskState::Cancelled => progress.cancelled += 1,
             TaskState::Scheduled | TaskState::Ready => {}
+        }
+        if change.to == TaskState::Done {
+            let progress = &mut self.progress.stages[stage];
+            match change.from {
+                Some(TaskState::Claimed) if self.spec.duplicate_after.is_some() => {
+                    let took_ms = progress.took_ms.unwrap_or(0).saturating_add(change.took_ms);
+                    progress.took_ms = Some(took_ms);
+                }
+                Some(TaskState::Claimed) => {}
+                // Done, and never run.
+                _ => progress.reused = Some(progress.reused.unwrap_or(0) + 1),
+            }
         }
         if change.to == TaskState::Claimed && self.progress.started_ms == 0 {
             self.progress.started_ms = now_ms;

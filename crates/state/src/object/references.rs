@@ -18,7 +18,7 @@ pub struct References {
 }
 
 impl Shard {
-    /// Whether any version of any object has this piece.
+    /// Whether any version of any object, any remembered result or any waiting message has this piece.
     pub fn refers_to(&self, digest: &Digest) -> bool {
         self.index.references.contains_key(digest)
     }
@@ -35,10 +35,13 @@ impl Shard {
 }
 
 impl Frozen {
-    /// All blobs that its objects refer to, in no order; one may come more than once.
+    /// All blobs that its objects, its memory and its messages refer to, in no order; one may come more than once.
     pub fn pieces(&self) -> impl Iterator<Item = Digest> + '_ {
         let objects = self.core().objects.iter().map(|(_, object)| object);
         let versions = objects.flat_map(|object| object.versions.iter());
-        versions.flat_map(|version| version.chunks.iter().copied())
+        let remembered = self.core().remembered.values().flat_map(|record| record.stored.pieces());
+        let waiting = self.core().outbox.items().flat_map(|item| item.message.pieces());
+        let all = versions.flat_map(|version| version.chunks.iter());
+        all.chain(remembered).chain(waiting).copied()
     }
 }

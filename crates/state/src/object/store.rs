@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Object, ObjectVersion};
 use crate::hash::{RecordKind, digest_record};
 use crate::shard::{Index, Shard};
-use crate::{BucketName, Namespace, ObjectName};
+use crate::{BucketName, Digest, Namespace, ObjectName};
 
 /// Full name of an object.
 pub type ObjectKey = (Namespace, BucketName, ObjectName);
@@ -51,10 +51,30 @@ impl Index {
         self.object_changes += 1;
         self.object_versions += 1;
         self.object_bytes += version.size;
-        for digest in version.chunks.iter() {
+        self.refer(version.chunks.iter());
+    }
+
+    /// Somebody refers to these blobs.
+    pub(crate) fn refer<'a>(&mut self, pieces: impl Iterator<Item = &'a Digest>) {
+        for digest in pieces {
             *self.references.entry(*digest).or_insert(0) += 1;
+            self.reference_count += 1;
+            self.object_changes += 1;
         }
-        self.reference_count += version.chunks.len() as u64;
+    }
+
+    /// They do no more.
+    pub(crate) fn let_refer<'a>(&mut self, pieces: impl Iterator<Item = &'a Digest>) {
+        for digest in pieces {
+            if let Some(count) = self.references.get_mut(digest) {
+                *count -= 1;
+                if *count == 0 {
+                    self.references.remove(digest);
+                }
+                self.reference_count -= 1;
+                self.object_changes += 1;
+            }
+        }
     }
 
     /// A version went.
@@ -63,14 +83,6 @@ impl Index {
         self.object_changes += 1;
         self.object_versions -= 1;
         self.object_bytes -= version.size;
-        for digest in version.chunks.iter() {
-            if let Some(count) = self.references.get_mut(digest) {
-                *count -= 1;
-                if *count == 0 {
-                    self.references.remove(digest);
-                }
-            }
-        }
-        self.reference_count -= version.chunks.len() as u64;
+        self.let_refer(version.chunks.iter());
     }
 }

@@ -92,6 +92,18 @@ impl Shard {
                 self.reopen_claims(batch, namespace, worker, *session);
                 return Ok(());
             }
+            Message::Remember { namespace, key, stored } => {
+                self.keep_result(namespace, *key, stored);
+                return Ok(());
+            }
+            Message::Recall(recall) => {
+                self.take_recall(batch, recall);
+                return Ok(());
+            }
+            Message::Recalled { recall, stored } => {
+                self.take_recalled(batch, recall, stored.as_deref());
+                return Ok(());
+            }
             Message::Quotas { quotas } => {
                 self.take_quotas(quotas);
                 return Ok(());

@@ -18,8 +18,8 @@ use minicbor::{Decode, Encode};
 use crate::growth::QueueCopy;
 use crate::namespace::QuotaRecord;
 use crate::{
-    BindLease, BoundLease, Enqueue, Namespace, QueueName, QueueSettings, SessionId, ShardId,
-    SharedBytes, WorkerId,
+    BindLease, BoundLease, Digest, Enqueue, Namespace, QueueName, QueueSettings, Recall, SessionId,
+    ShardId, SharedBytes, Stored, WorkerId,
 };
 
 /// What one shard tells another. Numbers are stable.
@@ -146,6 +146,32 @@ pub enum Message {
         #[n(2)]
         session: SessionId,
     },
+    /// Work was done; whoever does the same again may use what it brought.
+    #[n(140)]
+    Remember {
+        /// Whose work.
+        #[n(0)]
+        namespace: Namespace,
+        /// Its digest.
+        #[n(1)]
+        key: Digest,
+        /// What it brought.
+        #[n(2)]
+        stored: Box<Stored>,
+    },
+    /// A task asks for the result of the same work.
+    #[n(141)]
+    Recall(#[n(0)] Box<Recall>),
+    /// The answer.
+    #[n(142)]
+    Recalled {
+        /// The question.
+        #[n(0)]
+        recall: Box<Recall>,
+        /// What is remembered; none if nothing is.
+        #[n(1)]
+        stored: Option<Box<Stored>>,
+    },
     /// Quotas with the receiver's shares.
     #[n(130)]
     Quotas {
@@ -163,12 +189,15 @@ impl Message {
             Message::Submit { task, .. } => task.weight(),
             Message::Settings { queues } => Message::settings_weight(queues),
             Message::Part { bytes, .. } => bytes.len(),
+            Message::Remember { stored, .. } => stored.weight(),
+            Message::Recalled { stored, .. } => stored.as_ref().map_or(0, |stored| stored.weight()),
             Message::Leave { .. }
             | Message::Arrive { .. }
             | Message::Settled { .. }
             | Message::BindLease(_)
             | Message::UnbindLease { .. }
             | Message::WorkerGone { .. }
+            | Message::Recall(_)
             | Message::Quotas { .. }
             | Message::Forget { .. } => 0,
         }
@@ -177,12 +206,25 @@ impl Message {
     /// The level that understands this message; the command that puts it into an outbox is of that level or above.
     pub(crate) fn level(&self) -> u32 {
         match self {
-            Message::QueueSettings { .. } | Message::Submit { .. } | Message::Settings { .. } => 0,
+            Message::QueueSettings { .. } | Message::Settings { .. } => 0,
+            Message::Submit { task, .. } => task.level(),
             Message::Leave { .. } | Message::Part { .. } | Message::Arrive { .. } => 0,
             Message::Settled { .. } | Message::Forget { .. } => 0,
             Message::BindLease(_) | Message::UnbindLease { .. } | Message::WorkerGone { .. } => 0,
             Message::Quotas { .. } => 1,
+            // Sent only for tasks that say `reuse`, which an order of level 1 brought.
+            Message::Remember { .. } | Message::Recall(_) | Message::Recalled { .. } => 1,
         }
+    }
+
+    /// Blobs of files that it tells of: until it has arrived, nobody else may refer to them.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Digest> {
+        let stored = match self {
+            Message::Remember { stored, .. } => Some(stored),
+            Message::Recalled { stored, .. } => stored.as_ref(),
+            _ => None,
+        };
+        stored.into_iter().flat_map(|stored| stored.pieces())
     }
 
     /// Settings are whole and have a version, so they may come before what is ahead of them in line.

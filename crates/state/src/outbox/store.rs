@@ -115,6 +115,7 @@ impl Shard {
         let item = OutboxItem { target, sequence: *last, message };
         self.core.hash.add(digest_record(RecordKind::OutboxLine, &line));
         self.core.hash.add(digest_record(RecordKind::OutboxItem, &item));
+        self.index.refer(item.message.pieces());
         batch.tell(Effect::OutboxPut { target, sequence: *last });
         items.push_back(item);
         self.core.outbox.length += 1;
@@ -130,6 +131,7 @@ impl Shard {
             if let Some(item) = items.pop_front() {
                 self.core.hash.remove(digest_record(RecordKind::OutboxItem, &item));
                 self.core.outbox.length -= 1;
+                self.index.let_refer(item.message.pieces());
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{QueueCounters, QueueRecord, QueueSettings};
 use crate::shard::Shard;
 use crate::task::TaskState;
-use crate::{Labels, Namespace, QueueHandle, QueueName};
+use crate::{Labels, Namespace, QueueHandle, QueueName, WorkerId};
 
 /// A queue of this shard as readers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Shard {
         };
         let line = &self.index.lines[queue as usize];
         match line.labelled_ready() {
-            0 => line.plain_ready() as u64,
+            0 if line.twins_ready() == 0 => line.plain_ready() as u64,
             _ => u64::MAX,
         }
     }
@@ -168,14 +168,19 @@ impl Shard {
     /// Whether a claim on this queue by a worker with these labels would be granted something now.
     pub fn is_claimable(&self, namespace: &Namespace, name: &QueueName, labels: &Labels) -> bool {
         let queue = self.queue_handle(namespace, name);
-        queue.is_some_and(|queue| self.is_claimable_at(queue, labels))
+        queue.is_some_and(|queue| self.is_claimable_at(queue, labels, None))
     }
 
-    /// The same for the queue of a handle.
-    pub fn is_claimable_at(&self, queue: QueueHandle, labels: &Labels) -> bool {
-        let queue = queue.0 as usize;
-        let paused = self.core.queues.get(queue).is_none_or(|record| record.settings.paused);
-        !paused && self.index.lines[queue].first_ready(labels).is_some()
+    /// The same for the queue of a handle, and for a worker if one is named.
+    pub fn is_claimable_at(
+        &self,
+        queue: QueueHandle,
+        labels: &Labels,
+        worker: Option<&WorkerId>,
+    ) -> bool {
+        let paused =
+            self.core.queues.get(queue.0 as usize).is_none_or(|record| record.settings.paused);
+        !paused && self.next_for(queue.0, labels, worker).is_some()
     }
 
     /// Whether every other shard has acknowledged the queue's newest settings (shard 0).

@@ -52,6 +52,7 @@ impl Shard {
         self.promote_due(&mut batch);
         self.retain_by_age(&mut batch);
         self.forget_requests();
+        self.forget_results();
         let mut replies = Vec::with_capacity(if listening { frame.len() } else { 0 });
         for bytes in frame.orders() {
             let reply = match decode_order(bytes) {
@@ -66,6 +67,7 @@ impl Shard {
             }
         }
         self.tend_jobs(&mut batch);
+        self.end_twins(&mut batch);
         let change = self.index.flush_queues(&self.core.queues);
         self.core.hash.add(change);
         let Batch { effects, is_newer, .. } = batch;
@@ -150,6 +152,8 @@ impl Shard {
             Command::ReleaseLease(verb) => self.apply_release_lease(batch, namespace, &verb),
             Command::ExpireLease(verb) => self.apply_expire_lease(batch, namespace, &verb),
             Command::SubmitJob(verb) => self.apply_submit_job(namespace, verb),
+            Command::Checkpoint(verb) => self.apply_checkpoint(namespace, verb),
+            Command::Duplicate(verb) => self.apply_duplicate(batch, namespace, &verb),
             Command::CancelJob(verb) => self.apply_cancel_job(namespace, &verb),
             Command::RegisterWorker(verb) => self.apply_register_worker(namespace, verb),
             Command::DrainWorker(verb) => self.apply_drain_worker(namespace, &verb),

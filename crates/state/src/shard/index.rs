@@ -12,6 +12,7 @@ use crate::ids::task_hash;
 use crate::job::JobKey;
 use crate::namespace::Waiting;
 use crate::queue::QueueRecord;
+use crate::reuse::RememberedKey;
 use crate::task::{Task, TaskState};
 use crate::{Digest, Namespace, QueueName};
 
@@ -45,6 +46,8 @@ pub(crate) struct Index {
     pub(crate) by_slot: Option<Box<BySlot>>,
     /// Jobs with tasks to make or to cancel.
     pub(crate) busy_jobs: BTreeSet<JobKey>,
+    /// Running jobs whose slow tasks are duplicated.
+    pub(crate) watched_jobs: BTreeSet<JobKey>,
     /// Ended jobs by the time until which they are kept.
     pub(crate) job_ends: BTreeSet<(u64, JobKey)>,
     /// Bytes of what all jobs are to do.
@@ -69,6 +72,12 @@ pub(crate) struct Index {
     pub(crate) space_of: Vec<u32>,
     /// Bytes of each namespace's objects.
     pub(crate) stored: BTreeMap<Namespace, u64>,
+    /// Names of remembered results by place, the oldest first.
+    pub(crate) remembered_line: BTreeMap<u64, RememberedKey>,
+    /// Their bytes in memory.
+    pub(crate) remembered_bytes: u64,
+    /// Bytes of their files.
+    pub(crate) remembered_stored: u64,
     /// Digest of each queue as it stands in the state hash; none until the first flush.
     queue_digests: Vec<Option<u64>>,
     /// Queues whose record changed during this entry.
@@ -126,6 +135,8 @@ impl Index {
                 .iter()
                 .for_each(|version| index.add_version(&object.namespace, version));
         }
+        core.remembered.values().for_each(|record| index.link_remembered(record));
+        core.outbox.items().for_each(|item| index.refer(item.message.pieces()));
         index
     }
 

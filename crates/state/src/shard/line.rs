@@ -26,6 +26,8 @@ pub(crate) struct Line {
     ready: ReadyRows,
     /// The same for each set of labels that unfinished tasks want.
     labelled: BTreeMap<Labels, LabelLine>,
+    /// Slots of claimable tasks that run beside others; they come after all that nobody runs yet.
+    twins: BTreeMap<u64, u32>,
     /// Tasks whose key orders or caps them.
     keys: BTreeMap<Arc<str>, KeyLine>,
     /// Slots by place of finished tasks that the queue's settings keep, oldest first.
@@ -64,6 +66,16 @@ impl Line {
         firsts.chain(plain).min().map(|(_, slot)| slot)
     }
 
+    /// Claimable tasks that run beside others, in order.
+    pub(crate) fn twins(&self) -> impl Iterator<Item = u32> + '_ {
+        self.twins.values().copied()
+    }
+
+    /// Their number.
+    pub(crate) fn twins_ready(&self) -> usize {
+        self.twins.len()
+    }
+
     /// The first claimable task of each priority and label set.
     pub(crate) fn firsts(&self) -> impl Iterator<Item = u32> + '_ {
         let labelled = self.labelled.values().filter_map(|line| line.ready.first_key_value());
@@ -91,7 +103,9 @@ impl Line {
 
     /// Whether any task at all may be claimed.
     pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty() || self.labelled.values().any(|line| !line.ready.is_empty())
+        !self.ready.is_empty()
+            || !self.twins.is_empty()
+            || self.labelled.values().any(|line| !line.ready.is_empty())
     }
 
     /// Number of claimable tasks that want no labels.
@@ -138,6 +152,9 @@ impl Line {
         }
         match task.ordering_key() {
             Some(key) if task.is_in_key_line() => self.link_keyed(slot, task, extras, key),
+            None if task.state == TaskState::Ready && task.is_twin() => {
+                self.twins.insert(task.ready_key(), slot);
+            }
             None if task.state == TaskState::Ready => {
                 self.offer(task.ready_key(), slot, &extras.labels);
             }
@@ -163,6 +180,9 @@ impl Line {
                 if let Some((ready_key, (_, labels))) = offered {
                     self.withdraw(ready_key, &labels);
                 }
+            }
+            None if task.state == TaskState::Ready && task.is_twin() => {
+                self.twins.remove(&task.ready_key());
             }
             None if task.state == TaskState::Ready => {
                 self.withdraw(task.ready_key(), &extras.labels);

@@ -27,12 +27,13 @@ use crate::namespace::QuotaRecord;
 use crate::object::{Object, ObjectKey, Pages};
 use crate::outbox::Outbox;
 use crate::queue::QueueRecord;
+use crate::reuse::{Remembered, RememberedKey};
 use crate::schedule::{Schedule, ScheduleKey};
 use crate::task::{Slab, Task, TaskState};
 use crate::worker::{WorkerKey, WorkerRecord};
 use crate::{
-    Audience, Effect, Lsn, Member, Namespace, QueueHandle, Roster, ShardId, SharedBytes, SlotMap,
-    TaskId, Token, TokenId,
+    Audience, Effect, JobPart, Lsn, Member, Namespace, QueueHandle, Roster, ShardId, SharedBytes,
+    SlotMap, TaskId, Token, TokenId,
 };
 
 /// Everything that is true of a shard and travels in its snapshot. Cloning it is cheap: bulk data
@@ -88,6 +89,8 @@ pub(crate) struct Core {
     pub(crate) workers: BTreeMap<WorkerKey, Arc<WorkerRecord>>,
     /// Quotas with this shard's share.
     pub(crate) quotas: BTreeMap<Namespace, Arc<QuotaRecord>>,
+    /// Results of work that was done before.
+    pub(crate) remembered: BTreeMap<RememberedKey, Arc<Remembered>>,
     /// Sum of the digests of all records but the header.
     pub(crate) hash: StateHash,
 }
@@ -177,6 +180,7 @@ impl Core {
             jobs: BTreeMap::new(),
             workers: BTreeMap::new(),
             quotas: BTreeMap::new(),
+            remembered: BTreeMap::new(),
             hash: StateHash::default(),
         }
     }
@@ -196,6 +200,8 @@ pub(crate) struct Batch {
     pub(crate) effects: Vec<Effect>,
     /// Queues already announced as ready by this entry.
     pub(crate) woken: BTreeSet<u32>,
+    /// Tasks of jobs that have ended in this entry and may have somebody running beside them, with their queues.
+    pub(crate) ended: Vec<(u32, JobPart)>,
     /// Whether an order was met that only a newer version can follow.
     pub(crate) is_newer: bool,
 }

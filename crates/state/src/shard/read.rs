@@ -153,7 +153,9 @@ impl Shard {
     /// a damaged snapshot could break.
     pub(crate) fn has_unique_places(&self) -> bool {
         let sizes = self.sizes();
-        let in_line = |line: &Line| line.plain_ready() + line.labelled_ready() + line.held_back();
+        let in_line = |line: &Line| {
+            line.plain_ready() + line.labelled_ready() + line.held_back() + line.twins_ready()
+        };
         let ready: usize = self.index.lines.iter().map(in_line).sum();
         let total = sizes.scheduled + sizes.ready + sizes.claimed + sizes.finished;
         let tasks_found = self.core.tasks.iter().all(|(slot, task)| {
@@ -172,6 +174,7 @@ impl Shard {
             && queues_found
             && self.index.deadlines.len() == late
             && self.index.kept.len() == kept
+            && self.index.remembered_line.len() == self.core.remembered.len()
             && ready as u64 == sizes.ready
             && self.index.scheduled.len() as u64 == sizes.scheduled
             && self.core.tasks.len() as u64 == total

@@ -13,13 +13,14 @@ use crate::job::Job;
 use crate::lease::{Binding, Lease};
 use crate::limits::{
     BATCH_ORDERS_MAX, BINDINGS_MAX, JOBS_MAX, LEASES_MAX, OBJECT_VERSIONS_TOTAL_MAX, QUOTAS_MAX,
-    SCHEDULES_MAX, TOKENS_MAX, WORKERS_MAX,
+    REMEMBERED_MAX, SCHEDULES_MAX, TOKENS_MAX, WORKERS_MAX,
 };
 use crate::members::{LEVEL, Member, Roster};
 use crate::object::Object;
 use crate::outbox::{Inbox, OutboxItem, OutboxLine};
 use crate::planted::{self, Bug};
 use crate::queue::QueueRecord;
+use crate::reuse::Remembered;
 use crate::schedule::Schedule;
 use crate::shard::{Core, Header, Shard, queue_digest};
 use crate::{Fence, QuotaRecord, SLOTS, SlotMap, Token, WorkerRecord};
@@ -132,6 +133,7 @@ impl Reader {
             kind if kind == RecordKind::Job as u8 => self.take_job(&mut core, bytes),
             kind if kind == RecordKind::Worker as u8 => self.take_worker(&mut core, bytes),
             kind if kind == RecordKind::Quota as u8 => self.take_quota(&mut core, bytes),
+            kind if kind == RecordKind::Remembered as u8 => self.take_result(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -475,6 +477,20 @@ impl Reader {
             true => Err(self.invalid("quotas are bounded")),
             false => Ok(()),
         }
+    }
+
+    fn take_result(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let record: Remembered = self.decode(bytes)?;
+        if !record.is_valid(core.sequence) || core.remembered.len() >= REMEMBERED_MAX {
+            return Err(self.invalid("remembered result obeys its bounds"));
+        }
+        core.hash.add(digest_record(RecordKind::Remembered, &record));
+        let key = record.name();
+        if core.remembered.last_key_value().is_some_and(|(before, _)| *before >= key) {
+            return Err(self.invalid("remembered results are sorted, each once"));
+        }
+        core.remembered.insert(key, Arc::new(record));
+        Ok(())
     }
 
     fn finish(self) -> Result<Shard, RestoreError> {

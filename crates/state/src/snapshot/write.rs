@@ -254,6 +254,9 @@ impl Chunks {
         for quota in core.quotas.values() {
             self.put(RecordKind::Quota, &**quota);
         }
+        for record in core.remembered.values() {
+            self.put(RecordKind::Remembered, &**record);
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
         Stage::End

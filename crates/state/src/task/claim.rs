@@ -120,8 +120,7 @@ impl Shard {
         let mut turn = (self.core.grants % queues.len() as u64) as usize;
         while !queues.is_empty() && marks.len() < order.max as usize && bytes < bytes_max {
             turn %= queues.len();
-            let line = &self.index.lines[queues[turn] as usize];
-            let Some(slot) = line.first_ready(&order.labels) else {
+            let Some(slot) = self.next_for(queues[turn], &order.labels, Some(&order.worker)) else {
                 queues.remove(turn);
                 continue;
             };
@@ -197,11 +196,13 @@ impl Shard {
             payload: task.payload.clone(),
             timeout_ms: task.timeout_ms(),
             work: task.extras.as_ref().and_then(|extras| extras.work.clone()),
+            checkpoint: task.has_checkpoint().then_some(true),
         }
     }
 }
 
-fn start_attempt(task: &mut Task, attempt: Attempt, kept_max: usize) {
+/// Begins an attempt of a task.
+pub(super) fn start_attempt(task: &mut Task, attempt: Attempt, kept_max: usize) {
     task.state = TaskState::Claimed;
     task.fence = attempt.fence;
     if !planted::active(Bug::AttemptsNotCounted) {

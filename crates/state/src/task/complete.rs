@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 
-use super::{AttemptOutcome, Output, TaskState};
+use super::claim::start_attempt;
+use super::{Attempt, AttemptOutcome, Output, TaskState};
+use crate::object::Object;
 use crate::planted::{self, Bug};
+use crate::reuse::Stored;
 use crate::shard::{Batch, Shard};
-use crate::{Fence, Namespace, RefusalCode, Reply, SharedBytes, TaskId, WorkerId};
+use crate::{Enqueue, Fence, Namespace, RefusalCode, Reply, SharedBytes, TaskId, WorkerId};
 
 /// Reports success.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -33,6 +36,13 @@ pub struct Complete {
     #[n(5)]
     #[cbor(default)]
     pub outputs: Vec<Output>,
+}
+
+/// What a completion brings, checked.
+pub(crate) struct Brought {
+    pub(crate) result: Option<SharedBytes>,
+    pub(crate) objects: Vec<Object>,
+    pub(crate) follow_ups: Vec<Enqueue>,
 }
 
 impl Shard {
@@ -69,15 +79,50 @@ impl Shard {
             return Err(code);
         }
         self.check_job_open(slot)?;
+        if let Some(first) = self.outran(slot)? {
+            return self.complete_twin(batch, namespace, slot, first, order);
+        }
+        let reuse_key = self.core.tasks.get(slot).and_then(|task| task.reuse_key());
+        // What a completion hands on besides is not of the work alone, so it is not remembered.
+        let reuse_key = reuse_key.filter(|_| order.then.is_none());
+        let stored = reuse_key.map(|key| {
+            (key, Stored { result: order.result.clone(), outputs: order.outputs.clone() })
+        });
         let objects = self.prepare_outputs(slot, order.outputs)?;
         let follow_ups = self.follow_ups(namespace, slot, order.then.as_ref())?;
+        let brought = Brought { result: order.result, objects, follow_ups };
+        self.settle_done(batch, namespace, slot, brought, None);
+        if let Some((key, stored)) = stored {
+            self.remember_result(batch, namespace, key, stored);
+        }
+        Ok(())
+    }
+
+    /// Settles a checked task as done: by the attempt that runs, or by one that begins and ends here.
+    pub(crate) fn settle_done(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        slot: u32,
+        brought: Brought,
+        attempt: Option<Attempt>,
+    ) {
+        let Brought { result, objects, follow_ups } = brought;
         let extras = self.core.tasks.get(slot).and_then(|task| task.extras.as_ref());
         let key_limit = extras.map_or(0, |extras| extras.key_limit);
+        if let Some(task) = self.core.tasks.get(slot).filter(|task| task.has_checkpoint()).cloned()
+        {
+            self.withdraw_checkpoint(&task);
+        }
         // Before the task changes: it may go at once, and takes its outputs along.
         let outputs = objects.len() as u16;
         self.publish(objects);
         let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);
+        let kept_max = self.core.limits.attempts_kept_max as usize;
         self.change_task(batch, slot, |task| {
+            if let Some(attempt) = attempt {
+                begin_other(task, attempt, kept_max, now_ms);
+            }
             task.state = TaskState::Done;
             task.sequence = sequence;
             task.moment_ms = now_ms;
@@ -85,11 +130,35 @@ impl Shard {
                 let history = Arc::make_mut(history);
                 history.newest.outcome = AttemptOutcome::Completed;
                 history.newest.ended_ms = now_ms;
-                history.result = order.result;
+                history.result = result;
                 history.outputs = outputs;
+                history.checkpoint = None;
             }
         });
         self.enqueue_follow_ups(batch, namespace, key_limit, follow_ups);
+    }
+
+    /// A task that ran beside another was done first: the other one is done, with what this one brought. Both end here.
+    fn complete_twin(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        twin: u32,
+        first: u32,
+        order: Complete,
+    ) -> Result<(), RefusalCode> {
+        let history = self.core.tasks.get(twin).and_then(|task| task.history.as_ref());
+        let mut attempt = history.ok_or(RefusalCode::StaleFence)?.newest.clone();
+        attempt.outcome = AttemptOutcome::Running;
+        // The other one may have been claimed again since: fences of a task only rise (Q3).
+        attempt.fence = self.next_fence().ok_or(RefusalCode::FenceExhausted)?;
+        let objects = self.prepare_outputs(first, order.outputs)?;
+        let follow_ups = self.follow_ups(namespace, first, order.then.as_ref())?;
+        let nothing = Brought { result: None, objects: Vec::new(), follow_ups: Vec::new() };
+        // The twin first: the end of the other would cancel it, and a resend must find it done.
+        self.settle_done(batch, namespace, twin, nothing, None);
+        let brought = Brought { result: order.result, objects, follow_ups };
+        self.settle_done(batch, namespace, first, brought, Some(attempt));
         Ok(())
     }
 
@@ -156,4 +225,16 @@ impl Shard {
             _ => Ok(()),
         }
     }
+}
+
+/// Begins an attempt that is over at once. One that still runs was outrun by it, and does not count.
+fn begin_other(task: &mut super::Task, attempt: Attempt, kept_max: usize, now_ms: u64) {
+    let running = task.state == TaskState::Claimed;
+    if let (true, Some(history)) = (running, &mut task.history) {
+        let history = Arc::make_mut(history);
+        history.newest.outcome = AttemptOutcome::Outrun;
+        history.newest.ended_ms = now_ms;
+        task.attempt = task.attempt.saturating_sub(1);
+    }
+    start_attempt(task, attempt, kept_max);
 }

@@ -4,6 +4,7 @@
 use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::then::then_level;
 use super::{Birth, Extras, Task, TaskOptions, TaskState};
 use crate::hash::encode_into;
 use crate::ids::task_hash;
@@ -103,6 +104,15 @@ impl Enqueue {
         xxh3_64(&bytes)
     }
 
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        let Some(options) = &self.options else {
+            return 0;
+        };
+        let reuses = options.work.as_ref().is_some_and(|work| work.reuse.is_some());
+        u32::from(reuses).max(then_level(options.then.as_ref()))
+    }
+
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), RefusalCode> {
         self.check_own(limits)?;
         match &self.options {
@@ -194,8 +204,15 @@ impl Shard {
         let settings = &self.core.queues[queue as usize].settings;
         let key_limit = key_limit.unwrap_or(settings.key_limit);
         let birth = Birth { now_ms: self.core.time_ms, sequence, key_limit };
-        let task = new_task(order, hashes, queue, settings, birth);
-        self.insert_task(batch, task, name_hash);
+        let mut task = new_task(order, hashes, queue, settings, birth);
+        let recall = self.recall_first(&task);
+        if recall.is_some_and(|(_, memory)| memory != self.core.shard) {
+            task.wait_for_recall(birth.now_ms);
+        }
+        let slot = self.insert_task(batch, task, name_hash);
+        if let Some((key, memory)) = recall {
+            self.recall_result(batch, slot, key, memory);
+        }
     }
 
     /// Refuses a key that is a job's: only the job makes tasks under it.

@@ -4,6 +4,7 @@
 //! and effects together.
 
 mod cancel;
+mod checkpoint;
 mod claim;
 mod complete;
 mod deadline;
@@ -26,7 +27,9 @@ mod view;
 mod work;
 
 pub use cancel::Cancel;
+pub use checkpoint::Checkpoint;
 pub use claim::Claim;
+pub(crate) use complete::Brought;
 pub use complete::Complete;
 pub use drop::DropTask;
 pub(crate) use enqueue::BodyHashes;
@@ -41,6 +44,7 @@ pub(crate) use record::{Attempt, History, Task};
 pub use record::{AttemptOutcome, DeadReason, TaskState};
 pub use retry::Retry;
 pub(crate) use slab::Slab;
+pub(crate) use then::then_level;
 pub use then::{decode_then, encode_then};
 pub use unclaim::Unclaim;
 pub use view::{AttemptView, ClaimView, TaskFilter, TaskList, TaskView};

@@ -100,6 +100,7 @@ impl Shard {
     /// Removes the outputs and logs of a task that goes.
     pub(crate) fn withdraw_outputs(&mut self, task: &Task) {
         self.withdraw_logs(task);
+        self.withdraw_checkpoint(task);
         let outputs = task.history.as_ref().map_or(0, |history| history.outputs);
         let (bucket, beginning) = task.output_place();
         if outputs == 0 || bucket != BUCKET_TASKS {

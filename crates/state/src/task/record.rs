@@ -131,6 +131,9 @@ pub enum AttemptOutcome {
     /// It took longer than the task's timeout.
     #[n(7)]
     TimedOut,
+    /// Another attempt that ran beside it was done first. Not counted: the other one is.
+    #[n(8)]
+    Outrun,
 }
 
 /// One try at a task.
@@ -172,12 +175,22 @@ pub(crate) struct History {
     #[n(4)]
     #[cbor(default)]
     pub(crate) outputs: u16,
+    /// Whether an attempt left a checkpoint that is still there; none is no.
+    #[n(5)]
+    pub(crate) checkpoint: Option<bool>,
 }
 
 impl History {
     /// The history of a task at its first claim.
     pub(crate) fn beginning(newest: Attempt) -> History {
-        History { newest, earlier: Vec::new(), result: None, spent: 0, outputs: 0 }
+        History {
+            newest,
+            earlier: Vec::new(),
+            result: None,
+            spent: 0,
+            outputs: 0,
+            checkpoint: None,
+        }
     }
 
     /// The attempt of a fence, if it is still kept.
@@ -275,7 +288,17 @@ impl Task {
         Some(self.moment_ms.saturating_add(retention_ms))
     }
 
-    /// Whether a job made it.
+    /// Which part of a job it is, if it is one.
+    pub(crate) fn job_part(&self) -> Option<&crate::JobPart> {
+        self.extras.as_ref()?.work.as_ref()?.job.as_ref()
+    }
+
+    /// Whether it runs beside another task of its job.
+    pub(crate) fn is_twin(&self) -> bool {
+        self.job_part().is_some_and(crate::JobPart::is_twin)
+    }
+
+    /// Whether it is a task of a job.
     pub(crate) fn is_part_of_job(&self) -> bool {
         let work = self.extras.as_ref().and_then(|extras| extras.work.as_ref());
         work.is_some_and(|work| work.job.is_some())
@@ -356,6 +379,7 @@ fn digest_history(history: &History, scratch: &mut Vec<u8>) {
             AttemptOutcome::Unclaimed => (5, 0),
             AttemptOutcome::Cancelled => (6, 0),
             AttemptOutcome::TimedOut => (7, 0),
+            AttemptOutcome::Outrun => (8, 0),
         };
         let error = attempt.error.as_deref().unwrap_or(&[]);
         let lengths = (attempt.worker.as_str().len() as u64) << 32 | error.len() as u64;
@@ -383,5 +407,8 @@ fn digest_history(history: &History, scratch: &mut Vec<u8>) {
     }
     if history.outputs > 0 {
         scratch.extend_from_slice(&u64::from(history.outputs).to_le_bytes());
+    }
+    if history.checkpoint == Some(true) {
+        scratch.extend_from_slice(b"checkpoint");
     }
 }

@@ -73,6 +73,12 @@ pub(crate) fn check_then(
     Ok(tasks)
 }
 
+/// The level that understands all of these follow-ups.
+pub(crate) fn then_level(then: Option<&SharedBytes>) -> u32 {
+    let tasks = then.and_then(|then| decode_then(then)).unwrap_or_default();
+    tasks.iter().map(Enqueue::level).max().unwrap_or(0)
+}
+
 impl Shard {
     /// The follow-ups of a completion, given with the task and with the completion, once there is
     /// room for all of them.

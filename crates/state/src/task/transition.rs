@@ -88,8 +88,8 @@ impl Shard {
         let (queue, to, weight) = (task.queue, task.state, task.weight());
         let tracked = JobMove::of(task, Some(from));
         batch.moved(task, Some(from), Some(to));
-        if let Some(change) = tracked {
-            self.track_job(&change);
+        if let Some(change) = &tracked {
+            self.track_job(change);
         }
         match from.is_terminal() {
             true => self.index.finished_bytes -= weight_before,
@@ -117,6 +117,9 @@ impl Shard {
         } else {
             self.index.came(queue, weight);
             self.announce(batch, slot, to, freed);
+        }
+        if let Some(part) = tracked.as_ref().and_then(JobMove::ended_part) {
+            self.note_ended(batch, queue, part);
         }
     }
 

@@ -131,6 +131,16 @@ pub struct JobPart {
     /// Place in the stage, from 0.
     #[n(2)]
     pub index: u32,
+    /// Whether it runs beside the task of that place, which was slow; none is no.
+    #[n(3)]
+    pub twin: Option<bool>,
+}
+
+impl JobPart {
+    /// Whether it runs beside the task of that place.
+    pub fn is_twin(&self) -> bool {
+        self.twin == Some(true)
+    }
 }
 
 /// What a task runs.
@@ -148,9 +158,18 @@ pub struct Work {
     /// Which part of a job it is; none for a plain task.
     #[n(3)]
     pub job: Option<JobPart>,
+    /// Whether the result of the same work may be used instead of running it; none is no, and leaves no trace in
+    /// encodings that older programs made.
+    #[n(4)]
+    pub reuse: Option<bool>,
 }
 
 impl Work {
+    /// Whether the result of the same work may be used instead of running it.
+    pub fn reuses(&self) -> bool {
+        self.reuse == Some(true)
+    }
+
     /// Bytes that count as the task's payload does.
     pub(crate) fn weight(&self) -> usize {
         let settings: usize =

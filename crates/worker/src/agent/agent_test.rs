@@ -75,6 +75,7 @@ impl Bench {
 fn task(id: &str) -> ClaimedTask {
     ClaimedTask {
         work: None,
+        checkpoint: false,
         timeout_ms: None,
         id: id.to_owned(),
         queue: "q".to_owned(),

@@ -123,7 +123,7 @@ pub(super) async fn is_worth_waiting(error: &Error, pause: &mut Duration) -> boo
     true
 }
 
-async fn download(
+pub(super) async fn download(
     client: &Client,
     bucket: &str,
     key: &str,

@@ -21,6 +21,8 @@ const STATUS_BYTES_MAX: u64 = 64 << 10;
 pub(super) const INPUTS: &str = "in";
 /// The outputs' folder in the task's.
 pub(super) const OUTPUTS: &str = "out";
+/// The checkpoint in the task's folder.
+pub(super) const CHECKPOINT: &str = "checkpoint";
 /// The small result in the task's folder.
 pub(super) const RESULT: &str = "result.json";
 
@@ -126,6 +128,11 @@ impl Folder {
     /// The small result.
     pub(super) fn result(&self) -> PathBuf {
         self.task().join(RESULT)
+    }
+
+    /// The checkpoint.
+    pub(super) fn checkpoint(&self) -> PathBuf {
+        self.task().join(CHECKPOINT)
     }
 
     /// All settings.

@@ -2,7 +2,7 @@
 //!
 //! A program sees: the payload on standard input, inputs as files in `$IKADA_IN`, settings as `IKADA_SETTING_*` and as the
 //! file `$IKADA_SETTINGS`, its task, attempt and fence as environment. It gives: files in `$IKADA_OUT`, a small JSON value in
-//! `$IKADA_RESULT`, lines on its outputs (kept as the attempt's log), and lines `ikada:progress 0.4 some words`.
+//! `$IKADA_RESULT`, how far it is in `$IKADA_CHECKPOINT`, lines on its outputs (kept as the attempt's log), and lines `ikada:progress 0.4 some words`.
 //!
 //! Promises: every attempt sees the submitted settings (B4-13); a program is never a shell line; when an attempt is
 //! over, its processes and its folder are gone; a slot is free within the grace time and two seconds (B4-30).
@@ -10,6 +10,7 @@
 
 mod bound;
 mod capture;
+mod checkpoints;
 mod fetch;
 mod folder;
 mod logs;

@@ -7,6 +7,7 @@ use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 
+use super::checkpoints::Keeper;
 use super::{Attempt, Code, Finish, Log, Sandbox, fetch, logs, stopped};
 use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
@@ -45,8 +46,10 @@ impl RunProgram for Programs {
 
 impl Inner {
     async fn run(&self, task: Claimed, stop: Stop) -> Result<TaskResult, TaskError> {
-        let work = task.work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
-        let mut told = stop.clone();
+        let mut task = task;
+        let work = task.work.take();
+        let work = work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
+        let (mut told, stopping) = (stop.clone(), stop.clone());
         let code = tokio::select! {
             code = self.code(&work) => code?,
             () = told.told() => return Err(stopped()),
@@ -54,21 +57,23 @@ impl Inner {
         let log = Log::new(self.sandbox.config().limits.log_bytes);
         let name = format!("{}/{}", task.id, task.attempt);
         let attempt = Attempt {
-            id: task.id,
-            queue: task.queue,
-            payload: task.payload,
+            id: task.id.clone(),
+            queue: task.queue.clone(),
+            payload: std::mem::take(&mut task.payload),
             fence: task.fence,
             attempt: task.attempt,
             timeout: task.timeout,
             settings: work.settings.into_iter().collect(),
             code,
         };
-        let bring = async |folder: &super::Folder| {
-            fetch::inputs(&self.client, &self.urls, &work.inputs, folder).await
+        let keeper = Keeper::new(&self.client, &task);
+        let bring = async |folder: &Arc<super::Folder>| {
+            fetch::inputs(&self.client, &self.urls, &work.inputs, folder).await?;
+            keeper.begin(folder).await
         };
         let publish = async |finish: Finish| self.publish(finish, told).await;
         let running = self.sandbox.run(attempt, &log, stop, bring, publish);
-        logs::send_while(&self.client, &name, &log, running).await
+        logs::send_while(&self.client, &name, &log, keeper.keep_while(running, stopping)).await
     }
 
     /// Brings the program here and says how to run it.

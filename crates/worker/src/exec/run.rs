@@ -1,6 +1,7 @@
 //! One attempt from folder to finish.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::bound::{Group, GroupRule, Groups};
@@ -135,11 +136,12 @@ impl Sandbox {
         publish: P,
     ) -> Result<T, TaskError>
     where
-        B: AsyncFnOnce(&Folder) -> Result<(), TaskError>,
+        B: AsyncFnOnce(&Arc<Folder>) -> Result<(), TaskError>,
         P: AsyncFnOnce(Finish) -> Result<T, TaskError>,
     {
         let user = self.users.take();
-        let folder = Folder::make(&self.config.work_dir, user.id)?;
+        // Whoever was handed it may look once more when the run is over; then it goes.
+        let folder = Arc::new(Folder::make(&self.config.work_dir, user.id)?);
         let mut told = stop.clone();
         tokio::select! {
             brought = bring(&folder) => brought?,
@@ -241,6 +243,7 @@ fn environment(folder: &Folder, attempt: &Attempt) -> Vec<(String, String)> {
         ("IKADA_IN", path(folder.inputs())),
         ("IKADA_OUT", path(folder.outputs())),
         ("IKADA_RESULT", path(folder.result())),
+        ("IKADA_CHECKPOINT", path(folder.checkpoint())),
         ("IKADA_SETTINGS", path(folder.settings())),
     ];
     let mut all: Vec<(String, String)> =

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikada_api::v1::{BodyError, ClaimedTask, OutputItem, WorkInfo};
+use ikada_api::Client;
+use ikada_api::client::{Error, GetOptions, ObjectSource, PutOptions};
+use ikada_api::v1::{
+    BodyError, ClaimedTask, NewCheckpoint, Number, OutputItem, UploadInfo, WorkInfo,
+};
 
 use crate::agent::{Done, Failure};
 
@@ -31,10 +35,17 @@ pub struct Claimed {
     pub timeout: Option<Duration>,
     /// The program it names, with settings and inputs; absent for a plain task.
     pub work: Option<Box<WorkInfo>>,
+    /// Whether an earlier attempt left a checkpoint ([`Claimed::last_checkpoint`]).
+    pub checkpoint: bool,
     /// The worker that holds it.
     pub worker: Arc<str>,
     /// That worker's process run.
     pub session: u64,
+}
+
+/// Bucket and name of a task's checkpoint.
+pub(crate) fn checkpoint_place(task: &str) -> (&'static str, String) {
+    ("tasks", format!("{task}/.checkpoint"))
 }
 
 impl Claimed {
@@ -53,6 +64,7 @@ impl Claimed {
             ttl: Duration::from_millis(u64::from(task.ttl_ms)),
             timeout: task.timeout_ms.map(|timeout_ms| Duration::from_millis(u64::from(timeout_ms))),
             work: task.work,
+            checkpoint: task.checkpoint,
             worker,
             session,
         })
@@ -61,6 +73,39 @@ impl Claimed {
     /// Reads the payload as JSON.
     pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.payload)
+    }
+
+    /// What the last attempt kept by [`Claimed::keep_checkpoint`]; none if none did.
+    pub async fn last_checkpoint(&self, client: &Client) -> Result<Option<Vec<u8>>, Error> {
+        if !self.checkpoint {
+            return Ok(None);
+        }
+        let (bucket, key) = checkpoint_place(&self.id);
+        let mut reader = client.get_object(bucket, &key, &GetOptions::default()).await?;
+        let mut bytes = Vec::new();
+        while let Some(some) = reader.next().await? {
+            bytes.extend_from_slice(&some);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Keeps how far this attempt has come, for the next one. Refused once another attempt has taken over.
+    pub async fn keep_checkpoint(&self, client: &Client, bytes: Vec<u8>) -> Result<(), Error> {
+        let source = ObjectSource::Bytes(bytes.into());
+        let stored = client.upload(&source, &PutOptions::default()).await?;
+        client.checkpoint(&self.id, &self.checkpoint_of(stored)).await
+    }
+
+    /// The order that makes uploaded bytes this task's checkpoint.
+    pub(crate) fn checkpoint_of(&self, stored: UploadInfo) -> NewCheckpoint {
+        let UploadInfo { size, digest, chunks } = stored;
+        NewCheckpoint {
+            worker: self.worker.to_string(),
+            fence: Number(self.fence),
+            size,
+            digest,
+            chunks,
+        }
     }
 
     /// Whether a failure now is the last one.

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub use build::{RunProgram, Running, SLOTS_MAX, Worker, WorkerError};
+pub(crate) use claimed::checkpoint_place;
 pub use claimed::{Claimed, TaskError, TaskResult};
 pub use stop::{Stop, Stopper};
 

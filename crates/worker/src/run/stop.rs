@@ -25,6 +25,11 @@ impl Stop {
         (Stopper(sender), Stop(receiver))
     }
 
+    /// Whether the word was given.
+    pub(crate) fn is_told(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Waits for the word. A sender that is gone never speaks.
     pub(crate) async fn told(&mut self) {
         if self.0.wait_for(|told| *told).await.is_err() {

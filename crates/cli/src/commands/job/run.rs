@@ -61,6 +61,8 @@ async fn build(client: &Client, args: JobRunArgs) -> Result<NewJob, Failure> {
         ttl_ms: args.ttl_ms,
         timeout_ms: args.timeout_ms,
         labels: args.labels.into_iter().collect(),
+        reuse: args.reuse,
+        duplicate_after: args.duplicate_after,
         ..NewJob::default()
     })
 }

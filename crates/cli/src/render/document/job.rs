@@ -7,8 +7,18 @@ use crate::render::time::{moment, span};
 
 const HEADINGS: &[&str] =
     &["id", "name", "status", "assignment", "tasks done", "created", "took", "reason"];
-const STAGE_HEADINGS: &[&str] =
-    &["stage", "program", "tasks", "begun", "running", "done", "dead", "cancelled", "settled"];
+const STAGE_HEADINGS: &[&str] = &[
+    "stage",
+    "program",
+    "tasks",
+    "begun",
+    "running",
+    "done",
+    "reused",
+    "dead",
+    "cancelled",
+    "settled",
+];
 const TASK_HEADINGS: &[&str] = &["task", "stage", "number", "state", "attempts", "worker", "error"];
 
 fn row(job: &JobInfo) -> Vec<String> {
@@ -53,6 +63,7 @@ impl Document for JobInfo {
                 stage.begun.to_string(),
                 stage.claimed.to_string(),
                 stage.done.to_string(),
+                stage.reused.to_string(),
                 stage.dead.to_string(),
                 stage.cancelled.to_string(),
                 if stage.settled { "yes".to_owned() } else { "no".to_owned() },

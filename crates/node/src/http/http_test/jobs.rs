@@ -164,3 +164,91 @@ async fn b4_30_a_cancelled_job_ends_and_its_tasks_with_it() {
     assert_eq!(late["problem"]["code"], "task_finished");
     assert!(claim(&bench, 5).await.is_empty());
 }
+
+/// Keeps a command, so that tasks can name it by a digest.
+async fn push_program(bench: &Bench) {
+    let file = bench.send("POST", "/v1/uploads", &[], b"echo 1".to_vec()).await.json();
+    let body = json!({"name": "p", "kind": "command", "argv": ["sh", "{file}"], "file": file});
+    let pushed = bench.post("/v1/programs", &body.to_string()).await;
+    assert_eq!(pushed.status, StatusCode::CREATED, "{}", pushed.json());
+}
+
+// B4-28
+#[tokio::test]
+async fn b4_28_the_same_work_is_not_run_again_if_its_submitter_says_so() {
+    let bench = Bench::new();
+    push_program(&bench).await;
+    bench.send("PUT", "/v1/objects/texts/a", &[], b"one".to_vec()).await;
+    let task = |id: &str, reuse: bool| {
+        let inputs = json!([{"name": "a", "bucket": "texts", "key": "a"}]);
+        json!({"id": id, "program": "p", "inputs": inputs, "reuse": reuse}).to_string()
+    };
+    bench.post("/v1/tasks", &task("t1", true)).await;
+    let first = claim(&bench, 5).await.remove(0);
+    assert!(first["work"]["inputs"][0]["digest"].is_string(), "inputs are pinned by content");
+    assert_eq!(finish(&bench, &first, "out").await["outcome"], "completed");
+    bench.post("/v1/tasks", &task("t2", true)).await;
+    let second = bench.get("/v1/tasks/t2").await.json();
+    assert_eq!((&second["state"], &second["result"]), (&json!("done"), &json!(7)));
+    assert_eq!(second["attempts"][0]["worker"], "reused");
+    assert_eq!(&bench.get("/v1/objects/tasks/t2/out").await.body[..], b"abc");
+    // Who does not ask runs; so does what reads other bytes under the same name.
+    bench.post("/v1/tasks", &task("t3", false)).await;
+    bench.send("PUT", "/v1/objects/texts/a", &[], b"two".to_vec()).await;
+    bench.post("/v1/tasks", &task("t4", true)).await;
+    assert_eq!(claim(&bench, 5).await.len(), 2);
+    let job = |id: &str| {
+        let range = json!({"to": 2});
+        json!({"id": id, "reuse": true, "map": {"program": "p", "range": range}}).to_string()
+    };
+    bench.post("/v1/jobs", &job("j1")).await;
+    for part in claim(&bench, 5).await {
+        finish(&bench, &part, "out").await;
+    }
+    bench.post("/v1/jobs", &job("j2")).await;
+    let again = bench.get("/v1/jobs/j2").await.json();
+    assert_eq!((&again["status"], &again["stages"][0]["reused"]), (&json!("done"), &json!(2)));
+    assert_eq!(bench.get("/v1/jobs/j2/result").await.json()["outputs"][1]["key"], "j2/map/1/out");
+    let stray = bench.post("/v1/tasks", r#"{"payload": 1, "reuse": true}"#).await;
+    assert_eq!((stray.code().as_str(), &stray.json()["field"]), ("bad_value", &json!("reuse")));
+    let slow = json!({"duplicate_after": 1, "map": {"program": "p", "range": {"to": 2}}});
+    let slow = bench.post("/v1/jobs", &slow.to_string()).await;
+    assert_eq!(
+        (slow.code().as_str(), &slow.json()["field"]),
+        ("bad_value", &json!("duplicate_after"))
+    );
+}
+
+// Q4
+#[tokio::test]
+async fn q4_a_checkpoint_is_kept_for_the_next_attempt_and_only_from_the_live_one() {
+    let bench = Bench::new();
+    bench.post("/v1/tasks", r#"{"id": "t1", "payload": 1}"#).await;
+    let first = claim(&bench, 1).await.remove(0);
+    assert_eq!(first["checkpoint"], Value::Null);
+    let keep = async |task: &Value, bytes: &[u8]| {
+        let stored = bench.send("POST", "/v1/uploads", &[], bytes.to_vec()).await.json();
+        let body = json!({"worker": "w", "fence": task["fence"], "size": stored["size"],
+            "digest": stored["digest"], "chunks": stored["chunks"]});
+        bench.post("/v1/tasks/t1/checkpoint", &body.to_string()).await
+    };
+    let kept = keep(&first, b"line 1").await;
+    assert_eq!((kept.status, &kept.json()["outcome"]), (StatusCode::OK, &json!("stored")));
+    assert_eq!(keep(&first, b"line 2").await.status, StatusCode::OK);
+    let body = json!({"worker": "w", "tasks": [
+        {"id": "t1", "fence": first["fence"], "error": "power", "retry": true, "delay_ms": 0}]});
+    bench.post("/v1/tasks/fail", &body.to_string()).await;
+    let second = claim(&bench, 1).await.remove(0);
+    assert_eq!(second["checkpoint"], true);
+    assert_eq!(&bench.get("/v1/objects/tasks/t1/.checkpoint").await.body[..], b"line 2");
+    let stale = keep(&first, b"line 0").await;
+    assert_eq!((stale.status, stale.code().as_str()), (StatusCode::CONFLICT, "stale_fence"));
+    assert_eq!(&bench.get("/v1/objects/tasks/t1/.checkpoint").await.body[..], b"line 2");
+    let lost =
+        json!({"worker": "w", "fence": second["fence"], "size": 3, "digest": "0".repeat(64)});
+    let lost = bench.post("/v1/tasks/t1/checkpoint", &lost.to_string()).await;
+    assert_eq!(lost.code(), "upload_expired");
+    finish(&bench, &second, "out").await;
+    let gone = bench.get("/v1/objects/tasks/t1/.checkpoint").await;
+    assert_eq!(gone.status, StatusCode::NOT_FOUND);
+}

@@ -12,6 +12,7 @@ mod tasks;
 pub(super) use cancel::cancel;
 pub(super) use follow::follow;
 pub(super) use list::list;
+pub(super) use pin::pin_task;
 pub(super) use result::result;
 pub(super) use show::show;
 pub(super) use submit::submit;

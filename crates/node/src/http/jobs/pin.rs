@@ -2,7 +2,10 @@
 //! begins, and a job reads the same bytes whatever is written meanwhile (B4-31).
 
 use ikada_api::Problem;
-use ikada_api::state::{InputSource, JobSpec, ObjectKey, StageSource, is_published};
+use ikada_api::state::{
+    Command, Input, InputSource, JobSpec, ObjectKey, Order, SharedWork, StageSource, Work,
+    is_published,
+};
 use ikada_replica::call::{Consistency, Query, Request, Routing, View};
 
 use crate::http::answer::Stop;
@@ -19,40 +22,70 @@ pub(super) async fn pin_inputs<D: Door>(
 ) -> Result<(), Stop> {
     for stage in &mut spec.stages {
         let name = stage.name.to_string();
-        let StageSource::Inputs(inputs) = &mut stage.source else {
-            continue;
-        };
-        for (place, input) in inputs.iter_mut().enumerate() {
-            if let InputSource::Object { bucket, key, version: version @ None, digest, .. } =
-                &mut input.source
-            {
-                let object = (context.namespace.clone(), bucket.clone(), key.clone());
-                let Some(newest) = newest(app, context, object).await? else {
-                    let outputs =
-                        if is_published(bucket) { "; outputs go with their job" } else { "" };
-                    let detail = format!("there is no object {bucket}/{key}{outputs}");
-                    let problem = Problem::new(404, "object_not_found", "no such input", detail);
-                    return Err(problem.with_field(format!("{name}.inputs[{place}]")).into());
-                };
-                *version = Some(newest.0);
-                digest.get_or_insert(newest.1);
-            }
+        if let StageSource::Inputs(inputs) = &mut stage.source {
+            pin(app, context, inputs, &format!("{name}.")).await?;
         }
     }
     Ok(())
 }
 
-/// Number and digest of an object's newest version.
-async fn newest<D: Door>(
+/// The same for a task of its own whose result may be reused: its inputs must be known by their content.
+pub(in crate::http) async fn pin_task<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    order: &mut Order,
+) -> Result<(), Stop> {
+    let Command::Enqueue(enqueue) = &mut order.command else {
+        return Ok(());
+    };
+    let work = enqueue.options.as_mut().and_then(|options| options.work.as_mut());
+    let Some(shared) = work.filter(|work| work.reuses()) else {
+        return Ok(());
+    };
+    let mut work = Work::clone(shared);
+    pin(app, context, &mut work.inputs, "").await?;
+    *shared = SharedWork::from(work);
+    Ok(())
+}
+
+async fn pin<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    inputs: &mut [Input],
+    of: &str,
+) -> Result<(), Stop> {
+    for (place, input) in inputs.iter_mut().enumerate() {
+        let InputSource::Object { bucket, key, version, digest, .. } = &mut input.source else {
+            continue;
+        };
+        if version.is_some() && digest.is_some() {
+            continue;
+        }
+        let object = (context.namespace.clone(), bucket.clone(), key.clone());
+        let Some(found) = find(app, context, object, *version).await? else {
+            let outputs = if is_published(bucket) { "; outputs go with their job" } else { "" };
+            let detail = format!("there is no object {bucket}/{key}{outputs}");
+            let problem = Problem::new(404, "object_not_found", "no such input", detail);
+            return Err(problem.with_field(format!("{of}inputs[{place}]")).into());
+        };
+        *version = Some(found.0);
+        digest.get_or_insert(found.1);
+    }
+    Ok(())
+}
+
+/// Number and digest of a version of an object, the newest if none is named.
+async fn find<D: Door>(
     app: &App<D>,
     context: &Context,
     object: ObjectKey,
+    version: Option<u64>,
 ) -> Result<Option<(u64, ikada_api::state::Digest)>, Stop> {
     let read = Request::Read(Query::Object(object), Consistency::Linearizable);
     let seen = Seen::of(call(app, context, read, Routing::Forward).await?);
     match seen.map(|seen| seen.view) {
         Some(View::Object(object)) => {
-            let object = object.as_ref().and_then(|object| object.newest());
+            let object = object.as_ref().and_then(|object| object.version(version));
             Ok(object.map(|version| (version.version, version.digest)))
         }
         _ => Err(mismatch("pin input")),

@@ -43,14 +43,16 @@ where
     show_document(context, StatusCode::CREATED, &stored)
 }
 
-/// Has a majority say that it has the bytes of all outputs that an order names, and keeps them. An order without
+/// Has a majority say that it has the bytes of all outputs, or of the checkpoint, that an order names, and keeps them. An order without
 /// outputs is good at once.
 pub(in crate::http) async fn confirm<D: Door>(app: &App<D>, order: &Order) -> Result<(), Problem> {
-    let Command::Complete(complete) = &order.command else {
-        return Ok(());
+    let mut pieces: Vec<Digest> = match &order.command {
+        Command::Complete(complete) => {
+            complete.outputs.iter().flat_map(|output| output.chunks.iter()).copied().collect()
+        }
+        Command::Checkpoint(checkpoint) => checkpoint.chunks.to_vec(),
+        _ => return Ok(()),
     };
-    let pieces = complete.outputs.iter().flat_map(|output| output.chunks.iter());
-    let mut pieces: Vec<Digest> = pieces.copied().collect();
     pieces.sort_unstable();
     pieces.dedup();
     for some in pieces.chunks(COLLECT_DIGESTS_MAX) {

@@ -12,6 +12,7 @@ use super::write::{Item, Written, write};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::jobs::pin_task;
 use crate::http::namespaces::admit_tasks;
 use crate::http::problems;
 use crate::http::programs::with_programs;
@@ -99,7 +100,10 @@ pub(in crate::http) async fn enqueue<D: Door>(
 ) -> Result<Reply, Stop> {
     let read = |programs: &dyn FindProgram| Enqueuing::read(app, context, body, programs);
     let mut enqueuing = with_programs(app, context, read).await?;
-    let items = std::mem::take(&mut enqueuing.items);
+    let mut items = std::mem::take(&mut enqueuing.items);
+    for order in items.iter_mut().filter_map(|item| item.order.as_mut().ok()) {
+        pin_task(app, context, order).await?;
+    }
     admit_tasks(app, context, items.len())?;
     let written = write(app, context, items, Some(enqueuing.request())).await?;
     enqueuing.show(context, written)

@@ -1,6 +1,7 @@
 //! Tasks: one file per verb.
 
 mod act;
+mod checkpoint;
 mod claim;
 mod enqueue;
 mod explain;
@@ -12,6 +13,7 @@ mod show;
 mod write;
 
 pub(super) use act::{cancel, drop_task, retry};
+pub(super) use checkpoint::checkpoint;
 pub(super) use claim::claim;
 pub(super) use enqueue::{Enqueuing, enqueue};
 pub(super) use explain::explain;
