@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ikada_worker::exec::{GroupRule, local_path};
+use ikada_api::s3::StorePlace;
+use ikada_worker::exec::{GroupRule, is_store, local_path};
 use ikada_worker::sandbox::{Isolation, Limits};
 
 use super::task::read_label;
@@ -85,7 +86,7 @@ pub(crate) struct WorkerArgs {
     /// A command that tasks may run: a name, a path, `{file}` for files of programs, or `*`. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_COMMAND", value_delimiter = ',', value_name = "PROGRAM")]
     pub(crate) allow_command: Vec<String>,
-    /// An address below which inputs may lie, as in file:///data. May be given several times.
+    /// An address below which inputs may lie, as in file:///data or s3://texts/2026. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_URL", value_delimiter = ',', value_name = "PREFIX", value_parser = read_prefix)]
     pub(crate) allow_url: Vec<String>,
     /// A folder that commands may read and run programs from, beside the system's own. May be given several times.
@@ -126,9 +127,16 @@ pub(crate) struct WorkerArgs {
 /// An address that can be allowed; others would be allowed in vain.
 fn read_prefix(text: &str) -> Result<String, String> {
     let climbs = text.split('/').any(|part| part == "..");
-    match local_path(text).is_some() && !climbs {
+    // The bucket must be one; whose store is asked is the worker's own setting, never part of an address.
+    let below = format!("{}/x", text.trim_end_matches('/'));
+    let is_bucket = is_store(text) && matches!(StorePlace::parse(&below), Some(Ok(_)));
+    let known = local_path(text).is_some() || is_bucket;
+    match known && !climbs {
         true => Ok(text.to_owned()),
-        false => Err("workers open addresses that begin with file:/// only, without ..".to_owned()),
+        false => {
+            let rule = "workers open addresses that begin with file:///, s3://BUCKET or gs://BUCKET only, without ..";
+            Err(rule.to_owned())
+        }
     }
 }
 

@@ -11,15 +11,15 @@ use crate::wait::until;
 use crate::work::{check_all_there, write_all};
 
 /// A cluster of one node with an S3 door, and a key for it.
-struct Storehouse {
-    cluster: Cluster,
-    door: String,
+pub struct Storehouse {
+    pub cluster: Cluster,
+    pub door: String,
     key: String,
     secret: String,
 }
 
 impl Storehouse {
-    async fn start(tls: bool) -> Storehouse {
+    pub async fn start(tls: bool) -> Storehouse {
         let mut cluster = Cluster::prepare(1);
         let door = ports(1).remove(0);
         let mut program = ikada();
@@ -40,7 +40,7 @@ impl Storehouse {
     }
 
     /// A command that knows the way and the key.
-    fn knows(&self, mut command: Command, endpoint: &str) -> Command {
+    pub fn knows(&self, mut command: Command, endpoint: &str) -> Command {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("AWS_") {
                 command.env_remove(&name);
@@ -52,7 +52,7 @@ impl Storehouse {
     }
 
     /// What a bucket holds, by name.
-    fn holds(&self, bucket: &str) -> Vec<String> {
+    pub fn holds(&self, bucket: &str) -> Vec<String> {
         let listed = as_admin(&self.cluster, "object", &["list", bucket, "-o", "quiet"]);
         assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
         String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect()
@@ -60,7 +60,7 @@ impl Storehouse {
 }
 
 /// Runs a command as the first administrator.
-fn as_admin(cluster: &Cluster, noun: &str, words: &[&str]) -> Output {
+pub fn as_admin(cluster: &Cluster, noun: &str, words: &[&str]) -> Output {
     let mut command = ikada();
     with_admin(&mut command, cluster).arg(noun).args(words).output().expect("it runs")
 }

@@ -49,6 +49,7 @@ mod secrets;
 mod server;
 mod slow_disk;
 mod strait;
+mod stores;
 mod strangers;
 mod sync_error;
 mod tls;

@@ -11,6 +11,7 @@ use ikada_api::client::{Error, GetOptions, unique_key};
 use ikada_api::v1::{ProgramManifest, WorkInput};
 
 use super::folder::{Folder, INPUTS};
+use super::stores::{copy_stored, is_store};
 use crate::beneath::Beneath;
 use crate::run::TaskError;
 
@@ -87,6 +88,7 @@ pub(super) async fn inputs(
                 };
                 download(client, bucket, key, &options, input.length, &mut file).await?;
             }
+            (.., Some(url), _) if is_store(url) => copy_stored(urls, url, &mut file).await?,
             (.., Some(url), _) => copy_url(urls, url, &mut file)?,
             (.., Some(text)) => file.write_all(text.as_bytes())?,
             _ => return Err(TaskError::give_up(format!("input {} has no source", input.name))),
@@ -152,20 +154,29 @@ pub(super) async fn download(
     Ok(())
 }
 
-/// Copies a file of this machine, if its operator allows the address.
-fn copy_url(allowed: &[String], url: &str, target: &mut File) -> Result<(), TaskError> {
+/// The widest rule of the operator that allows an address, and what the address adds to it.
+pub(super) fn rule<'a>(
+    allowed: &'a [String],
+    url: &'a str,
+) -> Result<(&'a str, &'a str), TaskError> {
     let climbs = url.split('/').any(|part| part == "..");
     let rules = allowed.iter().filter_map(|prefix| Some((prefix, below(prefix, url)?)));
     // The widest rule: a link may lead anywhere below it.
     let rule = rules.min_by_key(|(prefix, _)| prefix.len());
-    let Some((prefix, rest)) = rule.filter(|_| !climbs) else {
-        return Err(TaskError::new(format!(
+    let allowed = rule.filter(|_| !climbs).map(|(prefix, rest)| (prefix.as_str(), rest));
+    allowed.ok_or_else(|| {
+        TaskError::new(format!(
             "this worker may not open {url}; its operator can allow it with --allow-url"
-        )));
-    };
+        ))
+    })
+}
+
+/// Copies a file of this machine, if its operator allows the address.
+fn copy_url(allowed: &[String], url: &str, target: &mut File) -> Result<(), TaskError> {
+    let (prefix, rest) = rule(allowed, url)?;
     let Some(root) = local_path(prefix) else {
         return Err(TaskError::new(format!(
-            "this worker opens addresses that begin with file:/// only, not {url}"
+            "this worker opens addresses that begin with file:///, s3:// or gs:// only, not {url}"
         )));
     };
     let failed = |error: io::Error| TaskError::new(format!("{url}: {error}"));

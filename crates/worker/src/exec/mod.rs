@@ -18,6 +18,7 @@ mod outputs;
 mod process;
 mod programs;
 mod run;
+mod stores;
 mod users;
 
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ pub use folder::{Folder, closed_way};
 pub use outputs::FoundOutput;
 pub use programs::Programs;
 pub use run::{Sandbox, SandboxError};
+pub use stores::is_store;
 
 use crate::run::{Stop, TaskError, TaskResult};
 use crate::sandbox::{Isolation, Limits};

@@ -18,6 +18,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use recover::recover;
 pub(crate) use restore::restore;
+pub(crate) use store::open_store;
 pub(crate) use take::take;
 
 fn show_states(states: &[Shard]) {

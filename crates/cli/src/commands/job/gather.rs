@@ -28,6 +28,7 @@ pub(super) async fn gather(
     for pattern in patterns {
         match pattern.strip_prefix(OBJECT) {
             Some(place) => inputs.extend(stored(client, pattern, place).await?),
+            None if pattern.contains("://") => inputs.push(address(pattern, cut)?),
             None => paths.extend(files(pattern)?),
         }
     }
@@ -51,6 +52,22 @@ pub(super) async fn gather(
     }
     bar.finish_and_clear();
     Ok(inputs)
+}
+
+/// What workers fetch themselves, whole: nobody here has seen where its lines end.
+fn address(url: &str, cut: Cut) -> Result<WorkInput, Failure> {
+    let name = url.rsplit('/').next().unwrap_or_default();
+    if name.is_empty() {
+        return Err(Failure::usage(format!(
+            "--input {url}: name one object or file, not a folder"
+        )));
+    }
+    if !matches!(cut, Cut::Whole) {
+        return Err(Failure::usage(format!(
+            "--input {url}: only files of this machine can be cut"
+        )));
+    }
+    Ok(WorkInput { name: name.to_owned(), url: Some(url.to_owned()), ..WorkInput::default() })
 }
 
 /// Objects whose names begin so.

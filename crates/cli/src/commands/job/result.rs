@@ -4,12 +4,16 @@ use std::path::Path;
 
 use ikada_api::Client;
 use ikada_api::client::GetOptions;
+use ikada_api::s3::{StorePlace, Upload};
 use ikada_api::v1::{JobResult, ObjectPage};
 
+use crate::commands::backup::open_store;
 use crate::commands::object::{Target, download, to_stdout};
 use crate::failure::Failure;
 use crate::render::{Screen, write};
 
+/// Size of the parts in which outputs go to an object store.
+const PART_BYTES: usize = 8 << 20;
 /// The bucket of jobs' outputs.
 const BUCKET: &str = "jobs";
 
@@ -46,8 +50,49 @@ pub(super) async fn print(
     }
 }
 
+/// Puts one output under a name of an object store, or all below one that ends with a slash. Nothing is replaced where the store
+/// can tell.
+async fn store(client: &Client, found: &JobResult, to: &str) -> Result<(), Failure> {
+    if found.outputs.len() > 1 && !to.ends_with('/') {
+        let rule = "there are several outputs; name a folder, with a slash at its end";
+        return Err(Failure::usage(format!("--to {to}: {rule}")));
+    }
+    for output in &found.outputs {
+        let name = output.key.strip_prefix(&format!("{}/", found.id)).unwrap_or(&output.key);
+        let to = if to.ends_with('/') { format!("{to}{name}") } else { to.to_owned() };
+        let place = match StorePlace::parse(&to) {
+            Some(Ok(place)) => place,
+            _ => {
+                return Err(Failure::usage(format!(
+                    "--to {to}: name an object, as s3://BUCKET/KEY"
+                )));
+            }
+        };
+        let options = GetOptions { version: Some(output.version.0), ..GetOptions::default() };
+        let mut reader = client.get_object(BUCKET, &output.key, &options).await?;
+        let mut upload = Upload::begin(open_store(&place)?, place, PART_BYTES);
+        let sent = async {
+            while let Some(bytes) = reader.next().await? {
+                upload.push(bytes).await?;
+            }
+            upload.finish().await?;
+            Ok::<(), Failure>(())
+        };
+        if let Err(error) = sent.await {
+            // What is left of it has no name.
+            let _ = upload.abort().await;
+            return Err(error);
+        }
+        eprintln!("{to}");
+    }
+    Ok(())
+}
+
 /// Puts one output into a file, or all into a folder, named by stage, number and name.
 async fn save(client: &Client, found: &JobResult, to: &Path) -> Result<(), Failure> {
+    if let Some(to) = to.to_str().filter(|to| ikada_worker::exec::is_store(to)) {
+        return store(client, found, to).await;
+    }
     let many = found.outputs.len() > 1 || to.is_dir();
     for output in &found.outputs {
         let name = output.key.strip_prefix(&format!("{}/", found.id)).unwrap_or(&output.key);
