@@ -129,7 +129,7 @@ impl Replica {
         let ready = seat.state.ready_count(&namespace, &name);
         if ready > 0 {
             // Else a claim that came with it has it already, and the others wait on.
-            self.hint(Hint { shard, namespace, queue: name, ready }, now);
+            self.hint(&Hint { shard, namespace, queue: name, ready }, now);
         }
     }
 
@@ -142,18 +142,18 @@ impl Replica {
                     self.seats[position].interest.forget_foreseen(&namespace, &queue);
                     continue;
                 }
-                self.hint(Hint { shard: position as ShardId, namespace, queue, ready }, now);
+                self.hint(&Hint { shard: position as ShardId, namespace, queue, ready }, now);
             }
         }
     }
 
     /// Uses the interest in a queue up.
-    fn hint(&mut self, hint: Hint, now: Now) {
+    fn hint(&mut self, hint: &Hint, now: Now) {
         let seat = &mut self.seats[usize::from(hint.shard)];
         let nodes = seat.interest.take(&hint.namespace, &hint.queue);
         for node in nodes {
             if node == self.config.node {
-                self.hinted(&hint, now);
+                self.hinted(hint, now);
             } else {
                 self.send(node, &PeerMessage::Hint(hint.clone()));
             }
