@@ -48,8 +48,8 @@ mod secrets;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;
 mod slow_disk;
-mod strait;
 mod stores;
+mod strait;
 mod strangers;
 mod sync_error;
 mod tls;

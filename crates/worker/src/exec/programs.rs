@@ -40,7 +40,7 @@ impl Programs {
 impl RunProgram for Programs {
     fn run(&self, task: Claimed, stop: Stop) -> Running {
         let inner = self.0.clone();
-        Box::pin(async move { inner.run(task, stop).await })
+        Box::pin(async move { Box::pin(inner.run(task, stop)).await })
     }
 }
 
@@ -73,7 +73,8 @@ impl Inner {
         };
         let publish = async |finish: Finish| self.publish(finish, told).await;
         let running = self.sandbox.run(attempt, &log, stop, bring, publish);
-        logs::send_while(&self.client, &name, &log, keeper.keep_while(running, stopping)).await
+        let running = Box::pin(keeper.keep_while(running, stopping));
+        logs::send_while(&self.client, &name, &log, running).await
     }
 
     /// Brings the program here and says how to run it.

@@ -98,8 +98,9 @@ pub const STEPS: &[Step] = &[
         name: "sim-postgres",
         what: "100 fixed seeds with logs in a simulated Postgres, release build",
         run: |root| {
-            let simulator = ["run", "--locked", "--release", "-p", "ikada-sim", "--"];
-            let arguments = [&simulator[..], &["run", "--postgres", "--seeds", "100"]].concat();
+            const PACKAGE: [&str; 6] = ["run", "--locked", "--release", "-p", "ikada-sim", "--"];
+            let asked = "run --postgres --seeds 100".split(' ');
+            let arguments: Vec<&str> = PACKAGE.into_iter().chain(asked).collect();
             cargo(root, &arguments)
         },
     },

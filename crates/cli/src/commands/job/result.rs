@@ -60,13 +60,9 @@ async fn store(client: &Client, found: &JobResult, to: &str) -> Result<(), Failu
     for output in &found.outputs {
         let name = output.key.strip_prefix(&format!("{}/", found.id)).unwrap_or(&output.key);
         let to = if to.ends_with('/') { format!("{to}{name}") } else { to.to_owned() };
-        let place = match StorePlace::parse(&to) {
-            Some(Ok(place)) => place,
-            _ => {
-                return Err(Failure::usage(format!(
-                    "--to {to}: name an object, as s3://BUCKET/KEY"
-                )));
-            }
+        let Some(Ok(place)) = StorePlace::parse(&to) else {
+            let rule = "name an object, as s3://BUCKET/KEY";
+            return Err(Failure::usage(format!("--to {to}: {rule}")));
         };
         let options = GetOptions { version: Some(output.version.0), ..GetOptions::default() };
         let mut reader = client.get_object(BUCKET, &output.key, &options).await?;
