@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ikada_consensus::NodeId;
 use ikada_state::{Command, Namespace, Order, QueueName};
 
-/// Most queues with waiting nodes; further ones are found by the workers' retries.
+/// Most queues with waiting nodes, and most with foreseen tasks; further ones are found by the workers' retries, and are
+/// served once their tasks are committed.
 const QUEUES_MAX: usize = 65_536;
 
 type Key = (Namespace, QueueName);
@@ -43,7 +44,8 @@ impl Interest {
             let is_plain =
                 task.options.is_none() && task.delay_ms.is_none() && task.run_at_ms.is_none();
             let key = (order.namespace.clone(), task.queue.clone());
-            if is_plain && self.nodes.contains_key(&key) {
+            let has_room = self.coming.len() + self.foreseen.len() < QUEUES_MAX;
+            if is_plain && has_room && self.nodes.contains_key(&key) {
                 *self.coming.entry(key).or_default() += 1;
             }
         }
@@ -74,6 +76,11 @@ impl Interest {
         left < tasks_max
     }
 
+    /// Nothing is on its way into the log any more: what was foreseen has come, or never will.
+    pub fn all_came(&mut self) {
+        self.foreseen.clear();
+    }
+
     /// Work is ready: nobody needs foresight any more. True if somebody was told of it beforehand.
     pub fn forget_foreseen(&mut self, namespace: &Namespace, queue: &QueueName) -> bool {
         !self.foreseen.is_empty()
@@ -100,5 +107,58 @@ impl Interest {
             return BTreeSet::new();
         }
         self.nodes.remove(&(namespace.clone(), queue.clone())).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ikada_state::{Enqueue, TaskId};
+
+    use super::*;
+
+    fn queue(name: &str) -> QueueName {
+        QueueName::parse(name).expect("a name")
+    }
+
+    fn submit(name: &str) -> Order {
+        let id = TaskId::parse("t").expect("an id");
+        let command = Command::Enqueue(Enqueue::new(id, queue(name), Vec::new()));
+        Order { namespace: Namespace::default(), request: None, command }
+    }
+
+    #[test]
+    fn a_foreseen_task_is_good_for_one_claim() {
+        let (mut interest, namespace) = (Interest::default(), Namespace::default());
+        interest.foresee(&[submit("q")]);
+        assert!(interest.take_coming().is_empty(), "nobody waits");
+        interest.register(&namespace, &[queue("q")], 2);
+        let mut later = submit("q");
+        if let Command::Enqueue(task) = &mut later.command {
+            task.delay_ms = Some(1);
+        }
+        interest.foresee(&[submit("q"), later, submit("other"), submit("q")]);
+        let coming = interest.take_coming();
+        assert_eq!(coming.into_values().collect::<Vec<_>>(), [2]);
+        assert!(!interest.spend(&namespace, &[queue("other")], 9));
+        assert!(interest.spend(&namespace, &[queue("q")], 1));
+        assert!(interest.spend(&namespace, &[queue("q")], 9));
+        assert!(!interest.spend(&namespace, &[queue("q")], 1), "both are used up");
+        assert!(interest.forget_foreseen(&namespace, &queue("q")), "somebody was told");
+        assert!(!interest.forget_foreseen(&namespace, &queue("q")));
+    }
+
+    #[test]
+    fn foresight_is_bounded_and_ends_with_what_was_under_way() {
+        let (mut interest, namespace) = (Interest::default(), Namespace::default());
+        for number in 0..QUEUES_MAX + 10 {
+            let name = format!("q{number}");
+            interest.register(&namespace, &[queue(&name)], 2);
+            interest.foresee(&[submit(&name)]);
+            interest.take(&namespace, &queue(&name));
+            interest.take_coming();
+        }
+        assert_eq!(interest.foreseen.len(), QUEUES_MAX);
+        interest.all_came();
+        assert!(!interest.spend(&namespace, &[queue("q1")], 1));
     }
 }

@@ -137,6 +137,10 @@ impl Replica {
     pub(crate) fn hint_foreseen(&mut self, now: Now) {
         for position in 0..self.seats.len() {
             let seat = &mut self.seats[position];
+            if seat.pending.is_empty() && seat.tickets.is_empty() {
+                seat.interest.all_came();
+                continue;
+            }
             for ((namespace, queue), ready) in seat.interest.take_coming() {
                 if self.seats[position].state.is_paused(&namespace, &queue) {
                     self.seats[position].interest.forget_foreseen(&namespace, &queue);

@@ -3,7 +3,8 @@
 use ikada_replica::call::{Answer, Outcome, RenewOutcome, Renewal, Request};
 use ikada_replica::output::Input;
 use ikada_replica::state::{
-    Command, Complete, Grant, Namespace, Order, RefusalCode, Reply, TaskState, WorkerId,
+    Command, Complete, Grant, Namespace, Order, QueueChange, QueueName, RefusalCode, Reply,
+    SetQueue, TaskState, WorkerId,
 };
 
 use crate::harness::{Cluster, claim, enqueue};
@@ -95,6 +96,24 @@ fn a_parked_claim_goes_into_the_log_with_the_task_that_it_waits_for() {
         before + 1,
         "nobody waits, nobody claims"
     );
+}
+
+#[test]
+fn a_paused_queue_costs_no_claims_although_workers_wait() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("leader");
+    let queue = QueueName::parse("q").expect("queue");
+    let change = QueueChange { paused: Some(true), ..QueueChange::default() };
+    let command = Command::SetQueue(SetQueue { queue, change, expected_version: None });
+    let pause = Order { namespace: Namespace::default(), request: None, command };
+    cluster.ask(leader, Request::Write(vec![pause]));
+    cluster.call(leader, claim("w", 1, 4_000, "c"));
+    cluster.pass(300);
+    let before = cluster.nodes[&leader].consensus().commit(0);
+    cluster.ask(leader, Request::Write(vec![enqueue("held")]));
+    cluster.pass(100);
+    assert_eq!(cluster.nodes[&leader].consensus().commit(0), before + 1);
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl Programs {
 impl RunProgram for Programs {
     fn run(&self, task: Claimed, stop: Stop) -> Running {
         let inner = self.0.clone();
-        Box::pin(async move { Box::pin(inner.run(task, stop)).await })
+        Box::pin(async move { inner.run(task, stop).await })
     }
 }
 
@@ -72,8 +72,9 @@ impl Inner {
             keeper.begin(folder).await
         };
         let publish = async |finish: Finish| self.publish(finish, told).await;
-        let running = self.sandbox.run(attempt, &log, stop, bring, publish);
-        let running = Box::pin(keeper.keep_while(running, stopping));
+        // Large, and made once for each attempt: it does not lie in every caller's frame.
+        let running = Box::pin(self.sandbox.run(attempt, &log, stop, bring, publish));
+        let running = keeper.keep_while(running, stopping);
         logs::send_while(&self.client, &name, &log, running).await
     }
 
