@@ -11,6 +11,7 @@ use ikada_api::v1::{ClaimRequest, CompleteRequest, NewTask, Number};
 use crate::cluster::{Cluster, client};
 use crate::holder;
 use crate::wait::until;
+use crate::work::{check_all_there, write_all};
 
 const SHARDS: u16 = 8;
 const QUEUE: &str = "due";
@@ -48,6 +49,22 @@ async fn ls_16_three_nodes_lead_eight_shards_and_a_kill_moves_only_its_own() {
         before.keys().filter(|shard| before[shard] == dead).map(|shard| after[shard]).collect();
     assert!(!heirs.contains(&dead), "{after:?}");
     assert_eq!(shares(&after).len(), 2, "both others lead: {after:?}");
+}
+
+// LS-15: what was weighed against a lease in a database. A ring would have to make its lost token anew and to close up again;
+// Raft would need a majority. Here one node of three is enough, whichever it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_15_one_node_of_three_leads_everything_and_takes_writes() {
+    let Some(mut cluster) = Cluster::start_in_postgres(SHARDS).await else { return };
+    let before = write_all(&cluster.client(), "before", 20).await;
+    // Each shard has another order in which nodes may take it; the one that is left is last for some of them.
+    cluster.kill(1);
+    cluster.kill(2);
+    let leaders = cluster.settle().await;
+    assert!(leaders.values().all(|leader| *leader == 3), "{leaders:?}");
+    let client = cluster.client();
+    let after = write_all(&client, "after", 20).await;
+    check_all_there(&client, &before.union(&after).cloned().collect()).await;
 }
 
 /// One worker of one node: claims and completes until all is done. Gives what it was handed.

@@ -154,14 +154,12 @@ impl LeaseShard {
         }
         self.is_unnoted |= lease.epoch > self.epoch_max;
         self.epoch_max = lease.epoch;
-        self.seen = Some((*lease, self.now_ms));
+        let before = self.seen.replace((*lease, self.now_ms)).map(|(before, _)| before);
         match self.hold() {
             None => {
                 let planned_ms = self.try_after(lease);
-                // Longer than a ttl no lease lasts: the database's clock was moved back. Then the wait goes on as it was, and a
-                // holder that lives sets the lease right with its next renewal.
-                let is_moved = lease.remaining_ms > self.config.ttl_ms;
-                let before_ms = if is_moved { self.due.take_ms } else { u64::MAX };
+                let goes_on = self.wait_goes_on(before, lease);
+                let before_ms = if goes_on { self.due.take_ms } else { u64::MAX };
                 self.due.take_ms = planned_ms.min(before_ms);
             }
             Some(hold) if lease.epoch > hold.epoch && !lease.is_ours => {
@@ -171,6 +169,17 @@ impl LeaseShard {
         }
         self.report(Reason::LeaderHeard);
         true
+    }
+
+    /// Whether the wait for our turn, once begun, is not begun anew by this look at the lease.
+    fn wait_goes_on(&self, before: Option<Lease>, lease: &Lease) -> bool {
+        // Longer than a ttl no lease lasts: the database's clock was moved back. A holder that lives sets the lease right
+        // with its next renewal.
+        let is_moved = lease.remaining_ms > self.config.ttl_ms;
+        // Free, and nobody has touched it. Looks come more often than the last in line may wait: it would never have its turn.
+        let same = |before: Lease| (before.epoch, before.favoured) == (lease.epoch, lease.favoured);
+        let is_still_free = lease.remaining_ms == 0 && before.is_some_and(same);
+        is_moved || is_still_free
     }
 
     /// When to try to take a lease that looks like this.

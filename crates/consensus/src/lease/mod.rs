@@ -119,6 +119,8 @@ pub(crate) struct LeaseShard {
     install: tail::Install,
     /// The outcome of an append is open: the log has to be read before the next one.
     is_settling: bool,
+    /// A notice came that no reading under way has to know of: the log is read once more.
+    has_news: bool,
     /// How far the entries reach that were ever sent: followers may see them before we know that they are written.
     sent_index: u64,
     reads: reads::Reads,
@@ -184,6 +186,7 @@ impl LeaseShard {
             applied: start.index,
             install: tail::Install::Nothing,
             is_settling: false,
+            has_news: false,
             sent_index: 0,
             reads: reads::Reads::default(),
             under_way: UnderWay::default(),
@@ -241,6 +244,7 @@ impl LeaseShard {
     pub(crate) fn notified(&mut self, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
         if !matches!(self.stand, Stand::Leads(_)) {
+            self.has_news = true;
             self.due.poll_ms = self.due.poll_ms.min(self.now_ms);
             self.read_tail_if_due();
         }

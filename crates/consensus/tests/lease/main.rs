@@ -3,4 +3,5 @@
 mod database;
 mod scenarios;
 mod storm;
+mod turns;
 mod world;

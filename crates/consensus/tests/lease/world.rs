@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use ikada_consensus::lease::{Answer, Ask, LeaseConfig};
+use ikada_consensus::lease::{Answer, Ask, LeaseConfig, Work};
 use ikada_consensus::{
     BOOTSTRAP, Conf, Config, Consensus, Entry, Fault, IoRecord, NodeId, Outbox, Recovered, Role,
     RoleChange, Start,
@@ -60,6 +60,8 @@ pub struct World {
     pub lost_percent: u64,
     pub late_percent: u64,
     pub checks_one_leader: bool,
+    /// Whether the database tells everybody at once when a log grew or a lease was given back.
+    pub has_notices: bool,
     flights: Vec<Flight>,
     /// What somebody had applied when a read began.
     read_floors: BTreeMap<u64, u64>,
@@ -86,6 +88,7 @@ impl World {
             lost_percent: 0,
             late_percent: 0,
             checks_one_leader: true,
+            has_notices: false,
             flights: Vec::new(),
             read_floors: BTreeMap::new(),
             written: BTreeMap::new(),
@@ -251,9 +254,25 @@ impl World {
                 true => Answer::Failed,
                 false => self.database.carry_out(flight.life, &flight.ask.work),
             };
+            let is_news = matches!(answer, Answer::Appended)
+                || matches!(flight.ask.work, Work::Release { .. });
             flight.answer.get_or_insert(answer);
+            if is_news && self.has_notices {
+                self.notify();
+            }
         }
         self.note_written();
+    }
+
+    fn notify(&mut self) {
+        let ids: Vec<NodeId> = self.nodes.keys().copied().collect();
+        for id in ids {
+            let local_ms = self.local_ms(id);
+            let node = self.nodes.get_mut(&id).unwrap();
+            if !node.is_paused && !node.is_cut_off {
+                node.consensus.database_changed(0, local_ms);
+            }
+        }
     }
 
     fn deliver_answers(&mut self) {
