@@ -178,7 +178,7 @@ impl World {
                 continue;
             }
             if self.plan.database.is_some() {
-                self.observe_leased(&view)?;
+                self.observe_leased(&view, before.as_ref())?;
                 continue;
             }
             self.observe_shard(&view, before.as_ref())?;

@@ -1,14 +1,20 @@
 //! Looks at a node whose logs live in a database after each of its turns: what changed is shown to the checks that hold in
-//! both modes (R1, R4, R5, R7), and to those of leases (P3). There is no quorum and no log on its disk to look at.
+//! both modes (R1, R3, R4, R5, R7), and to those of leases (P3). There is no quorum and no log on its disk to look at.
 
 use ikada_consensus::{NodeId, Role};
 
 use super::World;
-use crate::check::{ShardView, Verdict, lease_time, state_machine_safety, violation};
+use crate::check::{
+    ShardView, Verdict, leader_completeness, lease_time, state_machine_safety, violation,
+};
 
 impl World {
     /// A shard of a node looks other than before.
-    pub(super) fn observe_leased(&mut self, view: &ShardView) -> Verdict {
+    pub(super) fn observe_leased(
+        &mut self,
+        view: &ShardView,
+        before: Option<&ShardView>,
+    ) -> Verdict {
         let shard = view.shard;
         self.watch.election_safety.observe(view)?;
         self.note_leaders(view);
@@ -23,6 +29,9 @@ impl World {
                     ledger.committed_index()
                 ),
             );
+        }
+        if before.is_none_or(|before| before.role != Role::Leader) {
+            leader_completeness::check_leased(view, ledger)?;
         }
         // While a snapshot is being loaded the state is older than the log says; it is compared when it is there.
         if view.applied.index < view.start_index.max(1) {
