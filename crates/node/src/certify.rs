@@ -8,8 +8,9 @@ use tracing::info;
 
 use crate::boot::BootError;
 use crate::config::Config;
+use crate::database;
 use crate::run::RunError;
-use crate::tls::{self, JoinToken, Name, Papers, Tls};
+use crate::tls::{self, JoinToken, Name, Newcomer, Papers, Tls};
 
 /// Names under which every node is reached from its own machine.
 const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -33,8 +34,12 @@ pub(crate) async fn certify(
             let text = std::fs::read_to_string(path).map_err(|error| broken(error.to_string()))?;
             let token = JoinToken::parse(&text)
                 .ok_or_else(|| broken("it holds no join token; copy the file again".to_owned()))?;
-            let peers = [config.peers.as_slice(), &config.join].concat();
-            tls::join(folder, &peers, &token, node, hosts.to_vec()).await?
+            let newcomer = Newcomer::new(folder, &token, node, hosts.to_vec())?;
+            loop {
+                if let Some(papers) = newcomer.ask(&known_peers(config).await?).await? {
+                    break papers;
+                }
+            }
         }
         (None, None) if !config.join.is_empty() => return Err(RunError::NoJoinToken),
         (None, None) => {
@@ -56,6 +61,15 @@ pub(crate) async fn certify(
     let cluster = identity.map_or(papers.name.cluster, |identity| identity.cluster);
     check(papers.name, Name { cluster, node })?;
     Ok(Some(Tls::new(&papers)?))
+}
+
+/// Where others may be reached: those that the settings name, and, where logs live in a database, those entered there.
+async fn known_peers(config: &Config) -> Result<Vec<String>, RunError> {
+    let mut peers = [config.peers.as_slice(), &config.join].concat();
+    if let Some(target) = &config.log {
+        peers.extend(database::entered(target).await?);
+    }
+    Ok(peers)
 }
 
 fn check(found: Name, wanted: Name) -> Result<(), RunError> {

@@ -360,8 +360,11 @@ async fn belong(
     tls: Option<Tls>,
 ) -> Result<(Identity, Plan), RunError> {
     let known = Identity::load(disk).map_err(BootError::from)?;
+    // Certificates name the cluster before it is founded.
+    let drawn = || fastrand::Rng::new().u64(1..);
+    let fresh = tls.as_ref().map_or_else(drawn, |tls| tls.name().cluster);
     let founded = match &config.log {
-        Some(target) => Some(database::found(config, target, disk, papers, &me).await?),
+        Some(target) => Some(database::found(config, target, disk, papers, &me, fresh).await?),
         None => None,
     };
     if let Some(identity) = known {
@@ -381,7 +384,7 @@ async fn belong(
     }
     let plan = match founded {
         Some(plan) => plan,
-        None => boot::found(config, disk, papers, me, door, tls).await?,
+        None => boot::found(config, disk, papers, me, door, (tls, fresh)).await?,
     };
     info!(
         cluster = format!("{:016x}", plan.cluster),

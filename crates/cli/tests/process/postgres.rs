@@ -130,6 +130,12 @@ async fn a_folder_remembers_where_its_logs_are() {
     let database = cluster.database.take();
     let said = refusal(&mut cluster.command(1, crate::fresh::ikada()));
     assert!(said.contains("in a database") && said.contains("without --log"), "{said}");
+    // What it holds beside them is older than what was acknowledged: no cluster is made of that.
+    let mut recover = crate::fresh::ikada();
+    recover.args(["cluster", "recover", "--data"]).arg(&cluster.node(1).data);
+    recover.arg("--to").arg(cluster.node(1).data.with_extension("made"));
+    let said = refusal(recover.args(["--phrase", "acknowledged work may be lost"]));
+    assert!(said.contains("in a database") && said.contains("backup"), "{said}");
     cluster.database = database;
     let database = cluster.database.as_ref().expect("a database");
     database.sql("UPDATE ikada_cluster SET plan = NULL");

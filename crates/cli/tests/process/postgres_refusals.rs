@@ -84,3 +84,18 @@ async fn other_versions_and_other_clusters_are_refused() {
     let said = refusal(&mut cluster.command(1, ikada()));
     assert!(said.contains("schema version 7"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_this_mode_has_not_yet_is_refused_with_its_reason_and_leaves_nothing_begun() {
+    let Some(cluster) = Cluster::start_in_postgres(2).await else { return };
+    let mut remove = crate::fresh::ikada();
+    remove.args(["cluster", "--url", &cluster.node(1).url, "remove", "3"]);
+    let said = tokio::task::spawn_blocking(move || refusal(&mut remove)).await.expect("joined");
+    assert!(said.contains("members_unsupported") && said.contains("in a database"), "{said}");
+    let mut grow = crate::fresh::ikada();
+    grow.args(["cluster", "--url", &cluster.node(1).url, "grow", "--shards", "4"]);
+    let said = tokio::task::spawn_blocking(move || refusal(&mut grow)).await.expect("joined");
+    assert!(said.contains("growth_unsupported"), "{said}");
+    let seen = cluster.client().cluster().await.expect("seen");
+    assert!(seen.change.is_none() && seen.growth.is_none(), "{seen:?}");
+}

@@ -31,8 +31,7 @@ fn secure(mut program: Command, join_token: Option<&Path>) -> Command {
 }
 
 /// Starts three nodes as the guide does.
-async fn start() -> Cluster {
-    let mut cluster = Cluster::prepare(3);
+async fn start(mut cluster: Cluster) -> Cluster {
     for node in &mut cluster.nodes {
         node.url = node.url.replace("http://", "https://");
     }
@@ -67,7 +66,7 @@ fn run(cluster: &Cluster, token_file: &Path, words: &[&str]) -> Output {
 
 #[tokio::test]
 async fn x_2_three_commands_make_a_cluster_with_tls() {
-    let mut cluster = start().await;
+    let mut cluster = start(Cluster::prepare(3)).await;
     let admin_file = cluster.node(1).data.join("admin-token");
     let admin = until("the first admin token is written", || async { read(&admin_file) }).await;
     let root = client(&cluster, Some(&admin));
@@ -130,6 +129,27 @@ async fn x_2_three_commands_make_a_cluster_with_tls() {
         let secrets = [admin.trim(), made.token.as_str()];
         assert!(secrets.iter().all(|secret| !log.contains(secret)), "X6: a secret is in a log");
     });
+}
+
+// X2, where nobody names a peer: who signs certificates is found in the database, and the cluster is the one that they name.
+#[tokio::test]
+async fn x_2_nodes_that_meet_in_a_database_get_their_certificates_too() {
+    let Some(cluster) = Cluster::prepare_in_postgres(2) else { return };
+    let cluster = start(cluster).await;
+    let admin_file = cluster.node(1).data.join("admin-token");
+    let admin = until("the first admin token is written", || async { read(&admin_file) }).await;
+    until("all nodes have a certificate", || async {
+        (2..=3).all(|id| cluster.node(id).data.join("tls/node.pem").exists()).then_some(())
+    })
+    .await;
+    let root = client(&cluster, Some(&admin));
+    until("the nodes are connected", || async {
+        let view = root.cluster().await.ok()?;
+        (view.status == "healthy").then_some(())
+    })
+    .await;
+    let queued = run(&cluster, &admin_file, &["task", "enqueue", "--queue", "q", "--payload", "1"]);
+    assert!(queued.status.success(), "{}", String::from_utf8_lossy(&queued.stderr));
 }
 
 // X3

@@ -28,18 +28,16 @@ pub enum FoundError {
     Papers(#[from] PapersError),
 }
 
-/// Runs the founding protocol until this node may start. `door` answers other nodes' questions meanwhile.
+/// Runs the founding protocol until this node may start; a new cluster gets the number `fresh`. `door` answers other
+/// nodes' questions meanwhile.
 pub async fn found(
     config: &Config,
     disk: &RealDisk,
     papers: &mut Papers,
     me: Candidate,
     door: &FoundingDoor,
-    tls: Option<Tls>,
+    (tls, fresh): (Option<Tls>, u64),
 ) -> Result<Plan, FoundError> {
-    // Certificates name the cluster before it is founded.
-    let drawn = || fastrand::Rng::new().u64(1..);
-    let fresh = tls.as_ref().map_or_else(drawn, |tls| tls.name().cluster);
     let founding = Founding::new(
         me,
         config.expect,

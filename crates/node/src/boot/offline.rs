@@ -36,6 +36,15 @@ pub enum OfflineError {
         /// The folder.
         path: String,
     },
+    /// Its log is elsewhere.
+    #[error(
+        "{path}: the logs of this cluster are in a database, and its folders hold only older snapshots: bring the database \
+         back from a backup of it"
+    )]
+    InDatabase {
+        /// The folder.
+        path: String,
+    },
     /// Its papers cannot be used.
     #[error(transparent)]
     Papers(#[from] PapersError),
@@ -81,6 +90,9 @@ pub fn read_offline(folder: &Path) -> Result<Offline, OfflineError> {
     }
     let disk = RealDisk::open(folder).map_err(broken)?;
     let papers = Papers::load_or_make(&disk, None, &mut fastrand::Rng::new())?;
+    if papers.in_database {
+        return Err(OfflineError::InDatabase { path });
+    }
     let identity = Identity::load(&disk).map_err(BootError::from)?;
     let (Some(identity), Some(plan)) = (identity, papers.plan_today()) else {
         return Err(OfflineError::Nothing { path });

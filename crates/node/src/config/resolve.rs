@@ -111,6 +111,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
     if !problems.is_empty() {
         return Err(ConfigProblems(problems));
     }
+    let has_quorum = log.is_none();
     Ok(Config {
         data: raw.data.unwrap_or_else(|| PathBuf::from("ikada-data")),
         listen,
@@ -133,7 +134,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         shedding,
         priority: raw.priority.unwrap_or(0),
         autoscale,
-        warnings: warnings(expect, insecure),
+        warnings: warnings(expect, has_quorum, insecure),
     })
 }
 
@@ -233,10 +234,10 @@ fn check_counts(expect: u16, shards: u16, finds_others: bool, problems: &mut Vec
     }
 }
 
-fn warnings(expect: u16, insecure: bool) -> Vec<String> {
+fn warnings(expect: u16, has_quorum: bool, insecure: bool) -> Vec<String> {
     let mut warnings = Vec::new();
-    if expect > 1 && expect.is_multiple_of(2) {
-        // B4-43
+    if has_quorum && expect > 1 && expect.is_multiple_of(2) {
+        // B4-43; where logs live in a database, one node of any number is enough.
         warnings.push(format!(
             "{expect} voters tolerate no more failures than {}: an odd number is better",
             expect - 1
@@ -347,5 +348,8 @@ mod tests {
     fn an_even_number_of_voters_is_warned_about() {
         let config = resolve(vec![raw("expect = 4\npeer = [\"127.0.0.1:1\"]")]).expect("valid");
         assert!(config.warnings[0].contains("odd number"), "{:?}", config.warnings);
+        let leased = "expect = 2\nlog = \"postgres://ikada@127.0.0.1/ikada\"";
+        let config = resolve(vec![raw(leased)]).expect("valid");
+        assert!(config.warnings.is_empty(), "two are useful there: {:?}", config.warnings);
     }
 }

@@ -67,14 +67,23 @@ pub enum DatabaseError {
     },
 }
 
-/// Brings this node and the database together: gives the plan that its cluster was founded with. A database that does not
-/// answer is waited for.
+/// Where the nodes that have entered themselves so far are reached by peers: one of them gives a newcomer its certificate.
+pub async fn entered(target: &Target) -> Result<Vec<String>, DatabaseError> {
+    let connection = connect(target).await?;
+    connection.prepare_schema().await?;
+    let nodes = connection.nodes().await?;
+    Ok(nodes.into_iter().map(|node| node.peer_addr).collect())
+}
+
+/// Brings this node and the database together: gives the plan that its cluster was founded with; a new cluster gets the
+/// number `fresh`. A database that does not answer is waited for.
 pub async fn found(
     config: &Config,
     target: &Target,
     disk: &RealDisk,
     papers: &mut Papers,
     me: &Candidate,
+    fresh: u64,
 ) -> Result<Plan, DatabaseError> {
     let connection = connect(target).await?;
     connection.prepare_schema().await?;
@@ -89,7 +98,7 @@ pub async fn found(
     }
     let plan = match papers.promise.clone() {
         Some(promised) => stands(&connection, target, promised).await?,
-        None => agree(config, &connection, target, me).await?,
+        None => agree(config, &connection, target, me, fresh).await?,
     };
     connection.prepare_shards(plan.shards, BOOTSTRAP.index).await?;
     if papers.promise.as_ref() != Some(&plan) {
@@ -145,12 +154,13 @@ async fn agree(
     connection: &Connection,
     target: &Target,
     me: &Candidate,
+    fresh: u64,
 ) -> Result<Plan, DatabaseError> {
     let mut told = 0;
     loop {
         let nodes = connection.nodes().await?;
         let enough = nodes.len() >= usize::from(config.expect);
-        let proposed = enough.then(|| propose(config, nodes.iter()));
+        let proposed = enough.then(|| propose(config, fresh, nodes.iter()));
         if let Some(bytes) = connection.agree_on_plan(proposed.as_deref()).await? {
             let plan = read(&bytes, target)?;
             let (node, count) = (me.node, plan.members.len());
@@ -166,7 +176,7 @@ async fn agree(
     }
 }
 
-fn propose<'a>(config: &Config, nodes: impl Iterator<Item = &'a NodeRow>) -> Vec<u8> {
+fn propose<'a>(config: &Config, cluster: u64, nodes: impl Iterator<Item = &'a NodeRow>) -> Vec<u8> {
     let candidate = |row: &NodeRow| Candidate {
         node: row.node,
         incarnation: row.incarnation,
@@ -174,7 +184,6 @@ fn propose<'a>(config: &Config, nodes: impl Iterator<Item = &'a NodeRow>) -> Vec
         client_addr: row.client_addr.clone(),
     };
     let members = nodes.take(usize::from(config.expect)).map(candidate).collect();
-    let cluster = fastrand::Rng::new().u64(1..);
     let plan = Plan { cluster, members, shards: config.shards };
     // Writing into a vector cannot fail.
     minicbor::to_vec(&plan).unwrap_or_default()

@@ -9,5 +9,5 @@ mod found;
 mod snapshot;
 mod thread;
 
-pub use found::{DatabaseError, found};
+pub use found::{DatabaseError, entered, found};
 pub use thread::{Database, DatabaseSender, DatabaseWork};

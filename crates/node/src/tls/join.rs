@@ -132,32 +132,46 @@ impl JoinDesk {
     }
 }
 
-/// Asks the peers in turn until one gives a certificate, or all refuse.
-pub async fn join(
+/// A node that has a join token and wants a certificate.
+pub struct Newcomer {
     folder: PathBuf,
-    peers: &[String],
-    token: &JoinToken,
-    node: u64,
-    hosts: Vec<String>,
-) -> Result<Papers, TlsError> {
-    let key = new_key()?;
-    let ask = JoinAsk {
-        token: Some((token.id.clone(), token.secret.reveal().to_owned())),
-        node,
-        public_key: key.public_key_raw().to_vec(),
-        hosts,
-    };
-    let config = Tls::pinned(token.authority)?;
-    loop {
+    key: rcgen::KeyPair,
+    ask: JoinAsk,
+    config: Arc<ClientConfig>,
+}
+
+impl Newcomer {
+    /// Makes the node's key; nobody is asked yet.
+    pub fn new(
+        folder: PathBuf,
+        token: &JoinToken,
+        node: u64,
+        hosts: Vec<String>,
+    ) -> Result<Newcomer, TlsError> {
+        let key = new_key()?;
+        let ask = JoinAsk {
+            token: Some((token.id.clone(), token.secret.reveal().to_owned())),
+            node,
+            public_key: key.public_key_raw().to_vec(),
+            hosts,
+        };
+        let config = Tls::pinned(token.authority)?;
+        Ok(Newcomer { folder, key, ask, config })
+    }
+
+    /// Asks the peers in turn. Nothing, after a pause, if none of them could give a certificate: then ask again.
+    pub async fn ask(&self, peers: &[String]) -> Result<Option<Papers>, TlsError> {
         let mut told = Vec::new();
         for peer in peers {
-            match ask_one(peer, config.clone(), &ask).await {
+            match ask_one(peer, self.config.clone(), &self.ask).await {
                 Ok(JoinAnswer::Given(authority_pem, node_pem)) => {
-                    store_node(&folder, &key.serialize_pem(), &authority_pem, &node_pem)?;
-                    let papers = Papers::load(&folder)?;
-                    return papers.ok_or(TlsError::Join("it is gone again".to_owned()));
+                    let key_pem = self.key.serialize_pem();
+                    store_node(&self.folder, &key_pem, &authority_pem, &node_pem)?;
+                    let papers = Papers::load(&self.folder)?;
+                    return papers.map(Some).ok_or(TlsError::Join("it is gone again".to_owned()));
                 }
                 Ok(JoinAnswer::Refused) => {
+                    let node = self.ask.node;
                     return Err(TlsError::Join(format!(
                         "{peer} refuses the join token: it is wrong, used up, over or revoked, or node id {node} is taken"
                     )));
@@ -168,6 +182,7 @@ pub async fn join(
         }
         info!(asked = told.join("; "), "waiting for the node that gives certificates");
         tokio::time::sleep(PAUSE).await;
+        Ok(None)
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) use authority::new_key;
 pub use authority::{Authority, TlsError};
 pub use client::{ClientPapers, Shown};
 pub use files::{JOIN_TOKEN_FILE, Papers, TLS_FOLDER};
-pub use join::{JOIN_PROTOCOL, JoinAnswer, JoinAsk, JoinDesk, any_name, join, serve_join};
+pub use join::{JOIN_PROTOCOL, JoinAnswer, JoinAsk, JoinDesk, Newcomer, any_name, serve_join};
 pub use name::{ClientName, Name, client_of, name_of};
 pub use reload::{PEER_PROTOCOL, Tls};
 pub use token::{Grant, JoinRole, JoinToken, JoinTokens};

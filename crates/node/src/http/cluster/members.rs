@@ -32,6 +32,7 @@ pub(in crate::http) async fn add<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let wish: AddNode = read_document(context, body)?;
+    check_mode(&app.door.status().await)?;
     let (candidate, level) = meet(app, &wish.peer_addr).await?;
     let Candidate { node, incarnation, peer_addr, client_addr } = candidate;
     let add = Some(Member { node, incarnation, peer_addr, client_addr });
@@ -115,7 +116,9 @@ async fn begin<D: Door>(
     context: &Context,
     order: ChangeMembers,
 ) -> Result<Reply, Stop> {
-    check_majority(&app.door.status().await, &order)?;
+    let status = app.door.status().await;
+    check_mode(&status)?;
+    check_majority(&status, &order)?;
     if let Some(leaving) = order.remove {
         wait_for_copies(app, context, leaving).await?;
     }
@@ -165,6 +168,15 @@ async fn wait_for_copies<D: Door>(
         }
         tokio::time::sleep(COPIES_PAUSE).await;
     }
+}
+
+/// Refuses what no log in a database could carry out: it would stand as begun for ever.
+fn check_mode(status: &NodeStatus) -> Result<(), Problem> {
+    if status.elections_ms.is_some() || status.stopping {
+        return Ok(());
+    }
+    let detail = "the log lives in a database: the nodes that founded this cluster are its nodes, none is added or removed at run time";
+    Err(Problem::new(409, "members_unsupported", "change refused", detail))
 }
 
 /// Refuses what would leave a cluster without a majority of connected voters.

@@ -119,3 +119,15 @@ async fn mq_33_settings_of_elections_are_shown_and_changed() {
     let heard = bench.send("PUT", place, &[], r#"{"timeout_ms":5000}"#).await;
     assert_eq!((heard.status.as_u16(), heard.code().as_str()), (409, "no_elections"));
 }
+
+#[tokio::test]
+async fn where_logs_live_in_a_database_no_change_of_members_begins() {
+    let bench = Bench::new();
+    bench.door().change_status(|status| status.elections_ms = None);
+    let body = r#"{"peer_addr":"127.0.0.1:1"}"#;
+    let added = bench.send("POST", "/v1/cluster/nodes", &[], body).await;
+    let removed = bench.send("DELETE", "/v1/cluster/nodes/2", &[], "").await;
+    for heard in [added, removed] {
+        assert_eq!((heard.status.as_u16(), heard.code().as_str()), (409, "members_unsupported"));
+    }
+}
