@@ -43,6 +43,15 @@ pub struct Cluster {
 /// Set to anything, all these tests keep their logs in a Postgres that each starts for itself.
 const LOG_SWITCH: &str = "IKADA_TEST_POSTGRES";
 
+/// Whether a test of what only logs on the nodes' own disks have is passed over, since all logs are in a database. Says why.
+pub fn is_passed_over(why: &str) -> bool {
+    let is_switched = std::env::var_os(LOG_SWITCH).is_some();
+    if is_switched {
+        eprintln!("passed over with {LOG_SWITCH}: {why}");
+    }
+    is_switched
+}
+
 impl Cluster {
     /// Starts three nodes and waits until they agree on leaders.
     pub async fn start() -> Cluster {
@@ -136,6 +145,11 @@ impl Cluster {
             log_urls: BTreeMap::new(),
             folder,
         }
+    }
+
+    /// Whether its logs live in a database.
+    pub fn is_in_database(&self) -> bool {
+        self.database.is_some()
     }
 
     pub fn node(&self, id: u64) -> &Node {

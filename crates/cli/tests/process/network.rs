@@ -6,6 +6,7 @@
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::cluster::is_passed_over;
 use crate::fresh::ikada;
 
 /// Namespaces and a bridge for one cluster.
@@ -23,6 +24,9 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 impl Network {
     /// A network for so many nodes; none, with a word on standard error, where it cannot be made.
     pub fn make(nodes: u64) -> Option<Network> {
+        if is_passed_over("a network of its own does not reach the database") {
+            return None;
+        }
         for tool in ["ip", "nft"] {
             if !run(Command::new("sh").args(["-c", &format!("command -v {tool}")])) {
                 eprintln!("passed over: `{tool}` is not installed, so there are no namespaces");

@@ -2,14 +2,14 @@
 
 use std::process::Command;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, is_passed_over};
 use crate::fresh::{ikada, without_settings};
 use crate::tracer;
 use crate::work::{Stream, check_all_there};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_sync_fails_ends_at_once_and_recovers() {
-    if !tracer::is_there() {
+    if !tracer::is_there() || is_passed_over("the database syncs entries, a node only notes") {
         return;
     }
     let mut cluster = Cluster::start().await;
