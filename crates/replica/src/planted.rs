@@ -16,6 +16,8 @@ pub enum Bug {
     UnknownToldAsFailed,
     /// A new leader gives the claims it finds no time at all.
     TtlNotRestarted,
+    /// A leader refuses renewals by what it remembers, be it behind the log or no leader any more.
+    RefusedFromMemory,
     /// The cluster's level is raised once a majority of the members understands it.
     LevelRaisedByMajority,
     /// Orders are proposed whatever level they are of.
@@ -31,6 +33,7 @@ impl Bug {
         Bug::ExpiryTooEarly,
         Bug::UnknownToldAsFailed,
         Bug::TtlNotRestarted,
+        Bug::RefusedFromMemory,
         Bug::LevelRaisedByMajority,
         Bug::LevelNotAsked,
     ];

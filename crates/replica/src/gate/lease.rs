@@ -26,7 +26,10 @@ impl Replica {
         let key = (order.namespace.clone(), wish.name.clone());
         match self.known_lease(shard, &key, wish, now) {
             Some(reply) => {
-                Decision::Reply(Told::Replies { term: 0, index: 0, replies: vec![reply] })
+                let refuses = matches!(reply, Reply::Refused { .. });
+                let told = Told::Replies { term: 0, index: 0, replies: vec![reply] };
+                // As for renewals: a no is told by a leader that is sure to be one.
+                if refuses { Decision::Confirm(Some(told)) } else { Decision::Reply(told) }
             }
             None => Decision::Propose(std::slice::from_ref(order)),
         }
@@ -81,6 +84,6 @@ impl Replica {
                 None => refused(RefusalCode::StaleFence),
             },
         };
-        Decision::Reply(Told::Renewed(vec![told]))
+        super::renew::decision(vec![told])
     }
 }

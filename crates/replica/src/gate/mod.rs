@@ -29,8 +29,21 @@ pub(crate) enum Decision<'a> {
     Propose(&'a [Order]),
     /// Answer at once.
     Reply(Told),
-    /// Answer when a quorum has confirmed that this node still leads.
-    Confirm,
+    /// Answer with this, or else with the index of the read, when a quorum has confirmed that this node still leads.
+    Confirm(Option<Told>),
+}
+
+/// Whether a question is answered by what the leader knows, and not by an entry or a quorum.
+fn is_from_memory(ask: &Ask) -> bool {
+    matches!(
+        ask,
+        Ask::Renew { .. }
+            | Ask::Lease(_)
+            | Ask::RenewLease { .. }
+            | Ask::Beat { .. }
+            | Ask::Workers
+            | Ask::Explain { .. }
+    )
 }
 
 impl Replica {
@@ -47,6 +60,9 @@ impl Replica {
         };
         if !seat.leads() {
             return Some(Told::NotLeader { leader: self.consensus.leader(shard) });
+        }
+        if is_from_memory(ask) && !seat.is_whole() {
+            return Some(Told::NotLeader { leader: None });
         }
         if let Some(told) = self.refuse_newer(ask) {
             return Some(told);
@@ -71,7 +87,7 @@ impl Replica {
             Ask::RenewLease { key, holder, fence } => {
                 self.decide_renew_lease(shard, key, holder, *fence, now)
             }
-            Ask::ReadIndex => Decision::Confirm,
+            Ask::ReadIndex => Decision::Confirm(None),
             Ask::Explain { namespace, id } => self.decide_explain(shard, namespace, id, now),
             Ask::Grow { shards, request } => {
                 return self.decide_grow(shard, asker, *shards, request.clone());
@@ -87,7 +103,7 @@ impl Replica {
                 self.enqueue_orders(shard, asker, orders);
                 None
             }
-            Decision::Confirm => self.confirm_lead(shard, asker),
+            Decision::Confirm(told) => self.confirm_lead(shard, asker, told),
         }
     }
 
@@ -99,12 +115,12 @@ impl Replica {
         seat.pending.push(asker, orders, bytes_max, orders_max);
     }
 
-    fn confirm_lead(&mut self, shard: ShardId, asker: Asker) -> Option<Told> {
+    fn confirm_lead(&mut self, shard: ShardId, asker: Asker, told: Option<Told>) -> Option<Told> {
         self.read_count += 1;
         let id = self.read_count;
         match self.consensus.read(shard, id) {
             Ok(()) => {
-                self.seats[usize::from(shard)].reads.insert(id, asker);
+                self.seats[usize::from(shard)].reads.insert(id, (asker, told));
                 None
             }
             Err(NotLeader { leader }) => Some(Told::NotLeader { leader }),

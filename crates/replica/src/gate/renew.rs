@@ -1,11 +1,25 @@
 //! Renewals: answered from the leader's memory (Q4: only the claim's own fence and worker are accepted).
+//!
+//! A refusal ends a worker's task, so that it is told only once a quorum has confirmed that this node leads: one that was
+//! replaced without hearing of it knows nothing of the claims that its successor granted.
 
 use ikada_state::{Fence, Namespace, RefusalCode, ShardId, TaskId, TaskState, WorkerId};
 
 use crate::gate::Decision;
 use crate::output::Now;
 use crate::peer::{RenewTold, Told};
+use crate::planted::{self, Bug};
 use crate::replica::Replica;
+
+/// What is renewed may be told at once: if this node leads no more, its successor gives a whole ttl to all.
+pub(super) fn decision(told: Vec<RenewTold>) -> Decision<'static> {
+    let refuses = told.iter().any(|told| matches!(told, RenewTold::Refused(_)));
+    if refuses && !planted::active(Bug::RefusedFromMemory) {
+        Decision::Confirm(Some(Told::Renewed(told)))
+    } else {
+        Decision::Reply(Told::Renewed(told))
+    }
+}
 
 impl Replica {
     pub(crate) fn decide_renew(
@@ -16,11 +30,11 @@ impl Replica {
         claims: &[(TaskId, Fence)],
         now: Now,
     ) -> Decision<'static> {
-        let told = claims
+        let told: Vec<RenewTold> = claims
             .iter()
             .map(|(id, fence)| self.renew_one(shard, namespace, worker, id, *fence, now))
             .collect();
-        Decision::Reply(Told::Renewed(told))
+        decision(told)
     }
 
     fn renew_one(

@@ -20,6 +20,7 @@ use crate::beats::Beats;
 use crate::clock::LogClock;
 use crate::holdings::Holdings;
 use crate::liveness::Liveness;
+use crate::peer::Told;
 use crate::planted::{self, Bug};
 
 /// One shard on this node.
@@ -37,8 +38,9 @@ pub(crate) struct Seat {
     pub pending: Pending,
     /// Entries proposed by this node and not yet applied.
     pub tickets: VecDeque<Ticket>,
-    /// Read-index questions under way, by the id given to the engine.
-    pub reads: BTreeMap<u64, Asker>,
+    /// Questions that a quorum's word is awaited for, by the id given to the engine, and what is answered with it; the
+    /// index of the read if that is all that is asked for.
+    pub reads: BTreeMap<u64, (Asker, Option<Told>)>,
     pub clock: LogClock,
     pub liveness: Liveness,
     pub holdings: Holdings,
@@ -49,6 +51,8 @@ pub(crate) struct Seat {
     pub asked: Asked,
     /// When this node last became leader, monotonic.
     pub led_since_ms: u64,
+    /// The end of the log when this node last became leader.
+    pub led_from: u64,
     /// Targets to which outbox messages are on their way or not yet acknowledged, or that refused some: not tried again
     /// before this time.
     pub delivering: BTreeMap<ShardId, u64>,
@@ -95,6 +99,7 @@ impl Seat {
             interest: Interest::default(),
             asked: Asked::default(),
             led_since_ms: 0,
+            led_from: 0,
             delivering: BTreeMap::new(),
             loading: None,
             snapshot: SnapshotProgress::default(),
@@ -106,9 +111,16 @@ impl Seat {
         self.role == Role::Leader
     }
 
+    /// Whether this leader's state holds all that earlier leaders may have committed. Before that it lacks claims whose
+    /// holders were told of them already, and must not answer from memory.
+    pub fn is_whole(&self) -> bool {
+        self.state.applied().index >= self.led_from || planted::active(Bug::RefusedFromMemory)
+    }
+
     /// Becoming leader: what followers do not keep is derived from the state. Every live claim gets a fresh ttl.
-    pub fn take_lead(&mut self, now_ms: u64) {
+    pub fn take_lead(&mut self, log_end: u64, now_ms: u64) {
         self.clear_lead();
+        self.led_from = log_end;
         self.led_since_ms = now_ms;
         for claim in self.state.claims() {
             let stale = planted::active(Bug::TtlNotRestarted);

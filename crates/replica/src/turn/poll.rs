@@ -55,12 +55,12 @@ impl Replica {
             self.apply_entries(shard, entries, now);
         }
         for (shard, id, index) in outbox.reads.drain(..) {
-            if let Some(asker) = self.seats[usize::from(shard)].reads.remove(&id) {
-                self.tell(asker, Told::Index(index), now);
+            if let Some((asker, told)) = self.seats[usize::from(shard)].reads.remove(&id) {
+                self.tell(asker, told.unwrap_or(Told::Index(index)), now);
             }
         }
         for (shard, id) in outbox.reads_lost.drain(..) {
-            if let Some(asker) = self.seats[usize::from(shard)].reads.remove(&id) {
+            if let Some((asker, _)) = self.seats[usize::from(shard)].reads.remove(&id) {
                 self.tell(asker, Told::NotLeader { leader: None }, now);
             }
         }

@@ -10,6 +10,7 @@ impl Replica {
         self.events.push(change, now.wall_ms);
         self.outputs.roles.push(change.clone());
         self.tending.balance.moved_ms = now.mono_ms;
+        let log_end = self.consensus.last_index(change.shard);
         let seat = &mut self.seats[usize::from(change.shard)];
         let led = seat.leads();
         if seat.role != change.role {
@@ -22,7 +23,7 @@ impl Replica {
         seat.role = change.role;
         seat.leader = change.leader;
         match (led, change.role == Role::Leader) {
-            (false, true) => seat.take_lead(now.mono_ms),
+            (false, true) => seat.take_lead(log_end, now.mono_ms),
             (true, false) => seat.clear_lead(),
             _ => {}
         }

@@ -231,3 +231,57 @@ fn a_claim_whose_caller_has_gone_is_given_back() {
     let view = shard.task(&Namespace::default(), &id).expect("task");
     assert_eq!((view.state, view.attempt), (TaskState::Ready, 0));
 }
+
+/// A claim that the leader granted and answered, before anybody else could apply it or hear that it is committed.
+fn granted_unheard(cluster: &mut Cluster, leader: u64) -> Grant {
+    cluster.ask(leader, Request::Write(vec![enqueue("a")]));
+    cluster.pass(100);
+    let call = cluster.call(leader, claim("w", 1, 0, "c"));
+    cluster.deliver();
+    grants(cluster.answers.remove(&call).expect("granted")).remove(0)
+}
+
+/// Q6, F-9: the claim is in the new leader's log, and committed, but not yet in its state.
+#[test]
+fn a_leader_that_is_behind_its_log_refuses_no_renewal() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("leader");
+    let grant = granted_unheard(&mut cluster, leader);
+    cluster.kill(leader);
+    let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
+    // They wait at both nodes and are asked the moment that one of them leads.
+    let calls: Vec<u64> =
+        others.iter().map(|node| cluster.call(*node, renew(&grant, "w"))).collect();
+    cluster.pass(4_000);
+    for call in calls {
+        let answer = cluster.answers.remove(&call).expect("an answer");
+        let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
+        assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }]);
+    }
+}
+
+/// Q6, F-9: a leader that slept while another one granted the claim.
+#[test]
+fn a_leader_that_was_replaced_refuses_no_renewal() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let old = cluster.leader(0).expect("leader");
+    cluster.kill(old);
+    cluster.pass(4_000);
+    let leader = cluster.leader(0).expect("another leader");
+    let grant = granted_unheard(&mut cluster, leader);
+    for other in (1..=3).filter(|node| *node != old) {
+        cluster.cut.insert((other, old));
+    }
+    cluster.revive(old);
+    let call = cluster.call(old, renew(&grant, "w"));
+    cluster.deliver();
+    let early = cluster.answers.remove(&call);
+    assert!(early.is_none(), "it cannot know: {early:?}");
+    cluster.cut.clear();
+    cluster.pass(2_000);
+    let answer = cluster.answers.remove(&call).expect("an answer");
+    let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
+    assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }]);
+}

@@ -33,6 +33,7 @@ pub mod linearizable_reads;
 pub mod log_matching;
 pub mod monotonic;
 pub mod no_early_expiry;
+pub mod no_early_refusal;
 pub mod no_silent_loss;
 pub mod nobody_stuck;
 pub mod one_holder;

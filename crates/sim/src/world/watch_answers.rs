@@ -1,10 +1,11 @@
 //! Looks at every answer as it leaves its node: it must be committed (Q9), and a read must be fresh enough (R10).
 
 use ikada_replica::call::{Answer, CallId, Consistency, Outcome, RenewOutcome, Request};
-use ikada_state::{Command, Lsn, Order, Reply, ShardId};
+use ikada_state::{Command, Fence, Lsn, Order, RefusalCode, Reply, ShardId, TaskId, WorkerId};
 
 use super::World;
 use super::watch::Renewed;
+use crate::check::no_early_refusal::{self, Refusal};
 use crate::check::same_result::SameResult;
 use crate::check::{Verdict, linearizable_reads, violation};
 use crate::marks::Mark;
@@ -53,10 +54,17 @@ impl World {
             (Request::Renew(renewal), Answer::Renewed(outcomes)) => {
                 let (sent_us, told_us) = (open.sent_us, self.schedule.now_us());
                 for ((id, fence), outcome) in renewal.claims.iter().zip(outcomes) {
-                    if matches!(outcome, RenewOutcome::Renewed { .. }) {
-                        let key = (id.clone(), *fence);
-                        let renewed = Renewed { sent_us, told_us };
-                        self.watch.renewals.entry(key).or_default().push(renewed);
+                    let key = (id.clone(), *fence);
+                    match outcome {
+                        RenewOutcome::Renewed { .. } => {
+                            let renewed = Renewed { sent_us, told_us };
+                            self.watch.renewals.entry(key).or_default().push(renewed);
+                        }
+                        RenewOutcome::Refused(code) => {
+                            let claim = (&key.0, key.1, &renewal.worker);
+                            self.check_refusal(claim, *code, (sent_us, told_us))?;
+                        }
+                        RenewOutcome::Unknown => {}
                     }
                 }
                 Ok(())
@@ -66,6 +74,39 @@ impl World {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Q6: nobody is told that a claim has ended which is alive and was never given the time to end.
+    fn check_refusal(
+        &self,
+        (id, fence, worker): (&TaskId, Fence, &WorkerId),
+        code: RefusalCode,
+        (sent_us, told_us): (u64, u64),
+    ) -> Verdict {
+        let watch = &self.watch;
+        let Some(holder) = watch.model.holders.get(&(id.clone(), fence)) else {
+            return Ok(());
+        };
+        let is_held = watch.model.holds(id, fence, Some(worker));
+        let travels = code == RefusalCode::SlotMoved || watch.travelling.contains_key(id);
+        let Some(&granted_us) = watch.committed_us.get(&holder.granted) else {
+            return Ok(());
+        };
+        if !is_held || travels || granted_us > sent_us {
+            return Ok(());
+        }
+        let shard = holder.granted.0;
+        let led = watch.led_us.range((shard, 0)..=(shard, u64::MAX)).map(|(_, led_us)| *led_us);
+        let led_us = led.filter(|led_us| *led_us <= sent_us).max().unwrap_or(0);
+        no_early_refusal::check(&Refusal {
+            shard,
+            fence,
+            ttl_ms: holder.ttl_ms,
+            timeout_ms: holder.timeout_ms,
+            told_us,
+            granted_us,
+            led_us,
+        })
     }
 
     fn check_reply(&mut self, order: &Order, reply: &Reply, shard: ShardId, lsn: Lsn) -> Verdict {
