@@ -12,6 +12,7 @@ use crate::metrics::Counters;
 struct Cells {
     log_bytes: AtomicU64,
     log_segments: AtomicU64,
+    disk_low: AtomicU64,
     log_syncs: AtomicU64,
     log_sync_micros: AtomicU64,
     log_appended_bytes: AtomicU64,
@@ -44,6 +45,11 @@ impl SharedCounters {
         cells.log_appended_bytes.store(stats.appended_bytes, Relaxed);
         cells.log_appended_entries.store(stats.appended_records, Relaxed);
         cells.log_sync_micros.fetch_add(sync.as_micros() as u64, Relaxed);
+    }
+
+    /// Whether the log's disk has no room beyond what the log holds.
+    pub(crate) fn set_disk_low(&self, is_low: bool) {
+        self.0.disk_low.store(u64::from(is_low), Relaxed);
     }
 
     pub(crate) fn snapshot(&self, saved: bool) {
@@ -89,6 +95,7 @@ impl SharedCounters {
         Counters {
             log_bytes: cells.log_bytes.load(Relaxed),
             log_segments: cells.log_segments.load(Relaxed),
+            disk_low: cells.disk_low.load(Relaxed),
             log_syncs: cells.log_syncs.load(Relaxed),
             log_sync_micros: cells.log_sync_micros.load(Relaxed),
             log_appended_bytes: cells.log_appended_bytes.load(Relaxed),

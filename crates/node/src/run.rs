@@ -144,6 +144,8 @@ pub enum RunError {
 
 /// How long the last lines of the audit log may take.
 const AUDIT_PATIENCE: Duration = Duration::from_secs(2);
+/// How often a start looks whether a full disk has room.
+const ROOM_LOOK: Duration = Duration::from_secs(1);
 
 type Threads = Vec<std::thread::JoinHandle<()>>;
 
@@ -191,7 +193,10 @@ pub async fn run(
     keep_certificate(tls.as_ref(), &plan, papers.node, hosts)?;
     let directory = Directory::new(boot::members(&plan));
     door.founded(&plan, directory.clone());
-    let boot = recover(&disk, &mut papers, identity, &plan)?;
+    let boot = tokio::select! {
+        boot = recover(&disk, &mut papers, identity, &plan) => boot?,
+        () = &mut stop => return Ok(()),
+    };
     let shelf = open_shelf(&disk, &boot.identity, tls.clone(), directory.clone())?;
     let start = Start {
         config: &config,
@@ -225,8 +230,9 @@ pub async fn run(
     result
 }
 
-/// Reads what a founded node has on its disk; a log that is gone is not begun anew.
-fn recover(
+/// Reads what a founded node has on its disk; a log that is gone is not begun anew. A disk without room is waited for: a
+/// process that ends would only be started again.
+async fn recover(
     disk: &RealDisk,
     papers: &mut Papers,
     identity: Identity,
@@ -235,7 +241,15 @@ fn recover(
     if papers.worked && !boot::log_exists(disk)? {
         return Err(RunError::LogGone { node: papers.node });
     }
-    let boot = boot::recover(disk, identity, plan)?;
+    let boot = loop {
+        match boot::recover(disk, identity.clone(), plan) {
+            Err(error) if error.is_disk_full() => {
+                warn!(%error, "the disk is full: give it room, the node starts by itself then");
+                tokio::time::sleep(ROOM_LOOK).await;
+            }
+            found => break found?,
+        }
+    };
     if !papers.worked {
         papers.worked = true;
         papers.store(disk)?;

@@ -1,10 +1,15 @@
-//! Whether disks stand still: this node's own by the batches that wait for it, its peers' by what they say.
+//! Whether disks stand still or are full: this node's own by the batches that wait for it and by what its log says, its
+//! peers' by what they say.
 //!
 //! Promise: a node whose disk has shown no progress for a second says so to all peers until it moves again, and whoever
 //! hears it gives that node no leadership meanwhile. Nothing is sent while disks are well, and nothing is known of a disk
 //! that nobody writes to.
+//!
+//! A shard takes nothing new once it cannot do without disks that have hardly any room left (F-12): what is under way
+//! needs the rest.
 
 use ikada_consensus::NodeId;
+use ikada_state::{Command, Order, ShardId};
 
 use crate::output::Now;
 use crate::peer::PeerMessage;
@@ -21,6 +26,8 @@ pub(crate) struct DiskWatch {
     /// The newest batch that waits for it, and since when it shows no progress.
     waiting: Option<(u64, u64)>,
     is_still: bool,
+    /// The log has no room beyond what it holds already.
+    pub(crate) is_low: bool,
 }
 
 impl DiskWatch {
@@ -48,18 +55,59 @@ impl Replica {
     /// Looks at the own disk, says what is to be said, and forgets what peers said long ago.
     pub(crate) fn watch_disks(&mut self, now: Now) {
         let is_still = self.disk.look(now);
-        let mut hear = Vec::new();
-        for (node, peer) in &mut self.peers {
-            peer.disk_still_until_ms =
-                peer.disk_still_until_ms.filter(|until| now.mono_ms < *until);
-            // Said to those whose connection is down as well: ours may be the ear that is deaf, not theirs.
-            if is_still {
-                hear.push(*node);
-            }
+        for peer in self.peers.values_mut() {
+            let counts = |until: &u64| now.mono_ms < *until;
+            peer.disk_still_until_ms = peer.disk_still_until_ms.filter(counts);
+            peer.disk_low_until_ms = peer.disk_low_until_ms.filter(counts);
         }
-        for node in hear {
-            self.send(node, &PeerMessage::DiskStill);
+        // Said to those whose connection is down as well: ours may be the ear that is deaf, not theirs.
+        if is_still {
+            self.send_all(&PeerMessage::DiskStill);
         }
+        if self.disk.is_low {
+            self.send_all(&PeerMessage::DiskLow);
+        }
+    }
+
+    fn send_all(&mut self, message: &PeerMessage) {
+        for node in self.peers.keys().copied().collect::<Vec<_>>() {
+            self.send(node, message);
+        }
+    }
+
+    /// A peer's disk has hardly any room left.
+    pub(crate) fn disk_low(&mut self, from: NodeId, now: Now) {
+        self.peers.entry(from).or_default().disk_low_until_ms = Some(now.mono_ms + WORD_MS);
+    }
+
+    /// A task that is there already adds nothing: its submission is a resend, whose sender must hear so.
+    fn adds(&self, shard: ShardId, order: &Order) -> bool {
+        let is_there = |id| {
+            let state = &self.seats[usize::from(shard)].state;
+            state.task_state(&order.namespace, id).is_some()
+        };
+        match &order.command {
+            Command::Enqueue(task) => !is_there(&task.id),
+            command => command.adds(),
+        }
+    }
+
+    /// Whether these orders are to be refused since they add to what is stored, and too few disks have room for it.
+    pub(crate) fn lacks_room(&self, shard: ShardId, orders: &[Order]) -> bool {
+        let is_low = |node: NodeId| match self.peers.get(&node) {
+            _ if node == self.config.node => self.disk.is_low,
+            peer => peer.is_some_and(|peer| peer.disk_low_until_ms.is_some()),
+        };
+        let peer_low = || self.peers.values().any(|peer| peer.disk_low_until_ms.is_some());
+        if !(self.disk.is_low || peer_low()) || !orders.iter().any(|order| self.adds(shard, order))
+        {
+            return false;
+        }
+        let conf = self.consensus.conf(shard);
+        let has_room = |node: &&NodeId| self.is_up(**node) && !is_low(**node);
+        let too_few =
+            |voters: &[NodeId]| voters.iter().filter(has_room).count() <= voters.len() / 2;
+        too_few(&conf.voters) || (conf.is_joint() && too_few(&conf.voters_outgoing))
     }
 
     /// A peer's disk stands still.

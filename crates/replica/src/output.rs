@@ -46,6 +46,8 @@ pub enum Input {
     },
     /// All log batches up to this number are on disk.
     Persisted(u64),
+    /// Whether the log's disk has no room beyond what the log holds already; said when it changes.
+    DiskLow(bool),
     /// Time has passed.
     Tick,
     /// A piece of snapshot work is done.

@@ -37,6 +37,8 @@ pub(crate) struct Peer {
     pub heard_ms: Option<u64>,
     /// Its disk stands still, by its own word, which counts until then.
     pub disk_still_until_ms: Option<u64>,
+    /// Its disk has hardly any room left, by its own word, which counts until then.
+    pub disk_low_until_ms: Option<u64>,
     /// What its program understands, by its own word over this connection.
     pub level: Option<u32>,
 }
@@ -146,6 +148,7 @@ impl Replica {
                 self.disk.persisted(sequence, now);
                 self.consensus.persisted(sequence);
             }
+            Input::DiskLow(is_low) => self.disk.is_low = is_low,
             Input::Tick => self.tick(now),
             Input::Snapshot(done) => self.snapshot_done(done, now),
             Input::Removed => {

@@ -71,6 +71,8 @@ marks! {
     WipedRefused => "a wiped node was refused",
     SyncFailed => "a sync failed and the process exited",
     DiskFilled => "a disk was full",
+    DiskLow => "a node said that its disk has no room left",
+    DiskWaitedFor => "a log waited for room",
     SlowDiskLeader => "the disk of a leader was slow",
     SnapshotSaved => "a snapshot was saved",
     SnapshotSent => "a snapshot was sent to a follower",

@@ -145,6 +145,19 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether its purpose is to have more stored: what a disk without room can do without. What is under way is not: it
+    /// ends by more commands, which take room first and give it back later.
+    pub fn adds(&self) -> bool {
+        matches!(
+            self,
+            Command::Enqueue(_)
+                | Command::SubmitJob(_)
+                | Command::PutObject(_)
+                | Command::SetSchedule(_)
+                | Command::Grow(_)
+        )
+    }
+
     /// Hash of the body by which a resend is known for the same, for verbs that are remembered by their request id.
     /// None: repeating the verb changes nothing (fences and versions see to it), it carries no request id, or it is
     /// remembered by its own rule.

@@ -193,6 +193,45 @@ fn a_full_disk_is_named_and_harms_nothing() {
 }
 
 #[test]
+fn the_spare_keeps_a_whole_segment_of_room_on_a_full_disk() {
+    // F-12
+    let disk = SimDisk::new();
+    let (mut log, _) = open(&disk);
+    let text = "z".repeat(900);
+    let used = |disk: &SimDisk| disk.files().iter().map(|file| file.1).sum::<u64>();
+    assert!(!log.is_low(), "there is room");
+    disk.set_capacity(Some(used(&disk)));
+    let segment = log.stats().segments;
+    let mut index = 1;
+    while log.stats().segments == segment {
+        log.append(&[entry(0, 1, index, &text)]).and_then(|()| log.sync()).unwrap();
+        index += 1;
+    }
+    assert!(
+        log.is_low() && !log.make_spare().unwrap(),
+        "the spare is in use, and there is no room for another"
+    );
+    let fault = loop {
+        match log.append(&[entry(0, 1, index, &text)]).and_then(|()| log.sync()) {
+            Ok(()) => index += 1,
+            Err(fault) => break fault,
+        }
+    };
+    assert!(fault.is_retryable(), "{fault}");
+    // A snapshot makes room, and everything goes on by itself.
+    log.purge(0, index - 1, 1).unwrap();
+    log.settle().unwrap();
+    assert!(log.make_spare().unwrap());
+    log.append(&[entry(0, 1, index, &text)]).and_then(|()| log.sync()).unwrap();
+    disk.crash(&mut fastrand::Rng::with_seed(6));
+    // A start finds the spare's room for its own segment.
+    disk.set_capacity(Some(used(&disk)));
+    let (log, recovery) = open(&disk);
+    assert_eq!(recovery.shards[&0].last_index(), index);
+    assert!(log.is_low());
+}
+
+#[test]
 #[should_panic(expected = "leaves a gap")]
 fn a_gap_is_a_broken_caller() {
     let (mut log, _) = open(&SimDisk::new());

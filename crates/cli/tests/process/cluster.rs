@@ -235,6 +235,12 @@ impl Cluster {
         .await
     }
 
+    /// Whether the process of a node that was started is still there.
+    pub fn is_running(&mut self, id: u64) -> bool {
+        let child = self.nodes[id as usize - 1].child.as_mut().expect("it was started");
+        child.try_wait().expect("a child").is_none()
+    }
+
     /// Waits until a node leads everything (true), or has ended by itself with a failure (false).
     pub async fn serves_or_ends(&mut self, id: u64) -> bool {
         let url = [self.node(id).url.clone()];

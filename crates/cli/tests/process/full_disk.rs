@@ -1,21 +1,29 @@
 //! A disk that runs full (F-12): uploads are refused, work goes on from the reserve, and all is well once there is room
 //! again. Needs a small filesystem of its own, which only the superuser can mount.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ikada_api::v1::CompleteRequest;
+use ikada_api::Client;
+use ikada_api::v1::{CompleteRequest, NewTask, OutcomeKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::cluster::Cluster;
 use crate::wait::until;
-use crate::work::write_all;
+use crate::work::{check_all_there, write_all};
 
 /// Bytes of the filesystem: log and snapshots of one node, the reserve of 64 MiB, and some room.
 const DISK_MIB: u64 = 320;
 /// What is left free when it is full: less than the reserve, more than a moment's work.
 const LEFT_BYTES: u64 = 40 << 20;
+
+/// Bytes of a filesystem that three nodes share: the logs, their spares, and some room.
+const SHARED_MIB: u64 = 640;
+/// Bytes of each of the tasks that fill a disk; more than fit are never sent.
+const FAT_BYTES: usize = 900 << 10;
+const FAT_TASKS_MAX: usize = 600;
 
 /// A filesystem in memory, gone when dropped.
 pub struct SmallDisk(PathBuf);
@@ -44,6 +52,78 @@ impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
+}
+
+/// Claims so many tasks and completes them.
+async fn complete_some(client: &Client, count: usize) {
+    let claim = r#"{"worker": "w", "queues": ["work"], "count_max": 20, "wait_ms": 5000}"#;
+    let claimed = client.claim(&serde_json::from_str(claim).expect("a claim")).await;
+    let held = claimed.expect("claimed").tasks;
+    assert_eq!(held.len(), count);
+    let items = held.iter().map(|task| {
+        let text = format!(r#"{{"id": "{}", "fence": "{}"}}"#, task.id, task.fence);
+        serde_json::from_str(&text).expect("a completion")
+    });
+    let complete = CompleteRequest { worker: "w".into(), tasks: items.collect() };
+    client.complete(&complete).await.expect("completed");
+}
+
+/// Submits a large task; its id, or the code of the refusal.
+async fn submit_fat(client: &Client, id: &str) -> Result<String, String> {
+    let payload = serde_json::value::to_raw_value(&"x".repeat(FAT_BYTES)).ok();
+    let queue = Some("fat".to_owned());
+    let task = NewTask { id: Some(id.to_owned()), queue, payload, ..NewTask::default() };
+    match client.enqueue_as(id, vec![task]).await {
+        Ok(answer) if answer.tasks[0].outcome == OutcomeKind::Created => Ok(id.to_owned()),
+        Ok(answer) => Err(format!("{:?}", answer.tasks[0])),
+        Err(error) => Err(error.code().unwrap_or("no code").to_owned()),
+    }
+}
+
+// F-12
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f_12_nodes_that_fill_the_disk_they_share_refuse_and_go_on() {
+    let mut cluster = Cluster::prepare(3);
+    cluster.shards = 1;
+    let shared = cluster.node(1).data.with_file_name("shared");
+    let Some(disk) = SmallDisk::mount(&shared, SHARED_MIB) else { return };
+    for node in &mut cluster.nodes {
+        node.data = shared.join(format!("node-{}", node.id));
+    }
+    (1..=3).for_each(|id| cluster.launch(id));
+    cluster.settle().await;
+    let client = cluster.client();
+    let mut acked: BTreeSet<String> = write_all(&client, "before", 20).await;
+    let filler = disk.0.join("filler");
+    let bytes = disk.free_bytes().saturating_sub(LEFT_BYTES);
+    std::fs::write(&filler, vec![1; bytes as usize]).expect("filled");
+
+    // They are filled as fast as it goes, until a submission is refused.
+    let mut refused = None;
+    for number in 0..FAT_TASKS_MAX {
+        match submit_fat(&client, &format!("fat-{number}")).await {
+            Ok(id) => drop(acked.insert(id)),
+            Err(code) => {
+                refused = Some(code);
+                break;
+            }
+        }
+    }
+    assert_eq!(refused.as_deref(), Some("disk_full"), "{} were taken", acked.len());
+    complete_some(&client, 20).await;
+    for id in 1..=3 {
+        assert!(cluster.is_running(id), "node {id} has ended");
+    }
+
+    // Room comes back, and nobody has to do anything else.
+    std::fs::remove_file(&filler).expect("removed");
+    let more = until("tasks are taken again", || async { submit_fat(&client, "after").await.ok() });
+    acked.insert(more.await);
+    for id in 1..=3 {
+        assert!(cluster.is_running(id), "node {id} has ended");
+    }
+    check_all_there(&client, &acked).await;
+    cluster.copies_become_equal().await;
 }
 
 // F-12
@@ -80,16 +160,7 @@ async fn f_12_a_full_disk_refuses_uploads_and_work_goes_on() {
 
     // Tasks still come, are claimed and completed.
     write_all(&client, "full", 20).await;
-    let claim = r#"{"worker": "w", "queues": ["work"], "count_max": 20, "wait_ms": 5000}"#;
-    let claimed = client.claim(&serde_json::from_str(claim).expect("a claim")).await;
-    let held = claimed.expect("claimed").tasks;
-    assert_eq!(held.len(), 20);
-    let items = held.iter().map(|task| {
-        let text = format!(r#"{{"id": "{}", "fence": "{}"}}"#, task.id, task.fence);
-        serde_json::from_str(&text).expect("a completion")
-    });
-    let complete = CompleteRequest { worker: "w".into(), tasks: items.collect() };
-    client.complete(&complete).await.expect("completed");
+    complete_some(&client, 20).await;
 
     // Room comes back, and nobody has to do anything else.
     std::fs::remove_file(&filler).expect("removed");

@@ -63,6 +63,18 @@ pub enum BootError {
     },
 }
 
+impl BootError {
+    /// Whether only room on the disk is missing.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            BootError::Log(error) => error.is_disk_full(),
+            BootError::Fault(fault) => matches!(fault, ikada_store::Fault::DiskFull { .. }),
+            BootError::Snapshot(error) => error.is_disk_full(),
+            _ => false,
+        }
+    }
+}
+
 /// Whether the data folder holds a log at all.
 pub fn log_exists(disk: &RealDisk) -> Result<bool, BootError> {
     let io = |source| OpenError::Io { doing: "listing the log's folder", source };

@@ -228,6 +228,14 @@ pub(super) fn unavailable(reason: &Unavailable) -> Problem {
                 "this needs level {needed}, which some nodes do not understand (the cluster is at level {level}); upgrade those that `ikada cluster status` shows below it, then try again"
             ),
         ),
+        Unavailable::DiskFull { shard } => Problem::new(
+            507,
+            "disk_full",
+            "disk full",
+            format!(
+                "too few nodes have room on their disks for more in shard {shard}; what is there goes on and can be completed, cancelled and deleted: remove what is not needed, or give the nodes more room"
+            ),
+        ),
         Unavailable::Stopping => Problem::new(
             503,
             "stopping",

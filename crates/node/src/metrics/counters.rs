@@ -9,6 +9,8 @@ pub struct Counters {
     pub log_bytes: u64,
     /// Segments of the log, now.
     pub log_segments: u64,
+    /// 1 while the log's disk has no room beyond what the log holds.
+    pub disk_low: u64,
     /// Syncs of the log.
     pub log_syncs: u64,
     /// Time spent in syncs.

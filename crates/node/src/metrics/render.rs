@@ -132,6 +132,8 @@ fn peers(page: &mut Page, status: &NodeStatus) {
 fn node(page: &mut Page, counters: &Counters) {
     page.one("ikada_log_bytes", "gauge", "Bytes of the log on disk.", counters.log_bytes);
     page.one("ikada_log_segments", "gauge", "Segments of the log on disk.", counters.log_segments);
+    let about = "1 while the disk is nearly full: nothing new is taken.";
+    page.one("ikada_disk_low", "gauge", about, counters.disk_low);
     for (name, about, value) in RISING {
         page.one(name, "counter", about, value(counters));
     }

@@ -113,6 +113,11 @@ pub enum Unavailable {
         /// The cluster's.
         level: u32,
     },
+    /// Too few disks have room for what is to be added.
+    DiskFull {
+        /// Whose.
+        shard: ShardId,
+    },
     /// The node is stopping.
     Stopping,
 }

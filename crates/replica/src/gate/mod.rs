@@ -13,7 +13,7 @@ mod renew;
 mod roll_call;
 mod transfer;
 mod worker;
-mod write;
+pub(crate) mod write;
 
 use ikada_consensus::NotLeader;
 use ikada_state::{Order, ShardId};

@@ -1,4 +1,4 @@
-//! Orders: taken unless too much waits already.
+//! Orders: taken unless too much waits already, or they need room that too few disks have.
 //!
 //! A claim is given back only while its worker has not confirmed it: whoever gives it back may have been overtaken by a
 //! resend that brought the worker the same claim.
@@ -9,11 +9,18 @@ use crate::gate::Decision;
 use crate::peer::Told;
 use crate::replica::Replica;
 
+/// Code of a refusal for want of room.
+pub(crate) const DISK_FULL: &str = "disk_full";
+
 impl Replica {
     pub(crate) fn decide_write<'a>(&self, shard: ShardId, orders: &'a [Order]) -> Decision<'a> {
         let waiting = self.seats[usize::from(shard)].pending.bytes();
         if waiting >= self.config.pending_bytes_max {
             return Decision::Reply(Told::Busy);
+        }
+        if self.lacks_room(shard, orders) {
+            let detail = format!("too few disks of shard {shard}'s voters have room left");
+            return Decision::Reply(Told::Refused { code: DISK_FULL.into(), detail });
         }
         // Known before anything is written; a longer list is judged order by order when it is applied.
         if let [order] = orders

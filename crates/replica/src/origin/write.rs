@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ikada_state::{Lsn, Order, ShardId};
 
 use crate::call::{Answer, CallId, Outcome, Unavailable};
+use crate::gate::write::DISK_FULL;
 use crate::leg::{Leg, Owner};
 use crate::origin::{OpenCall, OpenKind};
 use crate::output::Now;
@@ -101,6 +102,9 @@ fn failed_outcome(leg: &Leg, told: &Told) -> Outcome {
         // An earlier try may have met a leader that knew of a higher level.
         Told::LevelTooLow { needed, level } if leg.tries <= 1 => {
             Outcome::Unavailable(Unavailable::LevelTooLow { needed: *needed, level: *level })
+        }
+        Told::Refused { code, .. } if code == DISK_FULL && leg.tries <= 1 => {
+            Outcome::Unavailable(Unavailable::DiskFull { shard: leg.shard })
         }
         Told::NotLeader { .. } if !leg.handed_over => {
             Outcome::Unavailable(Unavailable::NoLeader { shard: leg.shard })

@@ -31,6 +31,7 @@ const CHUNK: u8 = 8;
 const END: u8 = 9;
 const DISK_STILL: u8 = 10;
 const LEVEL: u8 = 11;
+const DISK_LOW: u8 = 12;
 
 /// Who speaks to whom, and when by the speaker's wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +104,7 @@ impl Framer {
             PeerMessage::Hash(report) => self.body(HASH, |out| cbor(report, out)),
             PeerMessage::Snapshot(step) => self.push_snapshot(step),
             PeerMessage::DiskStill => self.body(DISK_STILL, |_| {}),
+            PeerMessage::DiskLow => self.body(DISK_LOW, |_| {}),
             PeerMessage::Level(level) => {
                 self.body(LEVEL, |out| out.extend_from_slice(&level.to_le_bytes()));
             }
@@ -245,7 +247,7 @@ impl Messages {
             return Err(FrameError::Malformed);
         }
         let body = self.rest.split_to(length);
-        if !(RAFT..=LEVEL).contains(&kind) || (self.engine_only && kind != RAFT) {
+        if !(RAFT..=DISK_LOW).contains(&kind) || (self.engine_only && kind != RAFT) {
             return Ok(None);
         }
         self.given += 1;
@@ -287,6 +289,7 @@ fn message(kind: u8, mut body: Bytes) -> Option<PeerMessage> {
         HASH => PeerMessage::Hash(minicbor::decode(&body).ok()?),
         OFFER | WANT | CHUNK => PeerMessage::Snapshot(snapshot(kind, body)?),
         DISK_STILL => PeerMessage::DiskStill,
+        DISK_LOW => PeerMessage::DiskLow,
         LEVEL => PeerMessage::Level(body.try_get_u32_le().ok()?),
         _ => {
             let shard = body.try_get_u16_le().ok()?;

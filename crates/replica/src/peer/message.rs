@@ -38,6 +38,8 @@ pub enum PeerMessage {
     Snapshot(SnapshotMessage),
     /// The sender's disk stands still.
     DiskStill,
+    /// The sender's disk has hardly any room left.
+    DiskLow,
     /// What the sender's program understands.
     Level(u32),
 }

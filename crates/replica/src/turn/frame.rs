@@ -65,6 +65,7 @@ impl Replica {
             }
             PeerMessage::Snapshot(step) => self.snapshot_message(from, step, now),
             PeerMessage::DiskStill => self.disk_still(from, now),
+            PeerMessage::DiskLow => self.disk_low(from, now),
             PeerMessage::Level(level) => self.peers.entry(from).or_default().level = Some(level),
         }
     }

@@ -14,7 +14,7 @@ fn grants(answer: Answer) -> Vec<Grant> {
     grants
 }
 
-fn complete(grant: &Grant, worker: &str) -> Order {
+pub fn complete(grant: &Grant, worker: &str) -> Order {
     let command = Command::Complete(Complete {
         id: grant.id.clone(),
         fence: grant.fence,

@@ -12,6 +12,7 @@ mod members;
 mod newer;
 mod operations;
 mod reads;
+mod room;
 mod schedules;
 mod snapshots;
 mod workers;

@@ -1,8 +1,9 @@
 //! A node's disk at work: batches are appended at once and synced after a while, several at a time; snapshot work
-//! takes its time beside that. A failing disk ends the process.
+//! takes its time beside that. A failing disk ends the process; a full one is waited out.
 
 use ikada_consensus::{IoRecord, NodeId};
 use ikada_replica::output::{Input, SnapshotDone, SnapshotWork};
+use ikada_state::ShardId;
 use ikada_store::Record;
 
 use super::{Event, World};
@@ -14,6 +15,8 @@ use crate::marks::Mark;
 const SLOW_SYNC_US_MAX: u64 = 2_000_000;
 /// One sync in so many of a slow disk hangs instead, up to the longest time below.
 const HANG_ONE_IN: u64 = 16;
+/// How often a full disk is tried.
+const FULL_RETRY_US: u64 = 200_000;
 /// A hanging sync takes up to this long.
 const HANG_US_MAX: u64 = 20_000_000;
 
@@ -30,27 +33,83 @@ impl World {
             return Ok(());
         }
         if process.batches.is_empty() {
-            return self.purge(node);
+            self.tell_room(node)?;
+            return self.purge(node, false);
         }
         let generation = machine.generation;
         let mut must_sync = false;
         let mut last = 0;
+        let mut is_full = false;
         while let Some((io, marks)) = process.batches.pop_front() {
-            if process.log.append(&records(&io.records)).is_err() {
-                return self.exit(node, "append failed");
+            match process.log.append(&records(&io.records)) {
+                Ok(()) => {}
+                Err(fault) if fault.is_retryable() => {
+                    process.batches.push_front((io, marks));
+                    is_full = true;
+                    break;
+                }
+                Err(_) => return self.exit(node, "append failed"),
             }
             machine.mirror.wrote(marks);
             must_sync |= io.must_sync;
             last = io.seq;
         }
+        if is_full {
+            self.marks.hit(Mark::DiskWaitedFor);
+        }
+        if is_full && last == 0 {
+            self.purge(node, true)?;
+        }
+        self.tell_room(node)?;
+        if last == 0 {
+            return Ok(());
+        }
         if !must_sync {
             self.input(node, generation, Input::Persisted(last));
-            return self.purge(node);
+            return self.purge(node, false);
         }
+        let now_us = self.schedule.now_us();
+        let Some(process) = self.process_mut(node) else {
+            return Ok(());
+        };
         process.syncing = Some(last);
-        process.syncing_since_us = self.schedule.now_us();
+        process.syncing_since_us = now_us;
         let delay_us = self.sync_us(node);
         self.schedule.after(delay_us, Event::Synced(node, generation));
+        Ok(())
+    }
+
+    /// A full disk may have room now.
+    pub(super) fn retry_disk(&mut self, node: NodeId, generation: u64) -> Verdict {
+        let is_same = self.machines.get(&node).is_some_and(|m| m.generation == generation);
+        let Some(process) = self.process_mut(node).filter(|_| is_same) else {
+            return Ok(());
+        };
+        process.retry_due = false;
+        self.kick_disk(node)
+    }
+
+    /// Says whether the disk has room, when that has changed; looks again later if it has none.
+    fn tell_room(&mut self, node: NodeId) -> Verdict {
+        let Some(machine) = self.machines.get_mut(&node) else {
+            return Ok(());
+        };
+        let generation = machine.generation;
+        let Some(process) = &mut machine.process else {
+            return Ok(());
+        };
+        let Ok(has_room) = process.log.make_spare() else {
+            return self.exit(node, "spare segment failed");
+        };
+        let waits = !has_room || !process.batches.is_empty();
+        if waits && !std::mem::replace(&mut process.retry_due, waits) {
+            self.schedule.after(FULL_RETRY_US, Event::Retry(node, generation));
+        }
+        if process.is_low == has_room {
+            process.is_low = !has_room;
+            self.input(node, generation, Input::DiskLow(!has_room));
+            self.marks.hit(Mark::DiskLow);
+        }
         Ok(())
     }
 
@@ -106,7 +165,7 @@ impl World {
             self.vote_synced(node);
         }
         self.input(node, generation, Input::Persisted(last));
-        self.purge(node)?;
+        self.purge(node, false)?;
         self.kick_disk(node)
     }
 
@@ -170,19 +229,36 @@ impl World {
         Ok(())
     }
 
-    /// Gives log prefixes up, after everything that was handed over before them.
-    fn purge(&mut self, node: NodeId) -> Verdict {
+    /// Gives log prefixes up, after everything that was handed over before them; on a full disk before it, except where a
+    /// log is about to begin anew.
+    fn purge(&mut self, node: NodeId, is_full: bool) -> Verdict {
         let Some(process) = self.process_mut(node) else {
             return Ok(());
         };
-        if !process.batches.is_empty() || process.purges.is_empty() {
+        if (!process.batches.is_empty() && !is_full) || process.purges.is_empty() {
             return Ok(());
         }
+        let waiting = process.batches.iter().flat_map(|(io, _)| &io.records);
+        let restarts: Vec<ShardId> = waiting
+            .filter_map(|record| match record {
+                IoRecord::Restart { shard, .. } => Some(*shard),
+                _ => None,
+            })
+            .collect();
         let deleted = process.log.stats().deleted_segments;
         for (shard, start) in std::mem::take(&mut process.purges) {
+            if restarts.contains(&shard) {
+                process.purges.push((shard, start));
+                continue;
+            }
             let purged = process.log.purge(shard, start.index, start.term);
-            if purged.and_then(|()| process.log.settle()).is_err() {
-                return self.exit(node, "purge failed");
+            match purged.and_then(|()| process.log.settle()) {
+                Ok(()) => {}
+                Err(fault) if fault.is_retryable() => {
+                    process.purges.push((shard, start));
+                    continue;
+                }
+                Err(_) => return self.exit(node, "purge failed"),
             }
             process.purged = Some((process.log.stats().appended_bytes, 0));
         }

@@ -73,6 +73,8 @@ impl World {
             purged: None,
             syncing: None,
             syncing_since_us: 0,
+            is_low: false,
+            retry_due: false,
             move_seen: None,
             cordons_seen: Vec::new(),
             saving: 0,

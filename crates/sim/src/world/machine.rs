@@ -88,6 +88,10 @@ pub struct Process {
     pub syncing: Option<u64>,
     /// When the sync under way began.
     pub syncing_since_us: u64,
+    /// What the replica was last told of the disk's room.
+    pub is_low: bool,
+    /// Whether another look at a full disk is scheduled.
+    pub retry_due: bool,
     /// The newest move of its balancer that was looked at.
     pub move_seen: Option<Move>,
     /// Nodes that were cordoned, as far as this one knew after its turn before.

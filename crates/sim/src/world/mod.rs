@@ -92,6 +92,8 @@ pub enum Event {
     },
     /// A sync is done.
     Synced(NodeId, u64),
+    /// A disk that was full is tried again.
+    Retry(NodeId, u64),
     /// A piece of snapshot work is done.
     Snapshot(NodeId, u64, Box<SnapshotWork>),
     /// A client's call arrives.
@@ -276,6 +278,7 @@ impl World {
                 Ok(())
             }
             Event::Synced(node, generation) => self.synced(node, generation),
+            Event::Retry(node, generation) => self.retry_disk(node, generation),
             Event::Snapshot(node, generation, work) => self.snapshot_work(node, generation, *work),
             Event::Call(node, generation, call) => {
                 self.call_arrives(node, generation, *call);

@@ -7,6 +7,7 @@
 //!   of the last batch known durable. The batch numbers rise by one over all segments.
 //! - After a successful sync a *mark* is written at once, un-synced: the batch that is durable, and the end of
 //!   every shard touched since the last mark. `votes.*` hold the same facts in other files (`votes.rs`).
+//! - `wal/spare`: the next segment's room, taken beforehand (`spare.rs`).
 //! - `frame.rs` gives the bytes.
 //!
 //! Recovery (`scan.rs`, `replay.rs`, `open.rs`)
@@ -20,7 +21,8 @@
 //! - Honest limit: a batch whose sync succeeded just before a power cut may lose its un-synced mark; damage to exactly
 //!   that batch then looks like a torn write.
 //!
-//! Callers (one disk thread per node): append, append, sync, acknowledge. Any [`Fault`] ends the process.
+//! Callers (one disk thread per node): append, append, sync, acknowledge. Any [`Fault`] ends the process, but for a full
+//! disk that says it can be retried.
 //! Left out: reading entries back (the engine keeps its tail in memory), threads, when to snapshot.
 
 mod append;
@@ -32,6 +34,7 @@ mod record;
 mod replay;
 mod scan;
 mod shard;
+mod spare;
 mod sync;
 mod votes;
 mod window;
@@ -117,6 +120,8 @@ pub struct Log<D: Disk> {
     /// The batch of that record.
     low_batch: u64,
     closed: bool,
+    /// The next segment's file; absent while the disk has no room for it.
+    spare: Option<D::File>,
     buffer: Vec<u8>,
     proofs: Vec<Proof>,
     stats: LogStats,

@@ -11,7 +11,8 @@ use super::record::Recovery;
 use super::replay::{Outcome, replay};
 use super::scan::{Scanned, scan};
 use super::shard::{Segment, Segments, Shards, Slot};
-use super::sync::create_segment;
+use super::spare::remove_spare;
+use super::sync::create_file;
 use super::votes::{self, VoteFiles, Votes};
 use super::window::Held;
 use super::{FOLDER, Fault, Log, LogOptions, LogStats, segment_name};
@@ -71,9 +72,12 @@ pub(super) fn open<D: Disk>(
     }
     let mut recovery = Recovery::default();
     std::mem::swap(&mut recovery.findings, &mut outcome.findings);
+    // Its room serves the fresh segment, should the disk be full.
+    remove_spare(&disk).map_err(doing("removing the spare segment"))?;
     cut_tail(&disk, &found, &outcome, &mut recovery)?;
-    let (log, moved) = build(disk, identity, options, &found, outcome, &mut recovery)?;
+    let (mut log, moved) = build(disk, identity, options, &found, outcome, &mut recovery)?;
     clear_old(&log.disk, &found, &moved, &mut recovery)?;
+    log.make_spare()?;
     Ok((log, recovery))
 }
 
@@ -168,7 +172,7 @@ fn build<D: Disk>(
     if planted::active(Bug::MiddleCut) {
         last_batch = outcome.last_batch;
     }
-    let file = create_segment(&disk, number, options.segment_bytes)
+    let file = create_file(&disk, &segment_name(number), options.segment_bytes)
         .map_err(doing("creating a segment"))?;
     let votes =
         VoteFiles::open(&disk, found.votes.generation).map_err(doing("opening the votes files"))?;
@@ -190,6 +194,7 @@ fn build<D: Disk>(
         low: found.low,
         low_batch: 0,
         closed: false,
+        spare: None,
         buffer: Vec::new(),
         proofs: Vec::new(),
         stats: LogStats::default(),

@@ -10,7 +10,7 @@ use super::frame::{
 };
 use super::shard::Segment;
 use super::{FOLDER, Fault, Log, segment_name};
-use crate::disk::{self, Disk, DiskFile};
+use crate::disk::{Disk, DiskFile};
 use crate::planted::{self, Bug};
 
 impl<D: Disk> Log<D> {
@@ -124,18 +124,14 @@ impl<D: Disk> Log<D> {
 
     fn roll(&mut self) -> Result<(), Fault> {
         let number = self.current() + 1;
-        let file =
-            create_segment(&self.disk, number, self.options.segment_bytes).map_err(|source| {
-                match disk::is_full(&source) {
-                    true => Fault::DiskFull { doing: "opening a segment", retryable: true, source },
-                    false => self.fail("opening a segment", source),
-                }
-            })?;
+        let file = self.next_file(number)?;
         // Also when only a mark is un-synced: a closed segment must never tear.
         self.sync_file()?;
         self.sync_marks()?;
         self.file = file;
-        self.start_segment(number)
+        self.start_segment(number)?;
+        self.make_spare()?;
+        Ok(())
     }
 
     /// Makes the fresh file the current segment: header, checkpoint, sync, sync of the folder, mark.
@@ -195,17 +191,12 @@ pub(super) fn trim_head(low: u64, quarantine: bool, batch: u64) -> Head {
     Head { kind: Kind::Trim, tag, shard: 0, term: 0, index: low, chain: 0, batch }
 }
 
-/// Creates a segment's file with its space reserved; leaves nothing behind if there is none.
-pub(super) fn create_segment<D: Disk>(
-    disk: &D,
-    number: u64,
-    bytes: u64,
-) -> std::io::Result<D::File> {
-    let name = segment_name(number);
-    let mut file = disk.create(&name)?;
+/// Creates a file with its space reserved; leaves nothing behind if there is none.
+pub(super) fn create_file<D: Disk>(disk: &D, name: &str, bytes: u64) -> std::io::Result<D::File> {
+    let mut file = disk.create(name)?;
     if let Err(error) = file.preallocate(bytes) {
         drop(file);
-        disk.remove(&name)?;
+        disk.remove(name)?;
         return Err(error);
     }
     Ok(file)
