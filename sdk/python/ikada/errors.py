@@ -80,7 +80,7 @@ def from_problem(status: int, problem: Mapping[str, Any], request: Optional[str]
         kind = NotFound
     elif status in (409, 412):
         kind = Conflict
-    elif status >= 500:
+    elif status >= 500 and status != 507:
         kind = UnknownOutcome
     detail = str(problem.get("detail") or problem.get("title") or f"the node answered {status}")
     return kind(detail, code=code, status=status, field=problem.get("field"), request=problem.get("request") or request)

@@ -40,7 +40,7 @@ pub(crate) enum Next {
     },
 }
 
-/// Decides. Only answers that say so are final: 2xx is success, 4xx (but 408 and 429) is a refusal.
+/// Decides. Only answers that say so are final: 2xx is success, 4xx (but 408 and 429) and 507 are refusals.
 pub(crate) fn decide(outcome: Try) -> Next {
     let again = |maybe_done, after, detail| Next::Again { maybe_done, after, detail };
     match outcome {
@@ -55,6 +55,8 @@ pub(crate) fn decide(outcome: Try) -> Next {
             match status {
                 // Shed or leaderless before anything was begun.
                 408 | 429 | 503 => again(false, retry_after, detail),
+                // No room on the disks: nothing was begun, and no wait of a call makes any.
+                507 => Next::Refuse(problem.unwrap_or_else(|| bare_problem(status))),
                 500..=599 => again(true, retry_after, detail),
                 _ => Next::Refuse(problem.unwrap_or_else(|| bare_problem(status))),
             }
@@ -98,7 +100,7 @@ mod tests {
     fn refusals_are_final_and_successes_accepted() {
         assert_eq!(decide(answer(200)), Next::Accept);
         assert_eq!(decide(answer(201)), Next::Accept);
-        for status in [400, 404, 409, 413, 415, 307] {
+        for status in [400, 404, 409, 413, 415, 307, 507] {
             assert!(matches!(decide(answer(status)), Next::Refuse(_)), "{status}");
         }
         let bare = Try::Answer { status: 404, problem: None, retry_after: None };

@@ -65,6 +65,8 @@ impl World {
             halt,
             stopped,
             clock_alarm: _,
+            // Nobody asks for them here.
+            ended: _,
             // Machines reach each other by number.
             roll: _,
             asks,

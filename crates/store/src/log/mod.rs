@@ -7,7 +7,7 @@
 //!   of the last batch known durable. The batch numbers rise by one over all segments.
 //! - After a successful sync a *mark* is written at once, un-synced: the batch that is durable, and the end of
 //!   every shard touched since the last mark. `votes.*` hold the same facts in other files (`votes.rs`).
-//! - `wal/spare`: the next segment's room, taken beforehand (`spare.rs`).
+//! - `spare`: the next segment's room, taken beforehand (`spare.rs`).
 //! - `frame.rs` gives the bytes.
 //!
 //! Recovery (`scan.rs`, `replay.rs`, `open.rs`)

@@ -8,13 +8,13 @@
 //! under the old one at the next start and removed: then the segment was not in use yet.
 
 use super::sync::create_file;
-use super::{FOLDER, Fault, Log, segment_name};
-use crate::disk::{self, Disk};
+use super::{Fault, Log, segment_name};
+use crate::disk::{self, Disk, DiskFile};
 use std::io;
 
 /// Its file.
 pub(super) fn spare_name() -> String {
-    format!("{FOLDER}/spare")
+    "spare".to_owned()
 }
 
 /// Removes what an earlier process left behind.
@@ -36,12 +36,20 @@ impl<D: Disk> Log<D> {
         if self.spare.is_some() {
             return Ok(true);
         }
-        match create_file(&self.disk, &spare_name(), self.options.segment_bytes) {
+        match self.create_spare() {
             Ok(file) => self.spare = Some(file),
             Err(error) if disk::is_full(&error) => {}
             Err(error) => return Err(self.fail("making the spare segment", error)),
         }
         Ok(self.spare.is_some())
+    }
+
+    /// Durable, so that its room is there after a power cut too.
+    fn create_spare(&self) -> io::Result<D::File> {
+        let mut file = create_file(&self.disk, &spare_name(), self.options.segment_bytes)?;
+        file.sync()?;
+        self.disk.sync_dir("")?;
+        Ok(file)
     }
 
     /// The file of the next segment: the spare, or else a new one.

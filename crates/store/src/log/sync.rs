@@ -5,8 +5,8 @@
 
 use super::append::Batch;
 use super::frame::{
-    BASE_TAIL_BYTES, FORMAT, HEADER_BYTES, Head, Kind, Place, SEGMENT_HEADER_BYTES, SegmentHeader,
-    encode, frame_bytes,
+    BASE_TAIL_BYTES, FORMAT, HEADER_BYTES, Head, Kind, PROOF_BYTES, Place, SEGMENT_HEADER_BYTES,
+    SegmentHeader, encode, frame_bytes,
 };
 use super::shard::Segment;
 use super::{FOLDER, Fault, Log, segment_name};
@@ -115,7 +115,9 @@ impl<D: Disk> Log<D> {
 
     /// Opens the next segment if the batch would not fit into this one.
     pub(super) fn make_room(&mut self, bytes: u64) -> Result<(), Fault> {
-        let fits = self.tail + bytes <= self.options.segment_bytes;
+        // With the mark that follows it: a full disk gives no byte beyond what the segment has.
+        let mark = frame_bytes(self.shards.iter().count() * PROOF_BYTES) as u64;
+        let fits = self.tail + bytes + mark <= self.options.segment_bytes;
         if fits || self.tail <= self.checkpoint_end {
             return Ok(());
         }
