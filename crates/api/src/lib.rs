@@ -9,6 +9,7 @@
 pub mod cbor;
 pub mod client;
 pub mod convert;
+pub mod courier;
 pub mod openapi;
 pub mod pipe;
 pub mod problem;

@@ -29,6 +29,8 @@ struct Cells {
     turns: AtomicU64,
     turn_micros: AtomicU64,
     calls: AtomicU64,
+    spans_sent: AtomicU64,
+    spans_dropped: AtomicU64,
     role_changes: AtomicU64,
 }
 
@@ -89,6 +91,12 @@ impl SharedCounters {
         self.0.calls.fetch_add(1, Relaxed);
     }
 
+    /// Spans were taken by the collector, or dropped.
+    pub(crate) fn traced(&self, spans: usize, sent: bool) {
+        let cell = if sent { &self.0.spans_sent } else { &self.0.spans_dropped };
+        cell.fetch_add(spans as u64, Relaxed);
+    }
+
     /// A reading of all of them.
     pub fn read(&self) -> Counters {
         let cells = &self.0;
@@ -112,6 +120,8 @@ impl SharedCounters {
             turns: cells.turns.load(Relaxed),
             turn_micros: cells.turn_micros.load(Relaxed),
             calls: cells.calls.load(Relaxed),
+            spans_sent: cells.spans_sent.load(Relaxed),
+            spans_dropped: cells.spans_dropped.load(Relaxed),
             role_changes: cells.role_changes.load(Relaxed),
         }
     }

@@ -31,6 +31,7 @@ mod ration;
 mod run;
 mod seldom;
 pub mod tls;
+pub mod traces;
 mod watch;
 
 /// Work on data folders without a running node: backups read, folders made of them, the last disk of a lost cluster.

@@ -33,6 +33,7 @@ use crate::http::{self, Audit, Door, HttpLimits, Listeners, NodeInfo, Security};
 use crate::objects::{Shelf, ShelfOptions, tend};
 use crate::peers::{self, BlobDialling, Dialling, Directory, FoundingDoor, Links, Outgoing};
 use crate::tls::{self, Tls, TlsError};
+use crate::traces::{self, EndedSender};
 
 /// Why a server did not start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +105,9 @@ pub enum RunError {
     /// The autoscaler cannot begin.
     #[error("autoscale: {0}")]
     Autoscale(String),
+    /// The collector of traces.
+    #[error(transparent)]
+    Traces(#[from] traces::BadCollector),
     /// Certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -193,11 +197,11 @@ pub async fn run(
     keep_certificate(tls.as_ref(), &plan, papers.node, hosts)?;
     let directory = Directory::new(boot::members(&plan));
     door.founded(&plan, directory.clone());
-    let boot = tokio::select! {
-        boot = recover(&disk, &mut papers, identity, &plan) => boot?,
-        () = &mut stop => return Ok(()),
+    let Some(boot) = recover(&disk, &mut papers, identity, &plan, &mut stop).await? else {
+        return Ok(());
     };
     let shelf = open_shelf(&disk, &boot.identity, tls.clone(), directory.clone())?;
+    let (traces, exporting) = traces::begin(&config, &boot.identity, &counters)?;
     let start = Start {
         config: &config,
         me: &me,
@@ -206,6 +210,7 @@ pub async fn run(
         tls: tls.clone(),
         counters,
         shelf: shelf.clone(),
+        traces,
     };
     let (handle, mut ended, threads) = start.go(boot, papers, disk)?;
     let (rest, mut resting) = tokio::sync::watch::channel(false);
@@ -223,21 +228,32 @@ pub async fn run(
     let _ = rest.send(true);
     let _ = server.await;
     port.abort();
-    handle.end();
-    join(threads).await;
-    // A call that was cut off may still hold the audit log; its end is not waited for.
-    let _ = tokio::time::timeout(AUDIT_PATIENCE, join(auditing)).await;
+    end_threads(&handle, (threads, auditing), exporting).await;
     result
 }
 
+/// Ends what runs beside the async tasks.
+async fn end_threads(
+    handle: &Handle,
+    (threads, auditing): (Threads, Threads),
+    exporting: tokio::task::JoinHandle<()>,
+) {
+    handle.end();
+    join(threads).await;
+    traces::end(exporting).await;
+    // A call that was cut off may still hold the audit log; its end is not waited for.
+    let _ = tokio::time::timeout(AUDIT_PATIENCE, join(auditing)).await;
+}
+
 /// Reads what a founded node has on its disk; a log that is gone is not begun anew. A disk without room is waited for: a
-/// process that ends would only be started again.
+/// process that ends would only be started again. Nothing if it is told to stop meanwhile.
 async fn recover(
     disk: &RealDisk,
     papers: &mut Papers,
     identity: Identity,
     plan: &Plan,
-) -> Result<Boot, RunError> {
+    stop: &mut (impl Future<Output = ()> + Unpin),
+) -> Result<Option<Boot>, RunError> {
     if papers.worked && !boot::log_exists(disk)? {
         return Err(RunError::LogGone { node: papers.node });
     }
@@ -245,7 +261,9 @@ async fn recover(
         match boot::recover(disk, identity.clone(), plan) {
             Err(error) if error.is_disk_full() => {
                 warn!(%error, "the disk is full: give it room, the node starts by itself then");
-                tokio::time::sleep(ROOM_LOOK).await;
+                if tokio::time::timeout(ROOM_LOOK, &mut *stop).await.is_ok() {
+                    return Ok(None);
+                }
             }
             found => break found?,
         }
@@ -254,7 +272,7 @@ async fn recover(
         papers.worked = true;
         papers.store(disk)?;
     }
-    Ok(boot)
+    Ok(Some(boot))
 }
 
 /// The blobs of this node, and the way to those of others.
@@ -418,6 +436,7 @@ struct Start<'a> {
     tls: Option<Tls>,
     counters: SharedCounters,
     shelf: Shelf,
+    traces: Option<EndedSender>,
 }
 
 impl Start<'_> {
@@ -428,13 +447,14 @@ impl Start<'_> {
         papers: Papers,
         disk: RealDisk,
     ) -> Result<(Handle, tokio::sync::watch::Receiver<Ended>, Threads), RunError> {
-        let Start { config, me, links, directory, tls, counters, shelf } = self;
+        let Start { config, me, links, directory, tls, counters, shelf, traces } = self;
         let Boot { identity, shards, log, snapshots, notes } = boot;
         for note in notes {
             warn!("{note}");
         }
         let Identity { cluster, node, incarnation, .. } = identity;
         let mut settings = ReplicaConfig::new(node, incarnation, cluster, fastrand::u64(..));
+        settings.tells_ended = traces.is_some();
         settings.consensus.priority = config.priority;
         settings.consensus.lease = config.log.as_ref().map(|_| LeaseConfig::default());
         let database = Database::prepare(config.log.as_ref(), &disk, &identity)?;
@@ -445,6 +465,7 @@ impl Start<'_> {
             log,
             snapshots,
             (outgoing.clone(), rolls),
+            traces,
             &counters,
             database.as_ref().map(Database::sender),
             std::sync::mpsc::channel(),
@@ -463,12 +484,12 @@ impl Start<'_> {
         }
         let follow = peers::follow(changes, directory.clone(), dialling, outgoing, papers, disk);
         tokio::spawn(follow);
-        let info = node_info(&identity, me);
+        let info = node_info(&identity, me, config.otlp.is_some());
         Ok((Handle::new(info, directory, tls, sender, counters, shelf), ended, threads))
     }
 }
 
-fn node_info(identity: &Identity, me: &Candidate) -> NodeInfo {
+fn node_info(identity: &Identity, me: &Candidate, traced: bool) -> NodeInfo {
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     NodeInfo {
         node: identity.node,
@@ -478,6 +499,7 @@ fn node_info(identity: &Identity, me: &Candidate) -> NodeInfo {
         peer_addr: me.peer_addr.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_wall_ms: started.as_millis() as u64,
+        traced,
     }
 }
 

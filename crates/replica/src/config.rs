@@ -42,6 +42,8 @@ pub struct ReplicaConfig {
     pub balance_quiet_ms: u64,
     /// A graceful stop waits at most this long for its shards to find other leaders.
     pub stop_wait_ms: u64,
+    /// Whether leaders give out what has ended.
+    pub tells_ended: bool,
 }
 
 impl ReplicaConfig {
@@ -66,6 +68,7 @@ impl ReplicaConfig {
             expire_per_tick_max: 4_096,
             balance_quiet_ms: 30_000,
             stop_wait_ms: 2_000,
+            tells_ended: false,
         }
     }
 }

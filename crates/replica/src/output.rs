@@ -9,10 +9,12 @@
 //!
 //! Batches of `io` must reach the log in the order given; several may share one sync.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use ikada_consensus::lease::{Answer as DatabaseAnswer, Ask};
 use ikada_consensus::{Conf, Io, NodeId, RoleChange, Start};
-use ikada_state::{Frozen, Shard, ShardId};
+use ikada_state::{Frozen, Job, Lsn, Shard, ShardId, TaskView};
 
 use crate::call::{Answer, Call, CallId};
 use crate::members::Roll;
@@ -82,12 +84,37 @@ pub struct Outputs {
     pub purges: Vec<(ShardId, Start)>,
     /// The members have changed: links and addresses follow.
     pub roll: Option<Roll>,
+    /// Tasks and jobs that have ended here, where they are led; only if the settings ask for them.
+    pub ended: Vec<Ended>,
     /// Our wall clock is this far from the voters' median: the operator should know.
     pub clock_alarm: Option<i64>,
     /// This process must stop now and say why.
     pub halt: Option<Halt>,
     /// Graceful stop: no shard is led here any more (or none could be handed over in time).
     pub stopped: bool,
+}
+
+/// Something that has ended, as its record says.
+#[derive(Debug, Clone)]
+pub enum Ended {
+    /// A task.
+    Task {
+        /// Its shard.
+        shard: ShardId,
+        /// The entry that ended it.
+        lsn: Lsn,
+        /// Its record.
+        task: Box<TaskView>,
+    },
+    /// A job.
+    Job {
+        /// Its shard.
+        shard: ShardId,
+        /// The entry that ended it.
+        lsn: Lsn,
+        /// Its record.
+        job: Arc<Job>,
+    },
 }
 
 /// What the database said, where logs live in one.

@@ -36,6 +36,11 @@ class TaskContext:
         return self.task.fence
 
     @property
+    def traceparent(self) -> Optional[str]:
+        """Where your own spans belong, as the header `traceparent` has it; None unless the nodes send traces."""
+        return self.task.traceparent
+
+    @property
     def attempt(self) -> int:
         """Which try this is, from 1."""
         return self.task.attempt

@@ -124,13 +124,15 @@ class ClaimedTask:
     timeout_s: Optional[float]
     payload: Any
     has_checkpoint: bool = False
+    traceparent: Optional[str] = None
 
     @staticmethod
     def read(body: Mapping[str, Json]) -> "ClaimedTask":
         """Reads one item of a claim's answer."""
         timeout_ms = body.get("timeout_ms")
         return ClaimedTask(body["id"], body["queue"], int(body["fence"]), body["attempt"], body["max_attempts"], body["ttl_ms"] / 1000,
-                           None if timeout_ms is None else timeout_ms / 1000, take_value(body, "payload"), bool(body.get("checkpoint", False)))
+                           None if timeout_ms is None else timeout_ms / 1000, take_value(body, "payload"), bool(body.get("checkpoint", False)),
+                           body.get("traceparent"))
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ pub fn show_grant(grant: &Grant, form: Form) -> ClaimedTask {
         payload_bytes: payload.bytes,
         work: grant.work.as_ref().map(|work| Box::new(show_work(work))),
         checkpoint: grant.checkpoint == Some(true),
+        traceparent: None,
     }
 }
 

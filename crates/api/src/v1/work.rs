@@ -76,6 +76,9 @@ pub struct ClaimedTask {
     /// Whether an earlier attempt left a checkpoint: the object `tasks/<task>/.checkpoint`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checkpoint: bool,
+    /// Where spans of whoever runs it belong, in the form of the header `traceparent`; absent unless the nodes send traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// How far an attempt has come, for the next one. Its bytes were uploaded before (`POST /v1/uploads`).

@@ -32,6 +32,10 @@ pub(crate) struct ServerArgs {
     /// Address for programs that speak S3 (boto3, aws-cli, rclone); none unless given.
     #[arg(long, value_name = "HOST:PORT")]
     s3_listen: Option<String>,
+    /// Send traces of jobs, tasks and attempts to this OpenTelemetry collector (OTLP over HTTP), e.g. http://127.0.0.1:4318;
+    /// headers for it come from OTEL_EXPORTER_OTLP_HEADERS.
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Address for other nodes [default: 127.0.0.1:7401].
     #[arg(long, value_name = "HOST:PORT")]
     peer_listen: Option<String>,
@@ -136,6 +140,7 @@ impl ServerArgs {
             data: self.data.clone(),
             listen: self.listen.clone(),
             s3_listen: self.s3_listen.clone(),
+            otlp: self.otlp.clone(),
             peer_listen: self.peer_listen.clone(),
             advertise: self.advertise.clone(),
             peer_advertise: self.peer_advertise.clone(),

@@ -33,6 +33,8 @@ pub struct Cluster {
     pub shards: u16,
     /// So many found the cluster; the others wait to join it.
     pub founders: u64,
+    /// Further flags of every node.
+    pub extra: Vec<String>,
     /// Where the logs live, if not in the nodes' folders.
     pub database: Option<Server>,
     /// Other ways to it, by node.
@@ -141,6 +143,7 @@ impl Cluster {
             nodes: nodes.collect(),
             shards: 2,
             founders: count,
+            extra: Vec::new(),
             database,
             log_urls: BTreeMap::new(),
             folder,
@@ -171,6 +174,7 @@ impl Cluster {
             .arg("--data")
             .arg(&node.data)
             .arg("--until-stdin-closes")
+            .args(&self.extra)
             .current_dir(self.folder.path());
         if node.everywhere {
             command.arg("--insecure-listen-anywhere");

@@ -55,6 +55,7 @@ mod sync_error;
 mod tls;
 mod told;
 mod tracer;
+mod traces;
 mod tricks;
 mod wait;
 mod work;

@@ -47,6 +47,8 @@ pub struct RawConfig {
     pub auth: Option<bool>,
     /// What is turned away under load: `off`, `memory=PERCENT`, `LANE=STEPS`.
     pub shed: Option<Vec<String>>,
+    /// Collector of traces: an OTLP endpoint, `http://host:4318`; none unless given.
+    pub otlp: Option<String>,
     /// Election priority: higher is preferred when logs are equal.
     pub priority: Option<i64>,
     /// How workers come and go by themselves: `process`, `exec` or `kubernetes`; absent: they do not.
@@ -146,6 +148,7 @@ impl RawConfig {
             "shed" => {
                 self.shed = Some(value.split(';').map(|rule| rule.trim().to_owned()).collect())
             }
+            "otlp" => self.otlp = text(),
             "priority" => self.priority = number(value)?,
             "autoscale" => self.autoscale = text(),
             "autoscale-min" => self.autoscale_min = number(value)?,
@@ -186,6 +189,7 @@ impl RawConfig {
             join_token_file: self.join_token_file.or(lower.join_token_file),
             auth: self.auth.or(lower.auth),
             shed: self.shed.or(lower.shed),
+            otlp: self.otlp.or(lower.otlp),
             priority: self.priority.or(lower.priority),
             autoscale: self.autoscale.or(lower.autoscale),
             autoscale_min: self.autoscale_min.or(lower.autoscale_min),

@@ -10,6 +10,7 @@ use super::autoscale::{ScaleConfig, read_autoscale};
 use super::limits::{SHARDS_MAX, VOTERS_MAX};
 use super::raw::RawConfig;
 use crate::admission::Rules;
+use crate::traces;
 
 /// A server's settings, checked.
 #[derive(Debug, Clone)]
@@ -54,6 +55,8 @@ pub struct Config {
     pub auth: bool,
     /// What is turned away under load.
     pub shedding: Rules,
+    /// Collector of traces, if any.
+    pub otlp: Option<String>,
     /// Election priority.
     pub priority: i64,
     /// Things worth saying that do not keep the server from starting.
@@ -103,6 +106,11 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
     let shards = raw.shards.unwrap_or(4);
     let log = read_log(raw.log.as_deref(), &join, &mut problems);
     check_counts(expect, shards, raw.log.is_some() || !peers.is_empty(), &mut problems);
+    if let Some(url) = &raw.otlp
+        && let Err(why) = traces::collector(url, "")
+    {
+        problems.push(format!("otlp {why}"));
+    }
     if raw.node_id == Some(0) {
         problems.push("node-id 0 is reserved; use 1 or more".to_owned());
     }
@@ -132,6 +140,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         join_token_file: raw.join_token_file,
         auth,
         shedding,
+        otlp: raw.otlp,
         priority: raw.priority.unwrap_or(0),
         autoscale,
         warnings: warnings(expect, has_quorum, insecure),

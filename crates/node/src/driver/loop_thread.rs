@@ -20,6 +20,7 @@ use crate::config::INPUTS_PER_TURN_MAX;
 use crate::counters::SharedCounters;
 use crate::database::{DatabaseSender, DatabaseWork};
 use crate::peers::Outgoing;
+use crate::traces::EndedSender;
 
 /// How many role changes one question may be answered with.
 const EVENTS_MAX: usize = 1_024;
@@ -72,6 +73,8 @@ struct Loop {
     database: Option<DatabaseSender>,
     outgoing: Outgoing,
     rolls: UnboundedSender<Roll>,
+    /// Present where traces are sent.
+    traces: Option<EndedSender>,
     counters: SharedCounters,
     ended: watch::Sender<Ended>,
     over: bool,
@@ -83,6 +86,7 @@ pub fn start<E: Send + 'static>(
     log: Log<RealDisk>,
     snapshots: Snapshots<RealDisk>,
     (outgoing, rolls): (Outgoing, UnboundedSender<Roll>),
+    traces: Option<EndedSender>,
     counters: &SharedCounters,
     database: Option<DatabaseSender>,
     (sender, inbox): (DriverSender, Receiver<DriverMessage>),
@@ -109,6 +113,7 @@ pub fn start<E: Send + 'static>(
         database,
         outgoing,
         rolls,
+        traces,
         counters: counters.clone(),
         ended: ended_sender,
         over: false,
@@ -221,6 +226,16 @@ impl Loop {
         }
     }
 
+    /// Hands over what has ended; nothing waits for the collector.
+    fn trace(&self, ended: Vec<ikada_replica::output::Ended>) {
+        let Some(traces) = &self.traces else { return };
+        for ended in ended {
+            if traces.try_send(ended).is_err() {
+                self.counters.traced(1, false);
+            }
+        }
+    }
+
     fn ask_database(&self, asks: Vec<Ask>, fetches: Vec<u16>) {
         let Some(database) = &self.database else { return };
         let asks = asks.into_iter().map(DatabaseWork::Ask);
@@ -252,6 +267,7 @@ impl Loop {
             log_thread::send(&self.log, LogWork::Purge(shard, start));
         }
         self.answer_all(outputs.answers);
+        self.trace(outputs.ended);
         self.ask_database(outputs.asks, outputs.fetches);
         for work in outputs.snapshots {
             if self.snapshots.send(work).is_err() {

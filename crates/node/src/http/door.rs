@@ -30,6 +30,8 @@ pub struct NodeInfo {
     pub version: String,
     /// When the process started, ms since 1970.
     pub started_wall_ms: u64,
+    /// Whether it sends traces.
+    pub traced: bool,
 }
 
 /// A way into the node.

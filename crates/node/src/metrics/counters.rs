@@ -43,6 +43,10 @@ pub struct Counters {
     pub turn_micros: u64,
     /// Calls begun.
     pub calls: u64,
+    /// Spans that the collector of traces took.
+    pub spans_sent: u64,
+    /// Spans that were dropped.
+    pub spans_dropped: u64,
     /// Role changes.
     pub role_changes: u64,
 }

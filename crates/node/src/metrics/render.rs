@@ -107,6 +107,8 @@ const RISING: &[Family<Counters>] = &[
     ("ikada_driver_busy_microseconds_total", "Time spent in turns.", |c| c.turn_micros),
     ("ikada_calls_total", "Calls begun.", |c| c.calls),
     ("ikada_role_changes_total", "Role changes.", |c| c.role_changes),
+    ("ikada_trace_spans_sent_total", "Spans that the collector took.", |c| c.spans_sent),
+    ("ikada_trace_spans_dropped_total", "Spans that were dropped.", |c| c.spans_dropped),
 ];
 
 fn shards(page: &mut Page, status: &NodeStatus) {

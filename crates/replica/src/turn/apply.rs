@@ -1,9 +1,11 @@
 //! Committed entries meet the state; waiting callers hear of it; a leader acts on the effects.
 
+use std::collections::BTreeSet;
+
 use ikada_consensus::{Entry, EntryKind};
 use ikada_state::{Applied, Audience, Effect, Lsn, Reply, ShardId};
 
-use crate::output::{Halt, Now};
+use crate::output::{Ended, Halt, Now};
 use crate::peer::{HashReport, Hint, PeerMessage, Told};
 use crate::planted::{self, Bug};
 use crate::replica::Replica;
@@ -31,7 +33,11 @@ impl Replica {
         let seat = &mut self.seats[usize::from(shard)];
         let data: &[u8] = if entry.kind == EntryKind::Normal { &entry.data } else { &[] };
         let waited_for = seat.tickets.front().is_some_and(|ticket| ticket.index <= entry.index);
-        let audience = if seat.leads() || waited_for { Audience::Leader } else { Audience::Nobody };
+        let audience = match seat.leads() || waited_for {
+            true if self.config.tells_ended => Audience::Watcher,
+            true => Audience::Leader,
+            false => Audience::Nobody,
+        };
         let Applied { orders, replies, effects, is_newer } =
             seat.state.apply_for(lsn, data, audience);
         if is_newer {
@@ -43,6 +49,9 @@ impl Replica {
         self.applied_orders += orders as u64;
         self.settle_ticket(shard, lsn, replies, now);
         if self.seats[usize::from(shard)].leads() {
+            if self.config.tells_ended {
+                self.tell_ended(shard, lsn, &effects);
+            }
             self.act_on(shard, effects, now);
         }
         if entry.index.is_multiple_of(self.config.hash_every) {
@@ -107,6 +116,29 @@ impl Replica {
         }
         for queue in ready {
             self.hint_nodes(shard, queue, now);
+        }
+    }
+
+    /// Gives out the records of tasks that this entry ended, and of jobs that ended with them.
+    fn tell_ended(&mut self, shard: ShardId, lsn: Lsn, effects: &[Effect]) {
+        let state = &self.seats[usize::from(shard)].state;
+        let mut jobs = BTreeSet::new();
+        for effect in effects {
+            let Effect::Moved { queue, id, to: Some(to), .. } = effect else { continue };
+            if !to.is_terminal() {
+                continue;
+            }
+            let Some((namespace, _)) = state.queue_at(*queue) else { continue };
+            let Some(task) = state.task(namespace, id) else { continue };
+            let part = task.work.as_ref().and_then(|work| work.job.as_ref());
+            if let Some(part) = part
+                && let Some(job) = state.job(namespace, &part.job)
+                && job.finished_ms() == Some(state.time_ms())
+                && jobs.insert((namespace.clone(), part.job.clone()))
+            {
+                self.outputs.ended.push(Ended::Job { shard, lsn, job: job.clone() });
+            }
+            self.outputs.ended.push(Ended::Task { shard, lsn, task: Box::new(task) });
         }
     }
 

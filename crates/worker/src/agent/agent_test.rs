@@ -76,6 +76,7 @@ fn task(id: &str) -> ClaimedTask {
     ClaimedTask {
         work: None,
         checkpoint: false,
+        traceparent: None,
         timeout_ms: None,
         id: id.to_owned(),
         queue: "q".to_owned(),

@@ -94,6 +94,8 @@ pub struct Attempt {
     pub timeout: Option<Duration>,
     /// Settings as submitted.
     pub settings: Vec<(String, String)>,
+    /// Where its spans belong, if the nodes send traces.
+    pub traceparent: Option<String>,
     /// What is run.
     pub code: Code,
 }

@@ -64,6 +64,7 @@ impl Inner {
             attempt: task.attempt,
             timeout: task.timeout,
             settings: work.settings.into_iter().collect(),
+            traceparent: task.traceparent.take(),
             code,
         };
         let keeper = Keeper::new(&self.client, &task);

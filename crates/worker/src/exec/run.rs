@@ -248,6 +248,7 @@ fn environment(folder: &Folder, attempt: &Attempt) -> Vec<(String, String)> {
     ];
     let mut all: Vec<(String, String)> =
         fixed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    all.extend(attempt.traceparent.iter().map(|place| ("TRACEPARENT".to_owned(), place.clone())));
     let settings = attempt.settings.iter().filter(|(_, value)| !value.contains('\0'));
     all.extend(settings.map(|(name, value)| (setting_name(name), value.clone())));
     all

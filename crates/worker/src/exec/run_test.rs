@@ -59,7 +59,8 @@ prop_compose! {
         settings in prop::collection::vec((words(), words()), 0..6),
         code in codes(),
     ) -> Attempt {
-        Attempt { id, queue, payload, fence, attempt, timeout, settings, code }
+        let traceparent = None;
+        Attempt { id, queue, payload, fence, attempt, timeout, settings, traceparent, code }
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Claimed {
     pub work: Option<Box<WorkInfo>>,
     /// Whether an earlier attempt left a checkpoint ([`Claimed::last_checkpoint`]).
     pub checkpoint: bool,
+    /// Where spans about it belong, in the form of the header `traceparent`; none unless the nodes send traces.
+    pub traceparent: Option<String>,
     /// The worker that holds it.
     pub worker: Arc<str>,
     /// That worker's process run.
@@ -65,6 +67,7 @@ impl Claimed {
             timeout: task.timeout_ms.map(|timeout_ms| Duration::from_millis(u64::from(timeout_ms))),
             work: task.work,
             checkpoint: task.checkpoint,
+            traceparent: task.traceparent,
             worker,
             session,
         })

@@ -100,6 +100,7 @@ impl Bench {
             attempt: 2,
             timeout: None,
             settings: Vec::new(),
+            traceparent: None,
             code,
         }
     }

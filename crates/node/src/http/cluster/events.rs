@@ -222,6 +222,7 @@ mod tests {
             peer_addr: String::new(),
             version: String::new(),
             started_wall_ms: 500,
+            traced: false,
         }
     }
 

@@ -80,6 +80,7 @@ impl FakeDoor {
             peer_addr: "10.0.0.1:7401".into(),
             version: "0.0.0-test".into(),
             started_wall_ms: 1_000,
+            traced: false,
         };
         let folder = tempfile::tempdir().unwrap();
         let disk = RealDisk::open(folder.path()).unwrap();

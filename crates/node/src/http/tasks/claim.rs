@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use ikada_api::convert::{claim_names, show_grant};
-use ikada_api::state::SessionId;
-use ikada_api::v1::{ClaimAnswer, ClaimRequest};
+use ikada_api::state::{Grant, SessionId};
+use ikada_api::v1::{ClaimAnswer, ClaimRequest, ClaimedTask};
 use ikada_replica::call::{Answer, ClaimCall, Request};
 
 use crate::http::answer::{Reply, Stop, show_document};
@@ -14,9 +14,22 @@ use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::{Context, read_document};
+use crate::traces::traceparent;
 
 /// A wait ends this long before the caller gives up, so that tasks granted at the last moment still reach it.
 const MARGIN: Duration = Duration::from_millis(250);
+
+/// A task as its worker sees it, with the place for its spans if there are traces.
+fn show<D: Door>(app: &App<D>, context: &Context, grant: &Grant) -> ClaimedTask {
+    let mut task = show_grant(grant, context.form_wanted);
+    let info = app.door.info();
+    if info.traced {
+        let work = grant.work.as_ref().map(|work| &**work);
+        let (cluster, namespace) = (info.cluster, &context.namespace);
+        task.traceparent = Some(traceparent(cluster, namespace, &grant.id, work, grant.fence));
+    }
+    task
+}
 
 pub(in crate::http) async fn claim<D: Door>(
     app: &App<D>,
@@ -41,9 +54,7 @@ pub(in crate::http) async fn claim<D: Door>(
         Answer::Claimed(grants) => show_document(
             context,
             StatusCode::OK,
-            &ClaimAnswer {
-                tasks: grants.iter().map(|grant| show_grant(grant, context.form_wanted)).collect(),
-            },
+            &ClaimAnswer { tasks: grants.iter().map(|grant| show(app, context, grant)).collect() },
         ),
         _ => Err(mismatch("claim")),
     }
