@@ -460,14 +460,18 @@ impl Start<'_> {
         let database = Database::prepare(config.log.as_ref(), &disk, &identity)?;
         let outgoing = Outgoing::new(counters.clone());
         let (rolls, changes) = tokio::sync::mpsc::unbounded_channel();
+        let outlets = driver::Outlets {
+            outgoing: outgoing.clone(),
+            rolls,
+            database: database.as_ref().map(Database::sender),
+            traces,
+        };
         let Driver { sender, ended, mut threads } = driver::start(
             move |now| Replica::new(settings, shards, now),
             log,
             snapshots,
-            (outgoing.clone(), rolls),
-            traces,
+            outlets,
             &counters,
-            database.as_ref().map(Database::sender),
             std::sync::mpsc::channel(),
         )?;
         if let Some(database) = database {

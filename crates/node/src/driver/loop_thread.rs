@@ -69,15 +69,22 @@ struct Loop {
     callers: BTreeMap<u64, Caller>,
     log: Sender<LogWork>,
     snapshots: Sender<SnapshotWork>,
-    /// Present where logs live in a database.
-    database: Option<DatabaseSender>,
-    outgoing: Outgoing,
-    rolls: UnboundedSender<Roll>,
-    /// Present where traces are sent.
-    traces: Option<EndedSender>,
+    outlets: Outlets,
     counters: SharedCounters,
     ended: watch::Sender<Ended>,
     over: bool,
+}
+
+/// Where the driver sends what is neither written nor answered.
+pub struct Outlets {
+    /// Frames for peers.
+    pub outgoing: Outgoing,
+    /// Changes of the members.
+    pub rolls: UnboundedSender<Roll>,
+    /// Present where logs live in a database.
+    pub database: Option<DatabaseSender>,
+    /// Present where traces are sent.
+    pub traces: Option<EndedSender>,
 }
 
 /// Starts the three threads. `make` builds the replica with the driver's clocks.
@@ -85,10 +92,8 @@ pub fn start<E: Send + 'static>(
     make: impl FnOnce(Now) -> Result<Replica, E>,
     log: Log<RealDisk>,
     snapshots: Snapshots<RealDisk>,
-    (outgoing, rolls): (Outgoing, UnboundedSender<Roll>),
-    traces: Option<EndedSender>,
+    outlets: Outlets,
     counters: &SharedCounters,
-    database: Option<DatabaseSender>,
     (sender, inbox): (DriverSender, Receiver<DriverMessage>),
 ) -> Result<Driver, StartError<E>> {
     let clocks = Clocks { started: Instant::now() };
@@ -110,10 +115,7 @@ pub fn start<E: Send + 'static>(
         callers: BTreeMap::new(),
         log: log_sender,
         snapshots: snapshot_sender,
-        database,
-        outgoing,
-        rolls,
-        traces,
+        outlets,
         counters: counters.clone(),
         ended: ended_sender,
         over: false,
@@ -228,7 +230,7 @@ impl Loop {
 
     /// Hands over what has ended; nothing waits for the collector.
     fn trace(&self, ended: Vec<ikada_replica::output::Ended>) {
-        let Some(traces) = &self.traces else { return };
+        let Some(traces) = &self.outlets.traces else { return };
         for ended in ended {
             if traces.try_send(ended).is_err() {
                 self.counters.traced(1, false);
@@ -237,7 +239,7 @@ impl Loop {
     }
 
     fn ask_database(&self, asks: Vec<Ask>, fetches: Vec<u16>) {
-        let Some(database) = &self.database else { return };
+        let Some(database) = &self.outlets.database else { return };
         let asks = asks.into_iter().map(DatabaseWork::Ask);
         for work in asks.chain(fetches.into_iter().map(DatabaseWork::Fetch)) {
             // Its thread ends after this one.
@@ -253,7 +255,7 @@ impl Loop {
             return false;
         }
         for (to, frame) in outputs.frames {
-            self.outgoing.send(to, frame);
+            self.outlets.outgoing.send(to, frame);
         }
         if let Some(io) = outputs.io
             && !log_thread::send(&self.log, LogWork::Append(io))
@@ -261,7 +263,7 @@ impl Loop {
             return false;
         }
         if let Some(roll) = outputs.roll {
-            let _ = self.rolls.send(roll);
+            let _ = self.outlets.rolls.send(roll);
         }
         for (shard, start) in outputs.purges {
             log_thread::send(&self.log, LogWork::Purge(shard, start));

@@ -12,5 +12,5 @@ mod loop_thread;
 mod message;
 mod snapshot_thread;
 
-pub use loop_thread::{Driver, Ended, StartError, start};
+pub use loop_thread::{Driver, Ended, Outlets, StartError, start};
 pub use message::{AnswerSender, DriverMessage, DriverSender};

@@ -40,7 +40,7 @@ pub(super) fn add_spans(origin: &Origin, ended: &Ended, out: &mut Vec<Value>) {
 }
 
 fn add_task(origin: &Origin, at: (u16, Lsn), task: &TaskView, out: &mut Vec<Value>) {
-    let work = task.work.as_ref().map(|work| &**work);
+    let work = task.work.as_deref();
     let ids = task_ids(origin.cluster, &task.namespace, &task.id, work);
     out.push(task_span(&ids, at, task));
     let ended = task.attempts.iter().filter(|attempt| attempt.ended_ms.is_some());

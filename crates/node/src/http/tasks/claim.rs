@@ -24,7 +24,7 @@ fn show<D: Door>(app: &App<D>, context: &Context, grant: &Grant) -> ClaimedTask 
     let mut task = show_grant(grant, context.form_wanted);
     let info = app.door.info();
     if info.traced {
-        let work = grant.work.as_ref().map(|work| &**work);
+        let work = grant.work.as_deref();
         let (cluster, namespace) = (info.cluster, &context.namespace);
         task.traceparent = Some(traceparent(cluster, namespace, &grant.id, work, grant.fence));
     }
