@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from typing import TYPE_CHECKING, Any, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, Optional
 
 from .errors import ClaimLost
 from .models import ClaimedTask, NewTask
@@ -24,6 +24,8 @@ class TaskContext:
         self.lost = threading.Event()
         self.stopping = stopping
         self.follow_ups: List[NewTask] = []
+        self._guard = threading.Lock()
+        self._when_lost: Optional[Callable[[], Any]] = None
 
     @property
     def id(self) -> str:
@@ -54,6 +56,22 @@ class TaskContext:
     def payload(self) -> Any:
         """The payload as it was submitted."""
         return self.task.payload
+
+    def lose(self) -> None:
+        """The claim is gone: says so to the handler. The worker calls it."""
+        with self._guard:
+            self.lost.set()
+            when_lost = self._when_lost
+        if when_lost is not None:
+            when_lost()
+
+    def on_lost(self, call: Callable[[], Any]) -> None:
+        """Has this called once the claim is lost, at once if it is already."""
+        with self._guard:
+            self._when_lost = call
+            is_lost = self.lost.is_set()
+        if is_lost:
+            call()
 
     def check(self) -> None:
         """Raises `ClaimLost` if going on is pointless. Call it now and then in long work."""

@@ -8,6 +8,7 @@ back as a failed attempt, so that another worker has it at once and not after a 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import inspect
 import logging
@@ -29,7 +30,9 @@ log = logging.getLogger("ikada.worker")
 
 _CLAIM_WAIT_S = 2.0
 _PAUSE_S = 1.0
-_RENEW_MIN_S, _RENEW_MAX_S = 0.2, 5.0
+# A renewal is also how a worker hears that a task was cancelled: a claim that lives long is renewed soon all the same.
+_RENEW_MIN_S, _RENEW_MAX_S = 0.2, 1.2
+_RENEW_IDLE_S, _RENEW_PATIENCE_S = 5.0, 5.0
 _ERROR_CHARS_MAX = 1000
 
 
@@ -171,8 +174,17 @@ class Worker:
         result = bound.function(*args, **kwargs)
         if inspect.isawaitable(result):
             assert self._loop is not None
-            return asyncio.run_coroutine_threadsafe(_await(result), self._loop).result()
+            return self._await(context, asyncio.run_coroutine_threadsafe(_await(result), self._loop))
         return result
+
+    def _await(self, context: TaskContext, future: "concurrent.futures.Future[Any]") -> Any:
+        """Waits for an async handler, which ends at its next `await` once the claim is lost."""
+        context.on_lost(future.cancel)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            context.check()
+            raise
 
     # Renewals
 
@@ -188,17 +200,19 @@ class Worker:
                 return
             renewed = time.monotonic()
             try:
-                outcomes = self.client.renew(self.name, [one.task for one in held], session=self.session, timeout_s=_RENEW_MAX_S)
+                outcomes = self.client.renew(self.name, [one.task for one in held], session=self.session, timeout_s=_RENEW_PATIENCE_S)
             except IkadaError as error:
                 log.warning("claims cannot be renewed yet: %s", error)
                 continue
             for context, outcome in zip(held, outcomes):
                 if outcome.outcome == "refused" and context.id in self._held:
-                    context.lost.set()
+                    context.lose()
                     log.warning("the claim of task %s is lost", context.id)
 
     def _renew_after_s(self) -> float:
-        shortest = min((one.task.ttl_s for one in self._held.values()), default=3 * _RENEW_MAX_S)
+        if not self._held:
+            return _RENEW_IDLE_S
+        shortest = min(one.task.ttl_s for one in self._held.values())
         return min(_RENEW_MAX_S, max(_RENEW_MIN_S, shortest / 3))
 
     # Beats

@@ -87,3 +87,9 @@ def wait_until_lost() -> None:
     for _ in range(600):
         ikada.current().check()
         time.sleep(0.1)
+
+
+@app.task(queue="shop")
+async def sleep_long() -> None:
+    """Looks at nothing: a lost claim must end it from outside."""
+    await asyncio.sleep(600)

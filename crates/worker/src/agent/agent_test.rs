@@ -33,7 +33,10 @@ impl Bench {
     }
 
     fn grant(&mut self, ids: &[&str]) -> Vec<Ticket> {
-        let tasks = ids.iter().map(|id| task(id)).collect();
+        self.grant_tasks(ids.iter().map(|id| task(id)).collect())
+    }
+
+    fn grant_tasks(&mut self, tasks: Vec<ClaimedTask>) -> Vec<Ticket> {
         self.feed(Input::Claimed(Ok(tasks)));
         self.outputs
             .iter()
@@ -187,23 +190,41 @@ fn tq_18_a_lost_claim_is_never_reported_and_keeps_its_slot_while_it_runs() {
     assert_eq!(bench.claims(), vec![1]);
 }
 
-// LS-13
 #[test]
-fn renewal_comes_after_a_third_of_the_lifetime_and_repeats_when_undecided() {
+fn ls_13_renewal_comes_after_a_third_of_the_lifetime_and_repeats_when_undecided() {
     let mut bench = Bench::new(2);
     let granted_ms = bench.now_ms;
-    let tickets = bench.grant(&["a", "b"]);
+    let tasks = ["a", "b"].map(|id| ClaimedTask { ttl_ms: 1_800, ..task(id) });
+    let tickets = bench.grant_tasks(tasks.to_vec());
     bench.wake();
-    assert_eq!(bench.now_ms, granted_ms + 10_000);
+    assert_eq!(bench.now_ms, granted_ms + 600);
     let [Output::Renew(claims)] = &bench.outputs[..] else { panic!("{:?}", bench.outputs) };
     assert_eq!(claims.len(), 2);
     bench.feed(Input::Renewed(vec![
-        (tickets[0], RenewVerdict::Renewed { ttl_ms: 30_000 }),
+        (tickets[0], RenewVerdict::Renewed { ttl_ms: 1_800 }),
         (tickets[1], RenewVerdict::Undecided),
     ]));
     bench.wake();
-    assert!(bench.now_ms < granted_ms + 11_000, "an undecided claim is renewed again soon");
+    assert!(bench.now_ms < granted_ms + 1_000, "an undecided claim is renewed again soon");
     assert!(matches!(&bench.outputs[..], [Output::Renew(claims)] if claims.len() == 2));
+}
+
+// However long a claim lives, its worker asks often enough to hear of a cancel in time, and not more often than that.
+#[test]
+fn b4_30_a_lost_claim_is_heard_of_soon_whatever_its_lifetime() {
+    let mut bench = Bench::new(1);
+    let ticket = bench.grant(&["long"])[0];
+    for _ in 0..5 {
+        let before_ms = bench.now_ms;
+        bench.wake();
+        assert!(matches!(&bench.outputs[..], [Output::Renew(claims)] if claims.len() == 1));
+        let pause_ms = bench.now_ms - before_ms;
+        assert!((1_000..=1_500).contains(&pause_ms), "{pause_ms}");
+        bench.feed(Input::Renewed(vec![(ticket, RenewVerdict::Renewed { ttl_ms: 3_600_000 })]));
+    }
+    bench.wake();
+    bench.feed(Input::Renewed(vec![(ticket, RenewVerdict::Lost)]));
+    assert!(matches!(&bench.outputs[..], [Output::Lost(lost)] if *lost == ticket));
 }
 
 #[test]
