@@ -37,6 +37,9 @@ pub const BLOB_DISK_JOBS_MAX: usize = 8;
 pub const BLOB_LINKS_MAX: usize = 8;
 /// A question about one piece must be answered in this time: 1 MiB over a slow line and a slow disk.
 pub const BLOB_CALL_MS: u64 = 15_000;
+/// Pieces asked for in one question whether a node has them: it reads all of them, and must be done in that time also
+/// when its disk is slow and busy.
+pub const CONFIRM_PIECES_MAX: usize = 64;
 /// Bytes of pieces kept in memory.
 pub const BLOB_CACHE_BYTES: u64 = 64 << 20;
 /// An object of more pieces passes memory by: it would drive out many small ones to keep a part of a large one.

@@ -110,7 +110,23 @@ impl Shelf {
         after: Option<Digest>,
         limit: usize,
     ) -> Option<References> {
-        let read = Request::Read(Query::References { shard, after, limit }, Consistency::Stale);
+        self.references_as(door, Query::References { shard, after, limit }, Consistency::Stale)
+            .await
+    }
+
+    /// Waits until this node's own state of a shard has all that was committed before; false if it does not in time.
+    pub(super) async fn is_up_to_date<D: Door>(&self, door: &D, shard: ShardId) -> bool {
+        let look = Query::References { shard, after: None, limit: 0 };
+        self.references_as(door, look, Consistency::Linearizable).await.is_some()
+    }
+
+    async fn references_as<D: Door>(
+        &self,
+        door: &D,
+        query: Query,
+        consistency: Consistency,
+    ) -> Option<References> {
+        let read = Request::Read(query, consistency);
         match door.call(read, PATIENCE, Routing::Forward).await {
             Answer::View { view: View::References(page), .. } => Some(page),
             _ => None,

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use super::ask::Peer;
 use super::cache::Cache;
 use super::counters::{BlobCounters, Cells};
+use super::leave::Looked;
 use crate::config::{BLOB_CACHE_BYTES, BLOB_DISK_JOBS_MAX, DISK_RESERVE_BYTES};
 use crate::gossip::{Fact, Gossip};
 use crate::peers::BlobDialling;
@@ -47,6 +48,8 @@ pub(super) struct Inner {
     peers: Mutex<Vec<Arc<Peer>>>,
     pub(super) cache: Cache,
     pub(super) cells: Cells,
+    /// How far the look before a member leaves has come.
+    pub(super) looked: Mutex<Option<Looked>>,
     gossip: Gossip,
 }
 
@@ -72,6 +75,7 @@ impl Shelf {
             peers: Mutex::default(),
             cache: Cache::new(options.cache_bytes),
             cells: Cells::default(),
+            looked: Mutex::default(),
             gossip: Gossip::default(),
         })))
     }
@@ -89,8 +93,7 @@ impl Shelf {
 
     /// Takes what a peer told about the other members.
     pub(crate) fn hear(&self, facts: &[Fact]) {
-        let members: Vec<u64> = self.0.reach.others().iter().map(|(node, _)| *node).collect();
-        self.0.gossip.hear(facts, &members, Instant::now());
+        self.0.gossip.hear(facts, &self.0.members(), Instant::now());
     }
 
     /// How long "stored" holds.
@@ -166,6 +169,11 @@ impl Shelf {
 }
 
 impl Inner {
+    /// The other nodes as of now.
+    pub(super) fn members(&self) -> Vec<u64> {
+        self.reach.others().iter().map(|(node, _)| *node).collect()
+    }
+
     /// Refuses before the log is without room: completions and snapshots need it more.
     fn check_room(&self, length: u64) -> Result<(), BlobError> {
         let failed = |source| BlobError::Io { name: "blob".to_owned(), source };

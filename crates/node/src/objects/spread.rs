@@ -9,6 +9,7 @@ use tracing::debug;
 
 use super::Shelf;
 use super::ask::Peer;
+use crate::config::CONFIRM_PIECES_MAX;
 
 /// Why a piece is not on enough nodes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +68,14 @@ impl Shelf {
     }
 
     /// Has a majority say again that it has all these pieces and keeps them for the grace time.
-    pub(crate) async fn confirm(&self, digests: Digests) -> Result<(), SpreadError> {
+    pub(crate) async fn confirm(&self, digests: &[Digest]) -> Result<(), SpreadError> {
+        for some in digests.chunks(CONFIRM_PIECES_MAX) {
+            self.confirm_some(some.to_vec().into()).await?;
+        }
+        Ok(())
+    }
+
+    async fn confirm_some(&self, digests: Digests) -> Result<(), SpreadError> {
         let peers = self.peers();
         let needed = quorum(&peers);
         let (sender, words) = mpsc::channel(peers.len() + 1);

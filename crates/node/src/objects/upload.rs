@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use ikada_replica::state::limits::{COLLECT_DIGESTS_MAX, OBJECT_CHUNKS_MAX};
+use ikada_replica::state::limits::OBJECT_CHUNKS_MAX;
 use ikada_replica::state::{Digest, Digests};
 use ikada_store::BLOB_BYTES_MAX;
 use ikada_store::blob::digest;
@@ -36,6 +36,8 @@ pub struct Content {
 pub struct Upload {
     shelf: Shelf,
     begun: Instant,
+    /// The other nodes at the beginning.
+    members: Vec<u64>,
     piece: BytesMut,
     whole: blake3::Hasher,
     size: u64,
@@ -52,6 +54,7 @@ impl Upload {
         Upload {
             shelf: shelf.clone(),
             begun: Instant::now(),
+            members: shelf.0.members(),
             piece: BytesMut::new(),
             whole: blake3::Hasher::new(),
             size: 0,
@@ -125,10 +128,10 @@ impl Upload {
         }
         // "Stored" holds for the grace time. After half of it, it must be said again.
         let half = Duration::from_millis(self.shelf.grace_ms() / 2);
-        if self.begun.elapsed() > half {
-            for some in self.chunks.chunks(COLLECT_DIGESTS_MAX) {
-                self.shelf.confirm(some.to_vec().into()).await?;
-            }
+        let is_old = self.begun.elapsed() > half;
+        // A majority of the nodes that there were is none of those that there are (A2).
+        if is_old || self.shelf.0.members() != self.members {
+            self.shelf.confirm(&self.chunks).await?;
         }
         let digest = Digest(*self.whole.finalize().as_bytes());
         Ok(Content { size: self.size, digest, chunks: self.chunks.into() })

@@ -161,7 +161,7 @@ async fn wait_for_copies<D: Door>(
             Some(missing) => format!(
                 "{missing} pieces of objects are on too few nodes without node {leaving}; the others fetch them now, try again in a moment"
             ),
-            None => "not all nodes could say in time which bytes of objects they have; try again, with more time".to_owned(),
+            None => "not all bytes of objects could be looked at in time; try again: the look goes on where it stopped".to_owned(),
         };
         if Instant::now() + COPIES_PAUSE >= until {
             return Err(Problem::new(409, "copies_missing", "node cannot leave yet", detail));

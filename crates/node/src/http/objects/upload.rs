@@ -6,7 +6,6 @@ use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::http::request::Parts;
 use ikada_api::Problem;
-use ikada_api::state::limits::COLLECT_DIGESTS_MAX;
 use ikada_api::state::{Command, Digest, Order};
 use ikada_api::v1::UploadInfo;
 
@@ -55,9 +54,6 @@ pub(in crate::http) async fn confirm<D: Door>(app: &App<D>, order: &Order) -> Re
     };
     pieces.sort_unstable();
     pieces.dedup();
-    for some in pieces.chunks(COLLECT_DIGESTS_MAX) {
-        let confirmed = app.door.shelf().confirm(some.to_vec().into()).await;
-        confirmed.map_err(|error| problems::not_confirmed(&error))?;
-    }
-    Ok(())
+    let confirmed = app.door.shelf().confirm(&pieces).await;
+    confirmed.map_err(|error| problems::not_confirmed(&error))
 }

@@ -132,7 +132,7 @@ async fn take_file<D: Door>(app: &App<D>, file: &UploadInfo) -> Result<(Content,
         return Err(bad("file.chunks", "do not fit the size").into());
     }
     let chunks: Digests = chunks.into();
-    let confirmed = app.door.shelf().confirm(chunks.clone()).await;
+    let confirmed = app.door.shelf().confirm(&chunks).await;
     confirmed.map_err(|error| problems::not_confirmed(&error))?;
     let mut bytes = Vec::with_capacity(file.size as usize);
     for piece in chunks.iter() {

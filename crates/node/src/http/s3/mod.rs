@@ -37,6 +37,7 @@ use self::sign::{ChunkKey, Signed};
 use super::answer::{Reply, Stop};
 use super::app::App;
 use super::door::Door;
+use super::objects::check_bucket;
 use super::passage::{check_head, contain, finish, in_lane};
 use super::problems;
 use super::request::Context;
@@ -121,6 +122,9 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    if call.action.writes() {
+        check_bucket(&buckets::bucket(context)?)?;
+    }
     let reader = body::Reader::new(app, parts, entered, body)?;
     match call.action {
         Action::ListBuckets => buckets::list(app, context).await,

@@ -17,9 +17,7 @@ use crate::http::answer::{Reply, text};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
-use crate::http::objects::{
-    Announced, check_bucket, commit, condition, delete as remove, download, iso_date,
-};
+use crate::http::objects::{Announced, commit, condition, delete as remove, download, iso_date};
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::read;
@@ -66,7 +64,6 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (key, announced) = (object_key(context)?, announced(parts)?);
-    check_bucket(&key.1)?;
     store(app, context, key, announced, reader).await
 }
 
@@ -111,6 +108,10 @@ pub(super) async fn copy<D: Door>(
     let key = object_key(context)?;
     let broken = || Fault::argument("x-amz-copy-source must be bucket/key");
     let source = parts.headers.get("x-amz-copy-source").and_then(|value| value.to_str().ok());
+    // A question mark that is part of the name would be escaped.
+    if source.is_some_and(|source| source.contains("?versionId=")) {
+        return Err(Fault::unsupported("versionId"));
+    }
     let source = source.and_then(decode).and_then(|bytes| String::from_utf8(bytes).ok());
     let source = source.ok_or_else(broken)?;
     let (from, name) = source.trim_start_matches('/').split_once('/').ok_or_else(broken)?;
@@ -125,7 +126,7 @@ pub(super) async fn copy<D: Door>(
         announced.content_type = found.content_type.clone();
     }
     app.door.shelf().pin(&found.chunks);
-    let confirmed = app.door.shelf().confirm(found.chunks.clone()).await;
+    let confirmed = app.door.shelf().confirm(&found.chunks).await;
     confirmed.map_err(|error| problems::not_spread(&error))?;
     let content = Content { size: found.size, digest: found.digest, chunks: found.chunks };
     commit(app, context, key, announced, content).await?;
@@ -168,6 +169,10 @@ where
 {
     bucket(context)?;
     let document = reader.document().await?;
+    // All or nothing: whoever names a version does not mean all of them.
+    if document.contains("<VersionId") {
+        return Err(Fault::unsupported("VersionId"));
+    }
     let keys: Option<Vec<String>> = elements(&document, "Key").into_iter().map(unescape).collect();
     let keys = keys.filter(|keys| (1..=DELETES_MAX).contains(&keys.len()));
     let keys = keys.ok_or_else(Fault::malformed_xml)?;

@@ -30,6 +30,12 @@ pub(super) enum Action {
 }
 
 impl Action {
+    /// Whether it gives an object its bytes, now or at the end of an upload.
+    pub(super) fn writes(self) -> bool {
+        use Action::{BeginUpload, CompleteUpload, Copy, Put, PutPart};
+        matches!(self, Put | Copy | BeginUpload | PutPart | CompleteUpload)
+    }
+
     /// The operation whose policy decides.
     pub(super) fn operation(self) -> Operation {
         match self {
@@ -86,21 +92,7 @@ impl Call {
 
     fn find(&self, parts: &Parts) -> Result<Action, Fault> {
         let has = |name| self.query(name).is_some();
-        const UNKNOWN: [&str; 12] = [
-            "acl",
-            "cors",
-            "lifecycle",
-            "policy",
-            "tagging",
-            "torrent",
-            "website",
-            "versioning",
-            "encryption",
-            "object-lock",
-            "retention",
-            "versions",
-        ];
-        if let Some(name) = UNKNOWN.into_iter().find(|name| has(name)) {
+        if let Some((name, _)) = self.query.iter().find(|(name, _)| !is_known(name)) {
             return Err(Fault::unsupported(name));
         }
         let verb = match parts.method {
@@ -119,6 +111,9 @@ impl Call {
             ("DELETE", (false, true)) => Action::DeleteBucket,
             ("POST", (false, true)) if has("delete") => Action::DeleteMany,
             ("GET", (_, false)) if has("uploadId") => Action::ListParts,
+            ("GET", (_, false)) if has("partNumber") => {
+                return Err(Fault::unsupported("reading a part"));
+            }
             ("GET", (_, false)) => Action::Get,
             ("PUT", (false, false)) if has("partNumber") => match copies(parts) {
                 true => return Err(Fault::unsupported("copying into a part")),
@@ -136,6 +131,41 @@ impl Call {
             }
         })
     }
+}
+
+/// Query parameters that are understood, or change nothing that is stored. Anything else would be taken for a plain call on
+/// the object: with `versionId` a removal of one version would remove all, with `legal-hold` a setting would become its
+/// bytes.
+const KNOWN: [&str; 23] = [
+    "continuation-token",
+    "delete",
+    "delimiter",
+    "encoding-type",
+    "fetch-owner",
+    "list-type",
+    "location",
+    "marker",
+    "max-buckets",
+    "max-keys",
+    "max-parts",
+    "part-number-marker",
+    "partNumber",
+    "prefix",
+    "response-cache-control",
+    "response-content-disposition",
+    "response-content-encoding",
+    "response-content-language",
+    "response-content-type",
+    "response-expires",
+    "start-after",
+    "uploadId",
+    "uploads",
+];
+
+/// Whether a parameter is known: by name, as part of a signature, or as the name that some clients give the call.
+fn is_known(name: &str) -> bool {
+    let is_of_signature = name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("x-amz-"));
+    KNOWN.contains(&name) || is_of_signature || name == "x-id"
 }
 
 fn copies(parts: &Parts) -> bool {

@@ -231,6 +231,9 @@ async fn bad_requests_are_told_what_is_wrong() {
         ("PUT", "/s3-uploads/x", 403, "AccessDenied"),
         ("PATCH", "/b/x", 405, "MethodNotAllowed"),
         ("GET", "/b?acl", 501, "NotImplemented"),
+        ("GET", "/b/x?versionId=1", 501, "NotImplemented"),
+        ("PUT", "/b/x?legal-hold", 501, "NotImplemented"),
+        ("GET", "/b/x?partNumber=1", 501, "NotImplemented"),
         ("PUT", "/b/x?partNumber=1&uploadId=../../x", 404, "NoSuchUpload"),
         ("PUT", "/b/x?partNumber=0&uploadId=0123456789abcdef", 400, "InvalidArgument"),
         ("POST", "/b?delete", 400, "MalformedXML"),
@@ -242,4 +245,93 @@ async fn bad_requests_are_told_what_is_wrong() {
     let mut foreign = open("PUT", "/b/x", "x");
     foreign.headers_mut().insert("origin", "http://evil.example".parse().unwrap());
     assert_eq!(hear(&app, foreign).await.0, 403, "no page of another site");
+}
+
+/// A request with one more header.
+fn with(
+    mut request: Request<Full<Bytes>>,
+    name: &'static str,
+    value: &str,
+) -> Request<Full<Bytes>> {
+    request.headers_mut().insert(name, value.parse().unwrap());
+    request
+}
+
+// CH-9: whoever names a version does not mean all of them.
+#[tokio::test]
+async fn ch_9_a_named_version_is_refused_and_removes_nothing() {
+    let app = app(Security::default());
+    for body in ["first", "second"] {
+        assert_eq!(hear(&app, open("PUT", "/b/x", body)).await.0, 200);
+    }
+    let many = "<Delete><Object><Key>x</Key><VersionId>1</VersionId></Object></Delete>";
+    let copy = with(open("PUT", "/b/y", ""), "x-amz-copy-source", "/b/x?versionId=1");
+    for request in [open("DELETE", "/b/x?versionId=1", ""), open("POST", "/b?delete", many), copy] {
+        let (status, said) = hear(&app, request).await;
+        assert_eq!((status, said.contains("NotImplemented")), (501, true), "{said}");
+    }
+    assert_eq!(hear(&app, open("GET", "/b/x", "")).await, (200, "second".to_owned()));
+    assert_eq!(hear(&app, open("GET", "/b/y", "")).await.0, 404);
+    let plain = "<Delete><Object><Key>x</Key></Object></Delete>";
+    assert_eq!(hear(&app, open("POST", "/b?delete", plain)).await.0, 200);
+    assert_eq!(hear(&app, open("GET", "/b/x", "")).await.0, 404);
+}
+
+// B4-39: programs are checked when they are pushed; no other verb may bring one.
+#[tokio::test]
+async fn b4_39_no_verb_writes_to_a_bucket_of_the_cluster() {
+    let app = app(Security::default());
+    assert_eq!(hear(&app, open("PUT", "/b/x", "bytes")).await.0, 200);
+    for bucket in ["programs", "jobs", "tasks"] {
+        let copy = open("PUT", &format!("/{bucket}/x"), "");
+        let part = format!("/{bucket}/x?partNumber=1&uploadId=0123456789abcdef");
+        let end = format!("/{bucket}/x?uploadId=0123456789abcdef");
+        for request in [
+            open("PUT", &format!("/{bucket}/x"), "bytes"),
+            with(copy, "x-amz-copy-source", "/b/x"),
+            open("POST", &format!("/{bucket}/x?uploads"), ""),
+            open("PUT", &part, "bytes"),
+            open("POST", &end, "<x/>"),
+        ] {
+            let (method, uri) = (request.method().clone(), request.uri().clone());
+            let (_, said) = hear(&app, request).await;
+            assert!(said.contains("bucket_reserved"), "{method} {uri}: {said}");
+        }
+    }
+    let copied = with(open("PUT", "/b/y", ""), "x-amz-copy-source", "/b/x");
+    assert_eq!(hear(&app, copied).await.0, 200, "other buckets take copies");
+}
+
+// CH-1: a body that is shorter or longer than was said leaves nothing.
+#[tokio::test]
+async fn ch_1_a_body_of_another_length_leaves_nothing() {
+    let app = app(Security::default());
+    let chunks = |length: &str| {
+        let body = "5\r\nhello\r\n0\r\n\r\n";
+        let mut request = open("PUT", "/b/x", body);
+        let scope = "Credential=k/20130524/here/s3/aws4_request";
+        let signed = "SignedHeaders=host;x-amz-content-sha256;x-amz-date";
+        let authorization = format!("AWS4-HMAC-SHA256 {scope}, {signed}, Signature={EMPTY}");
+        for (name, value) in [
+            ("authorization", authorization.as_str()),
+            ("host", "node"),
+            ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"),
+            ("x-amz-date", "20130524T000000Z"),
+            ("x-amz-decoded-content-length", length),
+        ] {
+            request = with(request, name, value);
+        }
+        request
+    };
+    for length in ["4", "6", "0"] {
+        let (status, said) = hear(&app, chunks(length)).await;
+        assert_eq!((status, said.contains("IncompleteBody")), (400, true), "{length}: {said}");
+        assert_eq!(hear(&app, open("GET", "/b/x", "")).await.0, 404, "{length}");
+    }
+    let short = with(open("PUT", "/b/x", "hello"), "content-length", "6");
+    let (status, said) = hear(&app, short).await;
+    assert_eq!((status, said.contains("IncompleteBody")), (400, true), "{said}");
+    assert_eq!(hear(&app, open("GET", "/b/x", "")).await.0, 404);
+    assert_eq!(hear(&app, chunks("5")).await.0, 200);
+    assert_eq!(hear(&app, open("GET", "/b/x", "")).await, (200, "hello".to_owned()));
 }
