@@ -20,7 +20,7 @@ use hyper::{Method, Request};
 
 use super::backoff::Backoff;
 use super::retry::{Next, Try, decide};
-use super::send::{Ask, Failure, innermost, read_answer};
+use super::send::{Ask, Failure, innermost, read_answer, read_retry_after};
 use super::url::{escape, unique_bits, unique_key, with_query};
 use super::{Client, Error, SentBody};
 use crate::problem::Problem;
@@ -259,6 +259,7 @@ impl Client {
             Ok(Ok(response)) => response,
         };
         let (parts, body) = response.into_parts();
+        let retry_after = read_retry_after(&parts.headers);
         if parts.status.is_success() {
             return Ok(reader(&parts.headers, body));
         }
@@ -266,7 +267,7 @@ impl Client {
         let problem = problem.map(|body| body.to_bytes());
         let problem = problem.and_then(|body| serde_json::from_slice::<Problem>(&body).ok());
         let (status, problem) = (parts.status.as_u16(), problem.map(Box::new));
-        Err(Try::Answer { status, problem, retry_after: None })
+        Err(Try::Answer { status, problem, retry_after })
     }
 
     /// A page of a bucket.

@@ -193,6 +193,39 @@ impl Source for Beside {
     }
 }
 
+/// The same, on a machine that says nothing of itself.
+struct Unseen;
+
+impl Source for Unseen {
+    fn cpu(&mut self) -> Option<CpuReading> {
+        None
+    }
+
+    fn memory(&mut self) -> Option<u16> {
+        Some(0)
+    }
+
+    fn own_cpu(&mut self) -> Option<u16> {
+        Some(0)
+    }
+}
+
+// CH-24: an idle process proves nothing about a machine that cannot be measured.
+#[test]
+fn ch_24_an_unknown_cpu_is_the_worst_case_also_for_an_idle_node() {
+    let admission = Admission::new(Rules::default(), 1);
+    let mut sampler = Sampler::default();
+    for _ in 0..3 {
+        sampler.look(&admission, &mut Unseen);
+        assert_eq!(admission.judge(Lane::Upload, None), Err(Reason::Priority));
+    }
+    // The first figure after a gap has nothing to be compared with.
+    sampler.look(&admission, &mut Beside(0, 0));
+    assert_eq!(admission.judge(Lane::Upload, None), Err(Reason::Priority));
+    sampler.look(&admission, &mut Beside(0, 100));
+    assert_eq!(admission.judge(Lane::Upload, None), Ok(()));
+}
+
 #[test]
 fn ch_18_a_node_sheds_nothing_for_a_load_that_is_not_its_own() {
     let admission = Admission::new(Rules::default(), 1);
@@ -317,6 +350,25 @@ fn f_32_a_busy_node_takes_no_more_than_it_answers() {
     admission.took(Lane::Submit, Duration::from_secs(1));
     assert!(admission.is_crowded(Lane::Submit, 100), "slow disks count as well");
     assert!(!Admission::new(Rules::off(), 1).is_crowded(Lane::Submit, 8_000));
+}
+
+// F-32: how long those who are let in may wait is the operator's choice.
+#[test]
+fn f_32_a_shorter_wait_lets_fewer_in() {
+    let parse = |word: &str| Rules::parse(&[word.to_owned()]);
+    for (word, answered, wanted) in [
+        ("memory=90", 500, 100),
+        ("memory=90", 0, 16),
+        ("wait=50", 500, 50),
+        ("wait=50", 0, 8),
+        ("wait=1", 0, 4),
+        ("wait=1000", 500, 1_000),
+    ] {
+        assert_eq!(parse(word).unwrap().under_way_max(answered, 500), wanted, "{word} {answered}");
+    }
+    for bad in ["wait=0", "wait=10001", "wait=", "wait=x", "wait=-1"] {
+        assert!(matches!(parse(bad), Err(super::BadRule::Wait(_))), "{bad}");
+    }
 }
 
 // CH-22

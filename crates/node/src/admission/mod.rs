@@ -30,12 +30,6 @@ use rules::PILED_UP_US;
 use sample::Minute;
 use service_time::ServiceTime;
 
-/// A lane with fewer calls under way is never crowded: so many keep a node busy.
-const CROWD_MIN: usize = 16;
-/// A lane is crowded with as many calls under way as are answered between two looks, over this: whoever is let in waits
-/// about a tenth of a second. While calls are faster than that, more are answered than are under way, so that the bound
-/// rises with what the node can do.
-const CROWD_SHARE: u64 = 5;
 /// From this use of CPU on, hundredths of a percent, lanes may be crowded.
 const CROWD_CPU: u16 = 9_000;
 
@@ -125,17 +119,19 @@ impl Admission {
         Err(Reason::Miss)
     }
 
-    /// Whether a busy node has as many calls of a lane under way as it answers in a tenth of a second, and enough to keep
-    /// it busy: one more would only wait (F-32).
+    /// Whether a busy node has as many calls of a lane under way as it answers within the wait, and enough to keep it busy:
+    /// one more would only wait (F-32). While calls are faster than the wait, more are answered than are under way, so
+    /// that the bound rises with what the node can do.
     pub fn is_crowded(&self, lane: Lane, under_way: usize) -> bool {
         let rule = self.rules.of(lane);
-        if !rule.bounded || under_way < CROWD_MIN {
+        if !rule.bounded {
             return false;
         }
         let busy = self.cpu_of_ours() >= CROWD_CPU;
         let slow = self.service[lane.index()].expected_us() >= PILED_UP_US;
         let lately = self.settled_lately[lane.index()].load(Relaxed);
-        (busy || slow) && under_way as u64 >= lately / CROWD_SHARE
+        let look_ms = sample::SAMPLE_EVERY.as_millis() as u64;
+        (busy || slow) && under_way as u64 >= self.rules.under_way_max(lately, look_ms)
     }
 
     /// Counts calls that were answered.

@@ -1,4 +1,4 @@
-//! Bounds on calls under way: each lane has its own places, and transfers of objects wait in two queues (CH-16).
+//! Bounds on calls under way: each lane has its own places, and transfers wait in queues (CH-16).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,6 +19,8 @@ pub struct Rooms {
     calls_max: usize,
     /// Uploads under way, and those that wait.
     pub uploads: Queue,
+    /// The same of outputs of tasks: new objects must not keep results from coming home.
+    pub outputs: Queue,
     /// Downloads under way, and those that wait.
     pub downloads: Queue,
 }
@@ -30,6 +32,7 @@ impl Rooms {
             lanes: Lane::ALL.map(|_| Semaphore::new(calls_max)),
             calls_max,
             uploads: Queue::new(uploads_max, uploads_max),
+            outputs: Queue::new(uploads_max, uploads_max),
             downloads: Queue::new(downloads_max, downloads_max),
         }
     }

@@ -7,6 +7,13 @@ use super::lane::Lane;
 
 /// Calls of tasks count as piled up when they take this long; a healthy write takes a hundredth of it.
 pub(super) const PILED_UP_US: u64 = 1_000_000;
+/// A busy node lets so many calls in that each waits about this long for those before it, ms.
+const WAIT_MS: u64 = 100;
+const WAIT_MS_MAX: u64 = 10_000;
+/// With that wait, fewer calls of a lane than these are never too many: so many keep a node busy.
+const CROWD_MIN: u64 = 16;
+/// The same with any wait.
+const CROWD_FEWEST: u64 = 4;
 /// Most steps of one lane.
 const STEPS_MAX: usize = 16;
 
@@ -30,7 +37,7 @@ pub struct LaneRule {
     pub patience_us: u64,
     /// Whether calls are shed that cannot be answered in time.
     pub deadline: bool,
-    /// Whether a busy node takes no more calls at a time than it answers in a tenth of a second.
+    /// Whether a busy node takes no more calls at a time than it answers within the wait.
     pub bounded: bool,
 }
 
@@ -63,7 +70,7 @@ fn share_of(steps: &[Step], cpu: u16) -> u16 {
 pub enum BadRule {
     /// No such lane.
     #[error(
-        "shed {0:?} names no lane; write off, memory=PERCENT, or LANE=STEPS with read, download, miss, submit, upload or list"
+        "shed {0:?} names no lane; write off, memory=PERCENT, wait=MS, or LANE=STEPS with read, download, miss, submit, upload or list"
     )]
     Lane(String),
     /// Steps that cannot be read.
@@ -72,6 +79,9 @@ pub enum BadRule {
     /// No percentage.
     #[error("shed {0:?}: give the percentage of memory in use, 1 to 100")]
     Memory(String),
+    /// No time.
+    #[error("shed {0:?}: give the wait in milliseconds, 1 to 10000")]
+    Wait(String),
 }
 
 /// The rules of all lanes.
@@ -80,13 +90,15 @@ pub struct Rules {
     lanes: [LaneRule; Lane::ALL.len()],
     /// Steps for downloads of what is not in memory, beside those of their lane (CH-22).
     misses: Vec<Step>,
+    /// How long whoever is let in by a busy node may wait for those before it, ms.
+    wait_ms: u64,
 }
 
 impl Default for Rules {
     fn default() -> Self {
         // Never all of them: what nobody could read would never come into memory.
         let misses = vec![Step { from: 9_000, share: 2_500 }, Step { from: 9_500, share: 5_000 }];
-        Rules { lanes: Lane::ALL.map(default_rule), misses }
+        Rules { lanes: Lane::ALL.map(default_rule), misses, wait_ms: WAIT_MS }
     }
 }
 
@@ -119,7 +131,14 @@ fn default_rule(lane: Lane) -> LaneRule {
 impl Rules {
     /// Nothing is shed by load.
     pub fn off() -> Rules {
-        Rules { lanes: Lane::ALL.map(|_| LaneRule::FREE), misses: Vec::new() }
+        let lanes = Lane::ALL.map(|_| LaneRule::FREE);
+        Rules { lanes, misses: Vec::new(), wait_ms: WAIT_MS }
+    }
+
+    /// As many calls of a bounded lane as a busy node has under way at most, with so many answered in a look of this length.
+    pub fn under_way_max(&self, answered: u64, look_ms: u64) -> u64 {
+        let few = CROWD_MIN * self.wait_ms / WAIT_MS;
+        (answered * self.wait_ms / look_ms.max(1)).max(few.max(CROWD_FEWEST))
     }
 
     /// The share of downloads from disks or peers that is shed at some use of CPU.
@@ -152,6 +171,11 @@ impl Rules {
             let bound = bound.ok_or_else(|| BadRule::Memory(word.to_owned()))?;
             let lanes = self.lanes.iter_mut().filter(|rule| rule.memory.is_some());
             lanes.for_each(|rule| rule.memory = Some(bound));
+            return Ok(());
+        }
+        if name == "wait" {
+            let wait_ms = value.parse().ok().filter(|ms| (1..=WAIT_MS_MAX).contains(ms));
+            self.wait_ms = wait_ms.ok_or_else(|| BadRule::Wait(word.to_owned()))?;
             return Ok(());
         }
         if name == "miss" {

@@ -11,7 +11,7 @@ use super::lane::Lane;
 use super::measure::{CpuReading, Source};
 
 /// Time between two looks.
-const SAMPLE_EVERY: Duration = Duration::from_millis(500);
+pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 /// The first look at CPU compares over a shorter time, so that a young node knows soon.
 const FIRST_AFTER: Duration = Duration::from_millis(100);
 /// A node that uses less of the machine than this, in hundredths of a percent, is not what keeps it busy: programs beside
@@ -77,15 +77,18 @@ impl Sampler {
         let now = source.cpu();
         // Over two looks, which takes the edge off a short burst.
         let earlier = self.before[1].or(self.before[0]);
-        let cpu = match (earlier, now) {
-            (Some(earlier), Some(now)) => now.used_since(&earlier),
+        let measured = match (earlier, now) {
+            (Some(earlier), Some(now)) => Some(now.used_since(&earlier)),
             // The first look has nothing to compare with; that is not a failure to measure.
-            (None, Some(_)) if !self.looked => 0,
-            _ => Load::WORST.cpu,
+            (None, Some(_)) if !self.looked => Some(0),
+            _ => None,
         };
+        let cpu = measured.unwrap_or(Load::WORST.cpu);
         self.before = [now, if now.is_some() { self.before[0] } else { None }];
         self.looked = true;
-        let bystands = source.own_cpu().is_some_and(|own| own < OWN_CPU_MIN);
+        // Without a figure for the whole, nobody can say that it is somebody else's doing (CH-24).
+        let own = source.own_cpu();
+        let bystands = measured.is_some() && own.is_some_and(|own| own < OWN_CPU_MIN);
         admission.bystands.store(bystands, Relaxed);
         let memory = source.memory().unwrap_or(Load::WORST.memory);
         admission.set_load(Load { cpu: cpu.min(WHOLE), memory: memory.min(WHOLE) });

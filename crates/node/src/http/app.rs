@@ -170,6 +170,7 @@ impl<D: Door> App<D> {
     ) -> Result<OwnedSemaphorePermit, Problem> {
         let (queue, what) = match lane {
             Lane::Download => (&self.rooms.downloads, "downloads"),
+            Lane::Settle => (&self.rooms.outputs, "outputs"),
             _ => (&self.rooms.uploads, "uploads"),
         };
         let seat = queue.enter(context.timeout).await;

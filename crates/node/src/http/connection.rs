@@ -21,6 +21,7 @@ use super::app::App;
 use super::dispatch::answer;
 use super::door::Door;
 use super::limits::HttpLimits;
+use super::outflow::Outflow;
 use super::pipe;
 use super::request::lend;
 use super::s3;
@@ -175,6 +176,7 @@ async fn converse<D: Door>(
 ) {
     let mut stopping = app.stopping.clone();
     let served = app.clone();
+    let stream = Outflow::new(stream, app.limits.write_timeout);
     let stream = Words::new(stream, source.ration.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(source.clone());

@@ -29,14 +29,16 @@ pub struct HttpLimits {
     pub requests_max: usize,
     /// Most event streams at one time: each holds a connection for hours.
     pub streams_max: usize,
-    /// Most uploads of objects at one time: each holds a few MiB.
+    /// Most uploads of objects at one time, and most of outputs: each holds a few MiB.
     pub uploads_max: usize,
     /// Most downloads of objects at one time: each holds a few MiB.
     pub downloads_max: usize,
     /// A head must arrive within this time; an idle connection is closed after it.
     pub head_timeout: Duration,
-    /// A body must arrive within this time.
+    /// A body must arrive within this time; that of an object may take longer, but must not stand still for so long.
     pub body_timeout: Duration,
+    /// A client must begin to take what it asked for within this time.
+    pub write_timeout: Duration,
     /// How long a request may take when the caller does not say.
     pub timeout_default: Duration,
     /// The longest that a caller may ask for.
@@ -84,6 +86,7 @@ impl Default for HttpLimits {
             downloads_max: 256,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             timeout_default: Duration::from_secs(10),
             timeout_max: Duration::from_secs(120),
             stop_grace: Duration::from_secs(5),

@@ -25,6 +25,8 @@ mod logs;
 mod namespaces;
 mod objects;
 mod operate;
+mod outflow;
+mod pace;
 mod passage;
 mod pipe;
 mod problems;

@@ -52,22 +52,24 @@ where
     E: From<Problem>,
     F: Future<Output = Result<Reply, E>>,
 {
-    let _place = app.admit(lane, left)?;
+    let pieces = pieces(parts);
+    // Times are known per piece, so a large upload needs as many of them (CH-21).
+    let _place = app.admit(lane, left.map(|left| left / pieces))?;
     let begun = Instant::now();
     let answered = serve().await;
     app.admission.settle(lane, 1);
     // A claim waits for work, and a refusal is no service.
     if lane != Lane::Claim && answered.as_ref().is_ok_and(|reply| reply.status().is_success()) {
-        app.admission.took(lane, begun.elapsed() / pieces(parts));
+        app.admission.took(lane, begun.elapsed() / pieces);
     }
     answered
 }
 
-/// How many pieces an upload has by its own word: its time counts per piece.
+/// How many pieces an upload has by its own word: its time is counted and expected per piece.
 fn pieces(parts: &Parts) -> u32 {
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let bytes = length.and_then(|length| length.parse::<u64>().ok()).unwrap_or(0);
-    (bytes / OBJECT_CHUNK_BYTES).clamp(1, u64::from(u32::MAX)) as u32
+    bytes.div_ceil(OBJECT_CHUNK_BYTES).clamp(1, u64::from(u32::MAX)) as u32
 }
 
 /// Counts an answer and writes it down.

@@ -32,6 +32,7 @@ pub(super) fn load(page: &mut Page, admission: &Admission, rooms: &Rooms) {
     }
     let name = "ikada_transfers_waiting";
     page.family(name, "gauge", "Transfers of objects that wait for a place.");
+    page.sample(name, "lane=\"settle\"", rooms.outputs.waiting() as u64);
     page.sample(name, "lane=\"upload\"", rooms.uploads.waiting() as u64);
     page.sample(name, "lane=\"download\"", rooms.downloads.waiting() as u64);
 }

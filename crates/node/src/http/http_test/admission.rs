@@ -147,3 +147,54 @@ async fn ch_21_a_deadline_that_cannot_be_met_is_refused_at_once() {
     let patient = [("ikada-timeout-ms", "301")];
     assert_eq!(bench.send("POST", "/v1/tasks", &patient, body).await.status, 201);
 }
+
+// CH-21: times are known per piece, and an upload says how many it has.
+#[tokio::test]
+async fn ch_21_a_large_upload_needs_as_much_time_as_it_has_pieces() {
+    let admission = Arc::new(Admission::new(Rules::default(), 1));
+    let bench = Bench::admitting(HttpLimits::default(), Security::default(), admission.clone());
+    admission.took(Lane::Upload, std::time::Duration::from_millis(300));
+    let large = vec![0; 3 << 20];
+    let length = large.len().to_string();
+    let hasty = [("ikada-timeout-ms", "899"), ("content-length", &length)];
+    let heard = bench.send("PUT", "/v1/objects/b/k", &hasty, large.clone()).await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "shed_deadline"));
+    let patient = [("ikada-timeout-ms", "60000"), ("content-length", &length)];
+    assert_eq!(bench.send("PUT", "/v1/objects/b/k", &patient, large).await.status, 201);
+}
+
+// CH-16, CH-23: whoever fills the places for uploads keeps no result from coming home.
+#[tokio::test]
+async fn ch_16_outputs_of_tasks_have_places_of_their_own() {
+    let limits = HttpLimits { uploads_max: 1, ..HttpLimits::default() };
+    let bench = Bench::with(limits);
+    let place = bench.app.rooms.uploads.enter(std::time::Duration::ZERO).await.unwrap();
+    let hasty = [("ikada-timeout-ms", "50")];
+    let refused = bench.send("PUT", "/v1/objects/b/k", &hasty, "new").await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(bench.send("POST", "/v1/uploads", &hasty, "output").await.status, 201);
+    drop(place);
+    assert_eq!(bench.send("PUT", "/v1/objects/b/k", &hasty, "new").await.status, 201);
+}
+
+// CH-16: a reader has its place until the last bytes have left, however few they are.
+#[tokio::test]
+async fn ch_16_a_download_holds_its_place_until_it_is_read() {
+    let limits = HttpLimits { downloads_max: 1, ..HttpLimits::default() };
+    let bench = Bench::with(limits);
+    let large = vec![7; (2 << 20) + 1];
+    assert_eq!(bench.send("PUT", "/v1/objects/b/large", &[], large.clone()).await.status, 201);
+    assert_eq!(put(&bench, "/v1/objects/b/small", "small").await, 201);
+    let hasty = [("ikada-timeout-ms", "50")];
+    for key in ["small", "large"] {
+        let path = format!("/v1/objects/b/{key}");
+        let request =
+            hyper::Request::get(&path).body(http_body_util::Full::<bytes::Bytes>::default());
+        let unread = crate::http::dispatch::answer(&bench.app, request.unwrap()).await;
+        assert_eq!(unread.status(), 200);
+        assert_eq!(bench.send("GET", &path, &hasty, "").await.status, 429, "{key}");
+        drop(unread);
+        assert_eq!(bench.send("HEAD", &path, &hasty, "").await.status, 200);
+        assert_eq!(bench.send("GET", "/v1/objects/b/large", &[], "").await.body, large);
+    }
+}

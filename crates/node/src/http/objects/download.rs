@@ -4,7 +4,6 @@
 //! digests. Should a piece be lost in mid-stream, the connection is cut: a short answer never passes for a whole one.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
@@ -19,6 +18,7 @@ use ikada_api::state::{Digest, ObjectVersion};
 use ikada_replica::call::{Query, View};
 
 use super::name::{object_key, version};
+use super::outgoing::Outgoing;
 use super::precondition::tags;
 use super::range::{Span, span};
 use super::show::add_headers;
@@ -124,28 +124,24 @@ async fn stream<D: Door>(
         let end = begin + (to - from) as usize;
         let part = piece.get(begin..end).map(|_| piece.slice(begin..end));
         let part = part.ok_or_else(|| mismatch("get object"))?;
-        return Ok(http_body_util::Full::new(part).boxed());
+        return Ok(Outgoing { part, rest: None, _place: place }.boxed());
     }
-    let (sender, body) = Channel::<Bytes, Infallible>::new(PIECES_MAX);
-    let patience = app.limits.body_timeout;
+    let (sender, rest) = Channel::<Bytes, Infallible>::new(PIECES_MAX);
     tokio::spawn(async move {
         let piece = piece.slice(begin.min(piece.len())..);
-        let left = to - from;
-        feed(shelf, wanted, piece, left, sender, patience).await;
-        drop(place);
+        feed(shelf, wanted, piece, to - from, sender).await;
     });
-    Ok(body.boxed())
+    Ok(Outgoing { part: Bytes::new(), rest: Some(rest), _place: place }.boxed())
 }
 
-/// Sends pieces in order until the reader leaves, takes too long, or a piece cannot be had. An early end is seen by the
-/// reader, since the length was announced.
+/// Sends pieces in order until the reader leaves or a piece cannot be had. An early end is seen by the reader, since the
+/// length was announced. Whoever takes nothing loses its connection (`outflow.rs`), and the receiver goes with it.
 async fn feed(
     shelf: Shelf,
     wanted: Vec<Digest>,
     first: Bytes,
     mut left: u64,
     mut sender: Sender<Bytes, Infallible>,
-    patience: Duration,
 ) {
     let keep = wanted.len() <= CACHED_PIECES_MAX;
     let mut next = Some(first);
@@ -162,8 +158,7 @@ async fn feed(
         };
         let length = left.min(piece.len() as u64);
         left -= length;
-        let sent = sender.send_data(piece.slice(..length as usize));
-        if !matches!(tokio::time::timeout(patience, sent).await, Ok(Ok(()))) {
+        if sender.send_data(piece.slice(..length as usize)).await.is_err() {
             return;
         }
     }

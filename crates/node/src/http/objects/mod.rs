@@ -4,6 +4,7 @@ mod delete;
 mod download;
 mod list;
 mod name;
+mod outgoing;
 mod precondition;
 mod put;
 mod range;

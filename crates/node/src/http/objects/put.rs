@@ -3,7 +3,6 @@
 //! An upload that breaks off, is too short, too long or not what it was said to be leaves nothing that anyone can see.
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -25,6 +24,7 @@ use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::namespaces::admit_objects;
+use crate::http::pace::Pace;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::objects::{Content, Upload};
@@ -94,7 +94,7 @@ pub(super) fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
     Ok(Announced { content_type: content_type.to_owned(), condition, digest, length })
 }
 
-/// Takes all bytes in. Each part must come in time; the whole may take as long as it takes.
+/// Takes all bytes in. They must keep coming; the whole may take as long as it takes.
 pub(super) async fn take_in<D, B>(app: &App<D>, body: B) -> Result<Content, Stop>
 where
     D: Door,
@@ -103,9 +103,9 @@ where
 {
     let mut body = Box::pin(body);
     let mut upload = Upload::begin(app.door.shelf());
+    let mut pace = Pace::new(app.limits.body_timeout);
     loop {
-        let frame = tokio::time::timeout(app.limits.body_timeout, body.frame()).await;
-        let frame = match frame {
+        let frame = match pace.frame(body.as_mut()).await {
             Err(_) | Ok(Some(Err(_))) => return Err(problems::body_incomplete().into()),
             Ok(None) => break,
             Ok(Some(Ok(frame))) => frame,

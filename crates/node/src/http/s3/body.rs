@@ -1,10 +1,8 @@
 //! A body as it comes, unwrapped and checked.
 
 use std::pin::Pin;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::CONTENT_LENGTH;
 use hyper::http::request::Parts;
@@ -16,6 +14,7 @@ use super::sign::Payload;
 use super::sums::Sums;
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::pace::Pace;
 use crate::http::problems;
 use crate::objects::{Content, Upload};
 use ikada_api::s3::xml::DOCUMENT_BYTES_MAX;
@@ -23,7 +22,7 @@ use ikada_api::s3::xml::DOCUMENT_BYTES_MAX;
 /// Reads one body to its end.
 pub(super) struct Reader<B> {
     body: Pin<Box<B>>,
-    patience: Duration,
+    pace: Pace,
     buffer: BytesMut,
     chunks: Option<ChunkReader>,
     sums: Sums,
@@ -58,7 +57,7 @@ where
         }
         Ok(Reader {
             body: Box::pin(body),
-            patience: app.limits.body_timeout,
+            pace: Pace::new(app.limits.body_timeout),
             buffer: BytesMut::new(),
             chunks,
             sums: Sums::read(&parts.headers, payload)?,
@@ -78,7 +77,7 @@ where
                     Step::More => {}
                 }
             }
-            let frame = tokio::time::timeout(self.patience, self.body.frame()).await;
+            let frame = self.pace.frame(self.body.as_mut()).await;
             match (frame, &mut self.chunks) {
                 (Err(_) | Ok(Some(Err(_))), _) => return Err(Fault::incomplete()),
                 (Ok(None), None) => return Ok(None),
