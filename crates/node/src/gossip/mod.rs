@@ -81,6 +81,8 @@ impl Gossip {
     /// Takes what another node told. Facts about others than these members are dropped, and so is what is known better.
     pub(crate) fn hear(&self, facts: &[Fact], members: &[u64], now: Instant) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // An old word about a member stays as a mark, or it would come back from others who heard it later, for ever.
+        known.retain(|node, (_, heard)| members.contains(node) || is_fresh(*heard, now));
         for fact in facts.iter().take(FACTS_MAX) {
             let newer = known.get(&fact.node).is_none_or(|(old, _)| old.age() < fact.age());
             if newer && members.contains(&fact.node) {
@@ -97,11 +99,18 @@ impl Gossip {
 
     /// Everything that was renewed lately.
     pub(crate) fn facts(&self, now: Instant) -> Vec<Fact> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, (_, heard)| now.saturating_duration_since(*heard) < FORGOTTEN_AFTER);
-        known.values().map(|(fact, _)| *fact).collect()
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = known.values().filter(|(_, heard)| is_fresh(*heard, now));
+        fresh.map(|(fact, _)| *fact).collect()
     }
 }
+
+fn is_fresh(heard: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(heard) < FORGOTTEN_AFTER
+}
+
+#[cfg(test)]
+mod rounds_test;
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use crate::http::NodeInfo;
 use crate::objects::Shelf;
 
 /// Mean time between two rounds; each is drawn anew, so that nodes do not fall into step.
-const ROUND_MS: u64 = 1_000;
+pub(super) const ROUND_MS: u64 = 1_000;
 /// Nodes told per round.
 const TOLD_MAX: usize = 2;
 
@@ -22,9 +22,9 @@ pub(crate) async fn spread(
     info: NodeInfo,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let mut sequence = 0;
+    let (mut sequence, mut random) = (0, fastrand::Rng::new());
     loop {
-        let pause = Duration::from_millis(fastrand::u64(ROUND_MS / 2..=ROUND_MS * 3 / 2));
+        let pause = Duration::from_millis(random.u64(ROUND_MS / 2..=ROUND_MS * 3 / 2));
         tokio::select! {
             _ = stopping.wait_for(|stopping| *stopping) => return,
             () = tokio::time::sleep(pause) => {}
@@ -32,9 +32,7 @@ pub(crate) async fn spread(
         sequence += 1;
         let own = fact(&shelf, &admission, &info, sequence);
         shelf.gossip().say(own, Instant::now());
-        let mut peers = shelf.peers();
-        fastrand::shuffle(&mut peers);
-        for peer in peers.into_iter().take(TOLD_MAX) {
+        for peer in choose(shelf.peers(), &mut random) {
             let shelf = shelf.clone();
             tokio::spawn(async move {
                 // No answer is no news; links and leaders notice a dead node.
@@ -44,6 +42,13 @@ pub(crate) async fn spread(
             });
         }
     }
+}
+
+/// Whom to tell in one round.
+pub(super) fn choose<T>(mut peers: Vec<T>, random: &mut fastrand::Rng) -> Vec<T> {
+    random.shuffle(&mut peers);
+    peers.truncate(TOLD_MAX);
+    peers
 }
 
 fn fact(shelf: &Shelf, admission: &Admission, info: &NodeInfo, sequence: u64) -> Fact {
