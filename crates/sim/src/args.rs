@@ -28,6 +28,8 @@ pub enum Command {
     Marks(Run),
     /// Crash leaders and count how many elections settle in the first round (MQ-15).
     Elections(Elections),
+    /// Run seeds of the world of blobs: uploads, removals, rot, members that come and leave.
+    Blobs(Blobs),
     /// Play the named scenarios: broken links, paused processes, slow disks, restarts.
     Scenarios(Scenarios),
 }
@@ -117,6 +119,23 @@ pub struct Replay {
     /// Print the plan of the seed.
     #[arg(long)]
     pub plan: bool,
+}
+
+/// Seeds of the world of blobs.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Blobs {
+    /// How many seeds.
+    #[arg(long, default_value_t = 1_000)]
+    pub seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    pub from: u64,
+    /// Steps per seed.
+    #[arg(long, default_value_t = 600)]
+    pub steps: u32,
+    /// Show that every mischief is found instead.
+    #[arg(long)]
+    pub mischief: bool,
 }
 
 /// Planted defects.

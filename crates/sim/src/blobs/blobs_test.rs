@@ -28,15 +28,7 @@ fn no_acknowledged_object_loses_its_bytes() {
 
 #[test]
 fn each_mischief_is_found() {
-    let all = [
-        Mischief::NoPins,
-        Mischief::OneCopy,
-        Mischief::StaleLooks,
-        Mischief::NoScrub,
-        Mischief::NoReaderPins,
-        Mischief::NoReconfirm,
-    ];
-    for mischief in all {
+    for mischief in Mischief::ALL {
         let found = (0..2_000).find_map(|seed| World::new(seed, mischief).run(STEPS).err());
         assert!(found.is_some(), "{mischief:?}");
         println!("{mischief:?}: {found:?}");

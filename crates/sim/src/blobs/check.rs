@@ -5,7 +5,7 @@ use ikada_store::Disk;
 use ikada_store::blob::digest;
 
 use super::keep::is_blob;
-use super::{Broken, GRACE_MS, Mischief, NODES, World};
+use super::{Broken, GRACE_MS, Mischief, World};
 
 /// Steps that healing may take.
 const HEAL_STEPS: u32 = 4_000;
@@ -35,9 +35,10 @@ impl World {
                 self.nodes[*node].disk.exists(&file).unwrap_or(false)
                     || self.lost.contains(&(*node, name.clone()))
             };
-            let kept = (0..NODES).filter(has).count();
-            let whole = (0..NODES).filter(|node| self.whole_copy(*node, &name)).count();
-            if kept < NODES / 2 + 1 || whole == 0 {
+            let kept = self.members.iter().filter(|node| has(node)).count();
+            let whole = self.members.iter().filter(|node| self.whole_copy(**node, &name)).count();
+            let promised = self.promised.get(&id).copied().unwrap_or(0);
+            if kept < promised || whole == 0 {
                 let found = format!("piece {name}: {kept} copies, {whole} of them whole");
                 return Err(Broken(found));
             }
@@ -74,14 +75,14 @@ impl World {
     pub(super) fn heal(&mut self) -> Result<(), Broken> {
         self.uploads.clear();
         self.downloads.clear();
-        for node in 0..NODES {
+        for node in self.members.clone() {
             self.start(node);
             self.catch_up(node);
         }
         self.now_ms += 2 * GRACE_MS;
         for step in 0..HEAL_STEPS {
-            let node = step as usize % NODES;
-            if (step as usize) < 2 * NODES {
+            let node = self.members[step as usize % self.members.len()];
+            if (step as usize) < 2 * self.members.len() {
                 self.scrub(node);
             }
             self.catch_up(node);
@@ -99,7 +100,8 @@ impl World {
 
     fn is_tidy(&self) -> bool {
         let wanted = self.truth[1].references(None, usize::MAX).digests;
-        (0..NODES).all(|node| {
+        self.members.iter().all(|node| {
+            let node = *node;
             let files = self.nodes[node].disk.files();
             let kept = files.iter().filter(|(name, _)| is_blob(name)).count();
             kept == wanted.len() && wanted.iter().all(|id| self.whole_copy(node, &id.to_string()))

@@ -3,7 +3,7 @@
 use ikada_state::{Collect, Command, Digest, Reply};
 
 use super::node::Removal;
-use super::{Mischief, NODES, World};
+use super::{Mischief, World};
 
 impl World {
     /// One step of a node's removal.
@@ -64,7 +64,7 @@ impl World {
         let (file, length) = &files[self.rng.usize(0..files.len())];
         let name = file.rsplit('/').next().unwrap_or("");
         let elsewhere = |other: &usize| *other != node && self.whole_copy(*other, name);
-        if (0..NODES).filter(elsewhere).count() + 1 < NODES {
+        if self.members.iter().filter(|other| elsewhere(other)).count() + 1 < self.members.len() {
             return;
         }
         let (offset, bit) = (self.rng.u64(0..*length), self.rng.u8(0..8));

@@ -1,17 +1,18 @@
-//! A small world of its own for the bytes of objects: node loss during uploads, bit rot, removal that races uploads,
-//! downloads and lagging nodes; from a seed, on one thread.
+//! A small world of its own for the bytes of objects: node loss during uploads, members that come and leave meanwhile, bit
+//! rot, removal that races uploads, downloads and lagging nodes; from a seed, on one thread.
 //!
 //! It runs the store's blobs on simulated disks, the state machine, and the removal's steps as the node runs them. The
 //! log is simply a list of committed entries that each node applies when it likes: elections have a world of their own.
 //!
-//! Checks, after every step: every piece of every committed object is on a majority of the disks, damaged copies counted,
-//! and at least one copy is whole (A2, A3); bytes that a reader gets are those that were written (A1), and no removal takes
+//! Checks, after every step: every piece of every committed object is on as many disks of members as made a majority when it
+//! was committed, or when a member left since, damaged copies counted; and at least one copy is whole (A2, A3). Bytes that a reader gets are those that were written (A1), and no removal takes
 //! a piece from under a reader that had it. After healing:
-//! every node has every piece, and nothing else.
+//! every member has every piece, and nothing else.
 
 mod check;
 mod download;
 mod keep;
+mod members;
 mod node;
 mod upload;
 
@@ -24,8 +25,10 @@ use download::Download;
 use node::Node;
 use upload::Upload;
 
-/// Nodes of this world.
-const NODES: usize = 3;
+/// Machines of this world; a node that leaves is followed by another one on a fresh disk.
+const NODES: usize = 5;
+/// Fewest members; so many found the cluster.
+const MEMBERS_MIN: usize = 3;
 /// Shards: the first takes announcements, the second holds the objects.
 const SHARDS: usize = 2;
 /// How long a pin lasts.
@@ -50,6 +53,24 @@ pub enum Mischief {
     NoReaderPins,
     /// A name is committed however long ago its bytes were stored.
     NoReconfirm,
+    /// A name is committed although members came or left since its bytes were stored.
+    NoRecount,
+    /// A member leaves whatever the others have.
+    LeaveBlindly,
+}
+
+impl Mischief {
+    /// All of them.
+    pub const ALL: [Mischief; 8] = [
+        Mischief::NoPins,
+        Mischief::OneCopy,
+        Mischief::StaleLooks,
+        Mischief::NoScrub,
+        Mischief::NoReaderPins,
+        Mischief::NoReconfirm,
+        Mischief::NoRecount,
+        Mischief::LeaveBlindly,
+    ];
 }
 
 /// The world.
@@ -58,6 +79,10 @@ pub struct World {
     mischief: Mischief,
     now_ms: u64,
     nodes: Vec<Node>,
+    /// Who is a member, in order.
+    members: Vec<usize>,
+    /// On how many members each piece must be.
+    promised: BTreeMap<[u8; 32], usize>,
     /// Committed entries of each shard.
     logs: [Vec<Vec<u8>>; SHARDS],
     /// What all committed entries come to.
@@ -88,19 +113,22 @@ pub struct Tally {
     pub read: u64,
     pub downloaded: u64,
     pub cut_short: u64,
+    pub joined: u64,
+    pub left: u64,
+    pub kept_from_leaving: u64,
+    pub recounted: u64,
 }
 
 impl Tally {
     /// All counts, in the order above.
-    pub fn counts(&self) -> [u64; 12] {
+    pub fn counts(&self) -> Vec<u64> {
         let Tally { put, given_up, reconfirmed, deleted, crashed, rotten, .. } = *self;
         let Tally { repaired, removed, removals_stopped, read, downloaded, cut_short, .. } = *self;
-        let first = [put, given_up, reconfirmed, deleted, crashed, rotten];
-        let last = [repaired, removed, removals_stopped, read, downloaded, cut_short];
-        let mut all = [0; 12];
-        all[..6].copy_from_slice(&first);
-        all[6..].copy_from_slice(&last);
-        all
+        let Tally { joined, left, kept_from_leaving, recounted, .. } = *self;
+        let bytes = [put, given_up, reconfirmed, deleted, crashed, rotten];
+        let kept = [repaired, removed, removals_stopped, read, downloaded, cut_short];
+        let members = [joined, left, kept_from_leaving, recounted];
+        bytes.into_iter().chain(kept).chain(members).collect()
     }
 }
 
@@ -118,6 +146,10 @@ impl std::ops::AddAssign for Tally {
         self.read += other.read;
         self.downloaded += other.downloaded;
         self.cut_short += other.cut_short;
+        self.joined += other.joined;
+        self.left += other.left;
+        self.kept_from_leaving += other.kept_from_leaving;
+        self.recounted += other.recounted;
     }
 }
 
@@ -137,7 +169,9 @@ impl World {
             rng: Rng::with_seed(seed),
             mischief,
             now_ms: 0,
-            nodes: (0..NODES).map(|_| Node::new(grace_ms)).collect(),
+            nodes: (0..NODES).map(|number| Node::new(grace_ms, number < MEMBERS_MIN)).collect(),
+            members: (0..MEMBERS_MIN).collect(),
+            promised: BTreeMap::new(),
             logs: [Vec::new(), Vec::new()],
             truth: genesis(),
             uploads: Vec::new(),
@@ -158,8 +192,8 @@ impl World {
     }
 
     fn step(&mut self) -> Result<(), Broken> {
-        let node = self.rng.usize(0..NODES);
-        match self.rng.u8(0..100) {
+        let node = self.members[self.rng.usize(0..self.members.len())];
+        match self.rng.u8(0..102) {
             0..=9 => self.begin_upload(),
             10..=39 => self.advance_upload(),
             40..=44 => self.delete(),
@@ -173,7 +207,9 @@ impl World {
             90..=92 => self.repair(node),
             93..=94 => self.begin_download(node),
             95..=98 => self.advance_download()?,
-            _ => self.read(node)?,
+            99 => self.read(node)?,
+            100 => self.join(),
+            _ => self.leave(node),
         }
         Ok(())
     }

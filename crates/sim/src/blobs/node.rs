@@ -19,16 +19,19 @@ pub(super) struct Node {
     pub(super) disk: SimDisk,
     /// None while it is down.
     pub(super) blobs: Option<Blobs<SimDisk>>,
-    grace_ms: u64,
+    pub(super) grace_ms: u64,
     pub(super) states: [Shard; SHARDS],
     pub(super) removal: Option<Removal>,
 }
 
 impl Node {
-    pub(super) fn new(grace_ms: u64) -> Node {
+    /// With an empty disk; down unless it is a member.
+    pub(super) fn new(grace_ms: u64, is_member: bool) -> Node {
         let mut node =
             Node { disk: SimDisk::new(), blobs: None, grace_ms, states: genesis(), removal: None };
-        node.open(0);
+        if is_member {
+            node.open(0);
+        }
         node
     }
 

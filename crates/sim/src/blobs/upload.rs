@@ -5,7 +5,7 @@ use ikada_state::{
 };
 use ikada_store::blob::digest;
 
-use super::{GRACE_MS, Mischief, NODES, UPLOADS_MAX, World};
+use super::{GRACE_MS, Mischief, UPLOADS_MAX, World};
 
 /// Different contents of pieces: few, so that removed ones come back and uploads share them.
 const CONTENTS: u8 = 12;
@@ -19,6 +19,8 @@ pub(super) struct Upload {
     pieces: Vec<[u8; 32]>,
     stored: usize,
     begun_ms: u64,
+    /// Who was a member then.
+    members: Vec<usize>,
 }
 
 fn bucket() -> BucketName {
@@ -32,7 +34,7 @@ fn object_name(number: u8) -> ObjectName {
 impl World {
     /// Copies that a committed name needs.
     pub(super) fn copies_needed(&self) -> usize {
-        if self.mischief == Mischief::OneCopy { 1 } else { NODES / 2 + 1 }
+        if self.mischief == Mischief::OneCopy { 1 } else { self.majority() }
     }
 
     pub(super) fn begin_upload(&mut self) {
@@ -48,7 +50,8 @@ impl World {
         });
         let pieces = pieces.collect();
         let name = self.rng.u8(0..NAMES);
-        self.uploads.push(Upload { name, pieces, stored: 0, begun_ms: self.now_ms });
+        let (begun_ms, members) = (self.now_ms, self.members.clone());
+        self.uploads.push(Upload { name, pieces, stored: 0, begun_ms, members });
     }
 
     pub(super) fn advance_upload(&mut self) {
@@ -76,7 +79,7 @@ impl World {
     /// Stores a piece on the nodes that can be reached; true if these are enough.
     fn store(&mut self, piece: &[u8; 32]) -> bool {
         let mut copies = 0;
-        for node in 0..NODES {
+        for node in self.members.clone() {
             let reached = self.rng.u8(0..10) < 8;
             if let (true, Some(blobs)) = (reached, &self.nodes[node].blobs) {
                 copies += usize::from(blobs.put(piece, &self.contents[piece], self.now_ms).is_ok());
@@ -87,27 +90,22 @@ impl World {
 
     fn commit_upload(&mut self, number: usize) {
         let age_ms = self.now_ms - self.uploads[number].begun_ms;
-        if age_ms > GRACE_MS / 2 && self.mischief != Mischief::NoReconfirm {
-            // "Stored" was said too long ago.
-            self.uploads[number].begun_ms = self.now_ms;
-            let pieces = self.uploads[number].pieces.clone();
-            let confirmed = |world: &World, node: usize| {
-                let blobs = world.nodes[node].blobs.as_ref();
-                blobs.is_some_and(|blobs| {
-                    let has = |id| blobs.confirm(id, world.now_ms).unwrap_or(false);
-                    // Not `all`: every piece that is there is pinned.
-                    pieces.iter().filter(|id| has(id)).count() == pieces.len()
-                })
-            };
-            let copies = (0..NODES).filter(|node| confirmed(self, *node)).count();
-            self.tally.reconfirmed += 1;
-            if copies < self.copies_needed() {
-                self.uploads.swap_remove(number);
-                self.tally.given_up += 1;
-                return;
-            }
+        let is_old = age_ms > GRACE_MS / 2 && self.mischief != Mischief::NoReconfirm;
+        let is_other = self.uploads[number].members != self.members;
+        let is_other = is_other && self.mischief != Mischief::NoRecount;
+        self.tally.recounted += u64::from(is_other);
+        // "Stored" was said too long ago, or by a majority of others.
+        if (is_old || is_other) && !self.confirm_upload(number) {
+            self.uploads.swap_remove(number);
+            self.tally.given_up += 1;
+            return;
         }
         let Upload { name, pieces, .. } = self.uploads.swap_remove(number);
+        let needed = self.majority();
+        for piece in &pieces {
+            let promised = self.promised.entry(*piece).or_default();
+            *promised = needed.max(*promised);
+        }
         let put = PutObject {
             bucket: bucket(),
             name: object_name(name),
@@ -119,6 +117,23 @@ impl World {
         };
         let reply = self.commit(1, Command::PutObject(put));
         self.tally.put += u64::from(matches!(reply, Reply::ObjectPut { .. }));
+    }
+
+    /// Has the members say again what they have of an upload; true if these are enough.
+    fn confirm_upload(&mut self, number: usize) -> bool {
+        self.uploads[number].begun_ms = self.now_ms;
+        self.uploads[number].members = self.members.clone();
+        let pieces = &self.uploads[number].pieces;
+        let confirmed = |node: &&usize| {
+            self.nodes[**node].blobs.as_ref().is_some_and(|blobs| {
+                let has = |id| blobs.confirm(id, self.now_ms).unwrap_or(false);
+                // Not `all`: every piece that is there is pinned.
+                pieces.iter().filter(|id| has(id)).count() == pieces.len()
+            })
+        };
+        let copies = self.members.iter().filter(confirmed).count();
+        self.tally.reconfirmed += 1;
+        copies >= self.copies_needed()
     }
 
     pub(super) fn delete(&mut self) {

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod blobs;
 mod campaign;
 mod elections;
 mod marks;
@@ -23,6 +24,7 @@ pub fn perform(args: Args) -> Result<bool> {
         Command::Planted(planted) => planted::perform(&planted),
         Command::Marks(run) => marks::perform(&run),
         Command::Elections(elections) => elections::perform(&elections),
+        Command::Blobs(blobs) => blobs::perform(&blobs),
         Command::Scenarios(scenarios) => scenarios::perform(&scenarios),
     }
 }
