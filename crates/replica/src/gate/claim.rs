@@ -36,6 +36,7 @@ impl Replica {
             .as_ref()
             .is_some_and(|key| seat.state.is_claim_remembered(&order.namespace, key));
         if ready || granted {
+            seat.note_asked(order, asker);
             return Decision::Propose(std::slice::from_ref(order));
         }
         let foreseen = seat.interest.spend(&order.namespace, &claim.queues, u64::from(claim.max));
@@ -48,6 +49,7 @@ impl Replica {
             Asker::Nobody => {}
         }
         if foreseen {
+            seat.note_asked(order, asker);
             return Decision::Propose(std::slice::from_ref(order));
         }
         let replies = vec![Reply::Claimed { tasks: Vec::new() }];

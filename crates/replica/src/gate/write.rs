@@ -1,7 +1,7 @@
 //! Orders: taken unless too much waits already, or they need room that too few disks have.
 //!
-//! A claim is given back only while its worker has not confirmed it: whoever gives it back may have been overtaken by a
-//! resend that brought the worker the same claim.
+//! A claim is given back only while its worker has not confirmed it, and only if nobody else asked for it: whoever gives
+//! it back may have been overtaken by a resend that brought the worker the same claim.
 
 use ikada_state::{Command, Order, RefusalCode, Reply, ShardId};
 
@@ -42,6 +42,9 @@ impl Replica {
             return false;
         };
         let seat = &self.seats[usize::from(shard)];
+        if !seat.granted.may_be_given_back(unclaim.fence) {
+            return true;
+        }
         let claim = seat.state.claim_of(&order.namespace, &unclaim.id);
         claim.is_some_and(|claim| {
             claim.fence == unclaim.fence && seat.liveness.is_confirmed(claim.slot, claim.fence)

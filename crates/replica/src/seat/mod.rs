@@ -4,17 +4,19 @@
 //! Invariants: tickets are in index order, one per proposed entry; leader-only parts are empty unless this node leads.
 
 mod asked;
+mod granted;
 mod interest;
 mod pending;
 
 pub(crate) use asked::Asked;
+pub(crate) use granted::Granted;
 pub(crate) use interest::Interest;
 pub(crate) use pending::{Asker, Pending, Ticket};
 
 use std::collections::{BTreeMap, VecDeque};
 
 use ikada_consensus::{Entry, NodeId, Role, Start};
-use ikada_state::{Shard, ShardId};
+use ikada_state::{Order, Shard, ShardId};
 
 use crate::beats::Beats;
 use crate::clock::LogClock;
@@ -43,6 +45,7 @@ pub(crate) struct Seat {
     pub reads: BTreeMap<u64, (Asker, Option<Told>)>,
     pub clock: LogClock,
     pub liveness: Liveness,
+    pub granted: Granted,
     pub holdings: Holdings,
     /// Who beats; only for shard 0.
     pub beats: Beats,
@@ -94,6 +97,7 @@ impl Seat {
             reads: BTreeMap::new(),
             clock: LogClock::default(),
             liveness: Liveness::default(),
+            granted: Granted::default(),
             holdings: Holdings::default(),
             beats: Beats::default(),
             interest: Interest::default(),
@@ -139,10 +143,18 @@ impl Seat {
         }
     }
 
+    /// A claim goes into the log for somebody.
+    pub fn note_asked(&mut self, order: &Order, asker: Asker) {
+        if let Some(key) = &order.request {
+            self.granted.asked(&order.namespace, key, asker);
+        }
+    }
+
     /// No longer leader. Tickets stay: the entries behind them may yet be committed.
     pub fn clear_lead(&mut self) {
         self.clock.reset();
         self.liveness.clear();
+        self.granted.clear();
         self.holdings.clear();
         self.beats.clear();
         self.interest.clear();

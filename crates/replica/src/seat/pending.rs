@@ -8,7 +8,7 @@ use ikada_consensus::NodeId;
 use ikada_state::{BatchBuilder, Order};
 
 /// Who asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Asker {
     /// A leg of this node.
     Local(u64),

@@ -73,7 +73,10 @@ impl Replica {
             let leader = seat.leader;
             for waiter in waiters {
                 let told = if committed {
-                    let replies = replies.by_ref().take(waiter.orders).collect();
+                    let replies: Vec<Reply> = replies.by_ref().take(waiter.orders).collect();
+                    if let [Reply::Claimed { tasks }] = replies.as_slice() {
+                        self.seats[usize::from(shard)].granted.told(tasks, waiter.asker);
+                    }
                     Told::Replies { term, index, replies }
                 } else {
                     Told::NotLeader { leader }

@@ -4,7 +4,7 @@ use ikada_replica::call::{Answer, Outcome, RenewOutcome, Renewal, Request};
 use ikada_replica::output::Input;
 use ikada_replica::state::{
     Command, Complete, Grant, Namespace, Order, QueueChange, QueueName, RefusalCode, Reply,
-    SetQueue, TaskState, WorkerId,
+    SetQueue, TaskState, Unclaim, WorkerId,
 };
 
 use crate::harness::{Cluster, claim, enqueue};
@@ -282,6 +282,48 @@ fn a_leader_that_was_replaced_refuses_no_renewal() {
     cluster.cut.clear();
     cluster.pass(2_000);
     let answer = cluster.answers.remove(&call).expect("an answer");
+    let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
+    assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }]);
+}
+
+/// Q6: the caller gave up one call and sent the same claim again, which reached its grant; the first is not given back.
+#[test]
+fn a_grant_that_a_resend_was_told_of_is_not_given_back() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    cluster.ask(1, Request::Write(vec![enqueue("t")]));
+    let leader = cluster.leader(0).expect("leader");
+    let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
+    for (first, second) in [(others[0], others[1]), (others[0], others[0]), (leader, others[0])] {
+        let key = format!("c-{first}-{second}");
+        let gone = cluster.call(first, claim("w", 1, 0, &key));
+        cluster.step(first, Input::CallGone(gone));
+        let again = cluster.call(second, claim("w", 1, 0, &key));
+        cluster.pass(500);
+        let grant = grants(cluster.answers.remove(&again).expect("granted")).remove(0);
+        let answer = cluster.ask(second, renew(&grant, "w"));
+        let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
+        assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }], "{key}");
+        let done = cluster.ask(1, Request::Write(vec![complete(&grant, "w")]));
+        assert!(matches!(done, Answer::Written(_)), "{done:?}");
+        cluster.ask(1, Request::Write(vec![enqueue(&format!("t-{key}"))]));
+    }
+}
+
+/// Q6: a leader that was not there when a claim was granted does not know whether its worker has it.
+#[test]
+fn a_grant_of_an_earlier_leader_is_not_given_back() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let old = cluster.leader(0).expect("leader");
+    let grant = granted_unheard(&mut cluster, old);
+    cluster.kill(old);
+    cluster.pass(4_000);
+    let leader = cluster.leader(0).expect("another leader");
+    let unclaim = Command::Unclaim(Unclaim { id: grant.id.clone(), fence: grant.fence });
+    let order = Order { namespace: Namespace::default(), request: None, command: unclaim };
+    cluster.ask(leader, Request::Write(vec![order]));
+    let answer = cluster.ask(leader, renew(&grant, "w"));
     let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
     assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }]);
 }
