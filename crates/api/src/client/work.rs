@@ -7,8 +7,13 @@ use super::url::{escape, unique_key};
 use super::{Client, Error};
 use crate::v1::{
     ClaimAnswer, ClaimRequest, CompleteItem, CompleteRequest, FailRequest, ItemOutcome,
-    NewCheckpoint, OutcomeList, RenewRequest,
+    NewCheckpoint, NewTask, OutcomeList, RenewRequest,
 };
+
+/// Whether follow-ups, or theirs, name programs.
+fn names_program(tasks: &[NewTask]) -> bool {
+    tasks.iter().any(|task| task.program.is_some() || names_program(&task.then))
+}
 
 impl Client {
     /// Takes tasks, waiting for some as long as the request says. A resend within this call returns the same tasks.
@@ -43,8 +48,10 @@ impl Client {
 
     fn completion(key: &str, request: &CompleteRequest) -> Result<Ask, Error> {
         let mut ask = Ask::hot("/v1/tasks/complete", request, Some(key.to_owned()))?;
-        // Whether outputs are stored is asked of all nodes first; pipes wait for nothing but the log.
-        ask.piped = request.tasks.iter().all(|task| task.outputs.is_empty());
+        // Whether outputs are stored is asked of all nodes first, and programs are looked up: that takes its time, and
+        // nodes of older versions do it by the route alone.
+        let waits = |task: &CompleteItem| !task.outputs.is_empty() || names_program(&task.then);
+        ask.piped = !request.tasks.iter().any(waits);
         Ok(ask)
     }
 

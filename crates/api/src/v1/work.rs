@@ -117,7 +117,7 @@ pub struct CompleteRequest {
 }
 
 /// One task that is done.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteItem {
     /// The task.

@@ -161,6 +161,11 @@ impl Admission {
         self.shed[lane.index()][reason.index()].fetch_add(1, Relaxed);
     }
 
+    /// Forgets that a call was admitted which is about to be judged a second time.
+    pub fn uncount(&self, lane: Lane) {
+        self.admitted[lane.index()].fetch_sub(1, Relaxed);
+    }
+
     /// Takes in how long a call of a lane took.
     pub fn took(&self, lane: Lane, time: Duration) {
         self.service[lane.index()].add(time.as_micros() as u64);

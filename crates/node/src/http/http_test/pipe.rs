@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use bytes::{Buf, BytesMut};
 use ikada_api::cbor::{from_slice, to_vec};
 use ikada_api::pipe::{
     FrontFrame, LENGTH_BYTES, PipeAnswer, PipeAsk, PipeVerb, front_frame, push_frame,
 };
-use ikada_api::v1::{EnqueueAnswer, EnqueueBatch, NewTask, OutcomeKind, RawBytes};
+use ikada_api::v1::{
+    ClaimRequest, CompleteItem, CompleteRequest, EnqueueAnswer, EnqueueBatch, NewProgram, NewTask,
+    Number, OutcomeKind, OutcomeList, RawBytes,
+};
 use ikada_api::{Client, Problem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::socket::Server;
 use crate::http::HttpLimits;
@@ -19,13 +23,17 @@ const HEAD: &[u8] =
 
 async fn open(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    upgrade(&mut stream).await;
+    stream
+}
+
+async fn upgrade(stream: &mut TcpStream) {
     stream.write_all(HEAD).await.unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.unwrap());
     }
     assert!(head.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&head));
-    stream
 }
 
 fn frame(call: u64, verb: PipeVerb, key: Option<&str>, body: &[u8]) -> Vec<u8> {
@@ -169,5 +177,104 @@ async fn cbor_is_spoken_on_plain_routes() {
         .raw(b"GET /v1/tasks/b HTTP/1.1\r\nhost: a\r\nconnection: close\r\naccept: application/cbor\r\n\r\n")
         .await;
     assert!(missing.starts_with("HTTP/1.1 404") && missing.contains("application/cbor"));
+    server.stop().await;
+}
+
+// X7: whoever sends and never reads is read no further, once its answers fill their bound.
+#[tokio::test]
+async fn x_7_a_client_that_never_reads_fills_no_memory() {
+    let server = Server::start(HttpLimits::default()).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    // The kernel keeps little on its way, so that what the node takes in is what it keeps.
+    socket.set_send_buffer_size(64 << 10).unwrap();
+    socket.set_recv_buffer_size(64 << 10).unwrap();
+    let mut stream = socket.connect(server.address.parse().unwrap()).await.unwrap();
+    upgrade(&mut stream).await;
+    // Refused at once, with more words than it took to ask.
+    let ask = frame(7, PipeVerb::Enqueue, None, b"\xff");
+    let many = ask.repeat(1_000);
+    let (mut sent, enough) = (0, 32 << 20);
+    while sent < enough {
+        match tokio::time::timeout(Duration::from_secs(2), stream.write(&many[sent % ask.len()..]))
+            .await
+        {
+            Ok(count) => sent += count.unwrap(),
+            Err(_) => break,
+        }
+    }
+    assert!(sent < enough, "the node reads on though nobody takes its answers");
+    // Read again, every call gets its answer, and the pipe is of use.
+    let (mut reader, mut writer) = stream.split();
+    let rest = ask[sent % ask.len()..].to_vec();
+    let asked = sent.div_ceil(ask.len());
+    let rest = if sent % ask.len() == 0 { Vec::new() } else { rest };
+    let reading = async {
+        let (mut buffer, mut answered) = (BytesMut::new(), 0);
+        while answered < asked {
+            while let FrontFrame::Whole(message) = front_frame(&buffer, 1 << 20) {
+                let length = message.len();
+                buffer.advance(LENGTH_BYTES + length);
+                answered += 1;
+            }
+            if answered < asked {
+                assert_ne!(reader.read_buf(&mut buffer).await.unwrap(), 0, "closed");
+            }
+        }
+    };
+    let (_, wrote) = tokio::join!(reading, writer.write_all(&rest));
+    wrote.unwrap();
+    drop(stream);
+    server.stop().await;
+}
+
+async fn push(client: &Client, name: &str) {
+    let argv = vec!["true".to_owned()];
+    let (name, kind) = (name.to_owned(), "command".to_owned());
+    let program = NewProgram { name, kind, argv, entry: None, file: None };
+    client.push_program(&program).await.unwrap();
+}
+
+async fn claim_one(client: &Client) -> CompleteItem {
+    let queues = vec!["default".to_owned()];
+    let ask = ClaimRequest {
+        labels: Default::default(),
+        worker: "w".into(),
+        session: Number(1),
+        queues,
+        count_max: 1,
+        wait_ms: 100,
+    };
+    let claimed = client.claim(&ask).await.unwrap().tasks.remove(0);
+    CompleteItem { id: claimed.id, fence: claimed.fence, ..CompleteItem::default() }
+}
+
+// B4-39: what a call names is looked up on a pipe as on its route, by hand and by the client.
+#[tokio::test]
+async fn b4_39_pushed_programs_are_known_on_a_pipe() {
+    let server = Server::start(HttpLimits::default()).await;
+    let (client, mut stream) = (server.client(), open(&server).await);
+    push(&client, "mine").await;
+    let program = |name: &str| Some(name.to_owned());
+    let next = |name: &str| NewTask { program: program(name), ..NewTask::default() };
+    let own = NewTask { program: program("mine"), ..task("b", b"") };
+    let then = NewTask { then: vec![next("mine")], ..task("a", b"") };
+    let body = to_vec(&EnqueueBatch { tasks: vec![then, own] }).unwrap();
+    stream.write_all(&frame(1, PipeVerb::Enqueue, Some("k"), &body)).await.unwrap();
+    let enqueued: EnqueueAnswer = from_slice(&answer(&mut stream).await.2).unwrap();
+    assert!(enqueued.tasks.iter().all(|task| task.outcome == OutcomeKind::Created), "{enqueued:?}");
+    for (call, name) in [(2, "mine"), (3, "nobody")] {
+        let item = CompleteItem { then: vec![next(name)], ..claim_one(&client).await };
+        let body = to_vec(&CompleteRequest { worker: "w".into(), tasks: vec![item] }).unwrap();
+        stream.write_all(&frame(call, PipeVerb::Complete, None, &body)).await.unwrap();
+        let (answered, _, body) = answer(&mut stream).await;
+        let list: OutcomeList = from_slice(&body).unwrap();
+        let refused = list.tasks[0].problem.as_ref().map(|problem| problem.code.to_string());
+        let expected = (name == "nobody").then(|| "unknown_program".to_owned());
+        assert_eq!((answered, refused), (call, expected), "{list:?}");
+    }
+    // The follow-ups of both are there, and the client's own completions name programs too.
+    let item = CompleteItem { then: vec![next("mine")], ..claim_one(&client).await };
+    let done = client.complete(&CompleteRequest { worker: "w".into(), tasks: vec![item] }).await;
+    assert_eq!(done.unwrap().tasks[0].outcome, OutcomeKind::Completed);
     server.stop().await;
 }

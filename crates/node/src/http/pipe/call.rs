@@ -76,7 +76,7 @@ pub(super) fn status_of(answered: &Result<Reply, Stop>) -> u16 {
 }
 
 /// The lane of a verb.
-fn lane_of(verb: PipeVerb) -> Lane {
+pub(super) fn lane_of(verb: PipeVerb) -> Lane {
     match verb {
         PipeVerb::Enqueue => Lane::Submit,
         PipeVerb::Claim => Lane::Claim,

@@ -7,6 +7,7 @@
 
 mod call;
 mod open;
+mod outlet;
 mod serve;
 mod writes;
 

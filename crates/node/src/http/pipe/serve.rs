@@ -2,18 +2,21 @@
 //! one go.
 //!
 //! Writes (enqueue, complete, fail) are handed to the node together, as many as one read brought, and finished in this
-//! loop: no task, no lock and no wake-up per call. Claims and renewals run as tasks of their own.
+//! loop: no task, no lock and no wake-up per call. Claims and renewals run as tasks of their own, and so do the few writes
+//! that wait for more than the log (`writes.rs`).
+//!
+//! Calls begin only while the client takes its answers (`outlet.rs`).
 
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use ikada_api::pipe::{FrontFrame, LENGTH_BYTES, PipeAsk, PipeVerb, front_frame};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::JoinSet;
 
 use super::call::{answer_frame, encode_problem, read_call_number};
-use super::writes::Writes;
+use super::outlet::{Outlet, UNSENT_BYTES_MAX, outlet, write_answers};
+use super::writes::{Begun, Writes};
 use crate::auth::Principal;
 use crate::http::app::App;
 use crate::http::connection::told_to_stop;
@@ -25,8 +28,6 @@ use crate::http::trace::Trace;
 const CALLS_MAX: usize = 4_096;
 /// Room asked of the kernel per read.
 const READ_BYTES: usize = 64 << 10;
-/// Pieces sent with one write.
-const PIECES_PER_WRITE: usize = 1_024;
 /// What a frame may hold besides its body.
 const FRAME_EXTRA_BYTES: usize = 1 << 10;
 
@@ -37,8 +38,8 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (reader, writer) = tokio::io::split(stream);
-    let (out, encoded) = mpsc::unbounded_channel();
-    let writing = tokio::spawn(write_answers(writer, encoded));
+    let (out, answers) = outlet();
+    let writing = tokio::spawn(write_answers(writer, answers));
     let principal = caller.principal.clone().unwrap_or_else(|| app.anyone.clone());
     let writes = Writes::new(app, principal.clone(), caller.clone());
     let mut pipe = Pipe { app, principal, caller, out, writes, calls: JoinSet::new() };
@@ -52,7 +53,7 @@ struct Pipe<'a, D: Door> {
     principal: Arc<Principal>,
     caller: Trace,
     /// Encoded answers on their way to the writer.
-    out: mpsc::UnboundedSender<Vec<u8>>,
+    out: Outlet,
     writes: Writes<'a, D>,
     /// All other calls. Dropped with the pipe, which ends them: a claim under way is given back.
     calls: JoinSet<()>,
@@ -78,10 +79,11 @@ impl<D: Door> Pipe<'_, D> {
                     }
                 }
                 Some(answers) = self.writes.answered.recv() => {
-                    let answers = self.writes.finish(answers);
-                    self.send(answers);
+                    self.out.send(self.writes.finish(answers));
                 }
                 Some(_) = self.calls.join_next() => {}
+                // Without room nothing is read, so that only the writer can tell that the client is gone.
+                here = self.out.fell(), if !room => if !here { return },
                 // Calls that wait end with the pipe, and what they were granted goes back.
                 () = &mut revoked => return,
                 () = told_to_stop(&mut stopping) => return self.end_in_order().await,
@@ -90,14 +92,14 @@ impl<D: Door> Pipe<'_, D> {
     }
 
     fn has_room(&self) -> bool {
-        self.writes.len() + self.calls.len() < CALLS_MAX
+        self.writes.len() + self.calls.len() < CALLS_MAX && !self.out.is_full()
     }
 
     /// Starts the calls of all whole frames, as far as there is room; false if the client sends nonsense.
     fn take_frames(&mut self, buffer: &mut BytesMut) -> bool {
         let frame_bytes_max = self.app.limits.batch_body_bytes_max + FRAME_EXTRA_BYTES;
         let mut answers = Vec::new();
-        while self.has_room() {
+        while self.has_room() && answers.len() < UNSENT_BYTES_MAX {
             let length = match front_frame(buffer, frame_bytes_max) {
                 FrontFrame::Whole(message) => message.len(),
                 FrontFrame::Part => break,
@@ -105,34 +107,27 @@ impl<D: Door> Pipe<'_, D> {
             };
             buffer.advance(LENGTH_BYTES);
             let frame = buffer.split_to(length).freeze();
-            if !self.take_frame(frame, &mut answers) {
+            if !self.take_frame(&frame, &mut answers) {
                 return false;
             }
         }
         self.writes.send_gathered();
-        self.send(answers);
+        self.out.send(answers);
         true
     }
 
-    fn take_frame(&mut self, frame: Bytes, answers: &mut Vec<u8>) -> bool {
-        match minicbor::decode::<PipeAsk<'_>>(&frame) {
+    fn take_frame(&mut self, frame: &Bytes, answers: &mut Vec<u8>) -> bool {
+        match minicbor::decode::<PipeAsk<'_>>(frame) {
             Ok(ask) => match ask.verb {
                 PipeVerb::Enqueue | PipeVerb::Complete | PipeVerb::Fail => {
-                    self.writes.begin(&ask, answers);
+                    if self.writes.begin(&ask, answers) == Begun::NotHere {
+                        self.spawn_call(frame.clone());
+                    }
                 }
-                PipeVerb::Claim | PipeVerb::Renew => {
-                    let (app, out) = (self.app.clone(), self.out.clone());
-                    let (principal, caller) = (self.principal.clone(), self.caller.clone());
-                    self.calls.spawn(async move {
-                        if let Some(answer) = answer_frame(&app, &principal, caller, &frame).await {
-                            // A writer that is gone means that the client is.
-                            let _ = out.send(answer);
-                        }
-                    });
-                }
+                PipeVerb::Claim | PipeVerb::Renew => self.spawn_call(frame.clone()),
             },
             Err(error) => {
-                let Some(call) = read_call_number(&frame) else {
+                let Some(call) = read_call_number(frame) else {
                     return false;
                 };
                 let refused = problems::bad_cbor(format!("pipe frame: {error}"), None);
@@ -142,11 +137,15 @@ impl<D: Door> Pipe<'_, D> {
         true
     }
 
-    fn send(&self, answers: Vec<u8>) {
-        if !answers.is_empty() {
-            // A writer that is gone means that the client is; the reader notices.
-            let _ = self.out.send(answers);
-        }
+    /// Has a call carried out by the handler of its route, beside all others.
+    fn spawn_call(&mut self, frame: Bytes) {
+        let (app, out) = (self.app.clone(), self.out.clone());
+        let (principal, caller) = (self.principal.clone(), self.caller.clone());
+        self.calls.spawn(async move {
+            if let Some(answer) = answer_frame(&app, &principal, caller, &frame).await {
+                out.send(answer);
+            }
+        });
     }
 
     /// The door closes: what was asked is still answered, within the grace time.
@@ -155,27 +154,10 @@ impl<D: Door> Pipe<'_, D> {
         let all = async {
             while self.writes.len() > 0 {
                 let Some(answers) = self.writes.answered.recv().await else { break };
-                let answers = self.writes.finish(answers);
-                self.send(answers);
+                self.out.send(self.writes.finish(answers));
             }
             while self.calls.join_next().await.is_some() {}
         };
         let _ = tokio::time::timeout(grace, all).await;
     }
-}
-
-async fn write_answers(
-    mut writer: impl AsyncWrite + Unpin,
-    mut encoded: mpsc::UnboundedReceiver<Vec<u8>>,
-) {
-    let mut pieces = Vec::with_capacity(PIECES_PER_WRITE);
-    while encoded.recv_many(&mut pieces, PIECES_PER_WRITE).await > 0 {
-        let bytes = if pieces.len() == 1 { pieces.swap_remove(0) } else { pieces.concat() };
-        pieces.clear();
-        // What TLS has in hand goes out with it.
-        if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
-            return;
-        }
-    }
-    let _ = writer.shutdown().await;
 }

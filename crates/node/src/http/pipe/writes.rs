@@ -2,20 +2,24 @@
 //!
 //! Promise: each write has an answer of its own, whatever became of those that were handed over with it. Dropped, all
 //! open writes are forgotten by the node.
+//!
+//! Leaves out: writes that wait for more than the log, which are [`Begun::NotHere`]: those that name a program to be looked
+//! up, bring outputs to be confirmed, or reuse results by what their inputs hold. Their routes do that.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use ikada_api::convert::{BuiltinPrograms, FieldError};
+use ikada_api::convert::{BuiltinPrograms, FindProgram};
 use ikada_api::pipe::{PipeAsk, PipeVerb};
-use ikada_api::state::Command;
+use ikada_api::state::{Command, Namespace, ProgramName, ProgramRef};
 use ikada_replica::call::{Answer, Call, CallId, Request};
 use tokio::sync::{SemaphorePermit, mpsc};
 
-use super::call::{admit, describe, encode_answer, read_context, status_of};
+use super::call::{admit, describe, encode_answer, lane_of, read_context, status_of};
 use crate::admission::Lane;
 use crate::auth::Principal;
 use crate::driver::AnswerSender;
@@ -78,6 +82,36 @@ impl Kind {
     }
 }
 
+/// Where a write was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// Here: its answer is there, or comes.
+    Here,
+    /// It takes the handler of its route, and nothing of it was begun.
+    NotHere,
+}
+
+/// What is known of a write that was read.
+enum Read {
+    Answered(Reply),
+    Sent,
+    NotHere,
+}
+
+/// Programs that are built in, and whether others were asked for.
+#[derive(Default)]
+struct Builtin {
+    missed: Cell<bool>,
+}
+
+impl FindProgram for Builtin {
+    fn find(&self, namespace: &Namespace, name: &ProgramName) -> Option<ProgramRef> {
+        let found = BuiltinPrograms.find(namespace, name);
+        self.missed.set(self.missed.get() || found.is_none());
+        found
+    }
+}
+
 impl<'a, D: Door> Writes<'a, D> {
     pub(super) fn new(app: &'a App<D>, principal: Arc<Principal>, caller: Trace) -> Self {
         let (answers, answered) = mpsc::unbounded_channel();
@@ -91,13 +125,15 @@ impl<'a, D: Door> Writes<'a, D> {
     }
 
     /// Begins a write. What can be answered at once is appended to the answers.
-    pub(super) fn begin(&mut self, ask: &PipeAsk<'_>, answers: &mut Vec<u8>) {
+    pub(super) fn begin(&mut self, ask: &PipeAsk<'_>, answers: &mut Vec<u8>) -> Begun {
         let app = self.app;
         match contain(app, || self.prepare(ask)) {
-            Ok(None) => {}
-            Ok(Some(reply)) => self.finish_at_once(ask, Ok(reply), answers),
+            Ok(Read::NotHere) => return Begun::NotHere,
+            Ok(Read::Sent) => {}
+            Ok(Read::Answered(reply)) => self.finish_at_once(ask, Ok(reply), answers),
             Err(stop) => self.finish_at_once(ask, Err(stop), answers),
         }
+        Begun::Here
     }
 
     fn finish_at_once(
@@ -114,28 +150,32 @@ impl<'a, D: Door> Writes<'a, D> {
         encode_answer(self.app, ask.call, answered, answers);
     }
 
-    fn prepare(&mut self, ask: &PipeAsk<'_>) -> Result<Option<Reply>, Stop> {
+    fn prepare(&mut self, ask: &PipeAsk<'_>) -> Result<Read, Stop> {
         let permits = admit(self.app, ask)?;
         let context = read_context(self.app, &self.principal, ask)?;
+        let programs = Builtin::default();
         let (kind, items) = match ask.verb {
             PipeVerb::Enqueue => {
-                let mut enqueuing =
-                    Enqueuing::read(self.app, &context, ask.body, &BuiltinPrograms)?;
+                let mut enqueuing = Enqueuing::read(self.app, &context, ask.body, &programs)?;
                 let items = std::mem::take(&mut enqueuing.items);
-                admit_tasks(self.app, &context, items.len())?;
                 let begun = ask.call.is_multiple_of(TIMED_EVERY).then(Instant::now);
                 (Kind::Enqueue(enqueuing, begun), items)
             }
             PipeVerb::Fail => (Kind::Report, read_failures(self.app, &context, ask.body)?),
-            _ => {
-                let items = read_completions(self.app, &context, ask.body, &BuiltinPrograms)?;
-                (Kind::Report, refuse_outputs(items))
-            }
+            _ => (Kind::Report, read_completions(self.app, &context, ask.body, &programs)?),
         };
+        if programs.missed.get() || items.iter().any(waits_for_more) {
+            // It is judged again there, and counted then.
+            self.app.admission.uncount(lane_of(ask.verb));
+            return Ok(Read::NotHere);
+        }
+        if matches!(kind, Kind::Enqueue(..)) {
+            admit_tasks(self.app, &context, items.len())?;
+        }
         let mut writing = Writing::prepare(items);
         let orders = std::mem::take(&mut writing.orders);
         if orders.is_empty() {
-            return kind.show(&context, writing.finish_unasked()).map(Some);
+            return kind.show(&context, writing.finish_unasked()).map(Read::Answered);
         }
         let id = self.app.door.next_call();
         let (timeout_ms, routing) = (context.timeout.as_millis() as u64, context.routing);
@@ -147,7 +187,7 @@ impl<'a, D: Door> Writes<'a, D> {
         });
         let open = OpenWrite { call: ask.call, context, kind, writing, trace, _permits: permits };
         self.open.insert(id, open);
-        Ok(None)
+        Ok(Read::Sent)
     }
 
     /// Hands everything begun to the node.
@@ -193,18 +233,16 @@ impl<D: Door> Drop for Writes<'_, D> {
     }
 }
 
-/// Outputs are confirmed by other nodes first, which no call on a pipe waits for.
-fn refuse_outputs(mut items: Vec<Item>) -> Vec<Item> {
-    for item in &mut items {
-        if let Ok(order) = &item.order
-            && let Command::Complete(complete) = &order.command
-            && !complete.outputs.is_empty()
-        {
-            let detail = "must travel by POST /v1/tasks/complete, not on a pipe";
-            item.order = Err(problems::bad_field(&FieldError::bad_value("outputs", detail)));
+/// Whether an order waits for other nodes or looks at the state before it can be proposed.
+fn waits_for_more(item: &Item) -> bool {
+    match item.order.as_ref().map(|order| &order.command) {
+        Ok(Command::Complete(complete)) => !complete.outputs.is_empty(),
+        Ok(Command::Enqueue(enqueue)) => {
+            let work = enqueue.options.as_ref().and_then(|options| options.work.as_ref());
+            work.is_some_and(|work| work.reuses())
         }
+        _ => false,
     }
-    items
 }
 
 /// Keeps a defect in one call away from the others.
