@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 use super::field::{FieldError, parse_name};
 use crate::v1::{BackoffBody, Body, RawBytes};
 
+/// The last moment that a task may name: the end of the year 2199.
+const MOMENT_MS_MAX: u64 = 7_258_118_400_000 - 1;
+
 pub(super) fn read_body(
     field: &str,
     json: Option<&RawValue>,
@@ -33,6 +36,31 @@ pub(super) fn check_delay(delay_ms: Option<u64>, limits: &Limits) -> Result<(), 
             "delay_ms",
             format!("must be at most {}", limits.delay_ms_max),
         )),
+        _ => Ok(()),
+    }
+}
+
+/// A moment, in ms since 1970. What lies further off than [`MOMENT_MS_MAX`] is another unit, or a mistake: such a task would
+/// wait for ever.
+pub(super) fn check_moment(field: &str, at_ms: Option<u64>) -> Result<(), FieldError> {
+    match at_ms {
+        Some(at_ms) if at_ms > MOMENT_MS_MAX => {
+            let detail = format!("is in ms since 1970 and must be at most {MOMENT_MS_MAX}");
+            Err(FieldError::bad_value(field, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_retention(
+    retention_ms: Option<u64>,
+    limits: &Limits,
+) -> Result<(), FieldError> {
+    match retention_ms {
+        Some(retention_ms) if retention_ms > limits.delay_ms_max => {
+            let detail = format!("must be at most {}", limits.delay_ms_max);
+            Err(FieldError::bad_value("retention_ms", detail))
+        }
         _ => Ok(()),
     }
 }

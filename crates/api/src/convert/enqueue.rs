@@ -9,8 +9,8 @@ use ikada_state::{
 };
 
 use super::check::{
-    check_attempts, check_deadline_in, check_delay, check_key_limit, check_size, check_timeout,
-    check_ttl, read_backoff, read_body, read_labels,
+    check_attempts, check_deadline_in, check_delay, check_key_limit, check_moment, check_retention,
+    check_size, check_timeout, check_ttl, read_backoff, read_body, read_labels,
 };
 use super::field::{FieldError, parse_name};
 use super::program::{FindProgram, read_work};
@@ -78,6 +78,7 @@ pub(super) fn read_task(
         return Err(FieldError::bad_value("delay_ms", "give delay_ms or run_at_ms, not both"));
     }
     check_delay(task.delay_ms, &limits)?;
+    check_moment("run_at_ms", task.run_at_ms)?;
     check_attempts(task.max_attempts, &limits)?;
     check_ttl(task.ttl_ms, &limits)?;
     let options = read_options(&id, task, (then, work), &limits)?;
@@ -107,6 +108,8 @@ fn read_options(
         return Err(FieldError::bad_value("key_limit", "only a task with a key has a key limit"));
     }
     check_timeout(task.timeout_ms)?;
+    check_moment("deadline_ms", task.deadline_ms)?;
+    check_retention(task.retention_ms, limits)?;
     check_deadline_in(task.deadline_in_ms, limits)?;
     if task.deadline_ms.is_some() && task.deadline_in_ms.is_some() {
         let detail = "give deadline_ms or deadline_in_ms, not both";

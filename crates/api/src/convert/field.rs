@@ -47,6 +47,36 @@ impl From<&FieldError> for Problem {
     }
 }
 
+/// Most refused fields that one error lists.
+const LISTED_MAX: usize = 32;
+
+/// Everything that is wrong with a document, so that its sender can mend it in one go.
+#[derive(Debug, Default)]
+pub(super) struct Found(Vec<FieldError>);
+
+impl Found {
+    /// The value, or nothing and a note of what is wrong.
+    pub(super) fn take<T>(&mut self, read: Result<T, FieldError>) -> Option<T> {
+        read.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// Fine, or one error that lists all: it has the field and the code of the first.
+    pub(super) fn verdict(self) -> Result<(), FieldError> {
+        let mut errors = self.0.into_iter();
+        let Some(mut all) = errors.next() else { return Ok(()) };
+        let rest: Vec<FieldError> = errors.collect();
+        if rest.is_empty() {
+            return Err(all);
+        }
+        let words: Vec<String> = rest.iter().take(LISTED_MAX).map(FieldError::to_string).collect();
+        all.detail = format!("{all}; {}", words.join("; "));
+        if rest.len() > LISTED_MAX {
+            all.detail.push_str(&format!("; and {} more", rest.len() - LISTED_MAX));
+        }
+        Err(all)
+    }
+}
+
 /// Parses a name and, if it is refused, says of which field.
 pub fn parse_name<T>(
     field: &str,

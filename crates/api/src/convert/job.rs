@@ -1,4 +1,6 @@
 //! Jobs: public words to the state's and back. A reduce becomes a tree of stages here, and stages are put in order.
+//!
+//! A job that cannot be taken is told everything that is wrong with it at one time (B4-3).
 
 use std::collections::BTreeMap;
 
@@ -7,12 +9,14 @@ use ikada_state::limits::{
     JOB_STAGES_MAX, JOB_TASKS_MAX, LABELS_WANTED_MAX, PRIORITY_MAX, SHUFFLE_TASKS_MAX,
 };
 use ikada_state::{
-    CancelJob, Command, Job, JobId, JobSpec, JobTask, Limits, Namespace, Order, QueueName,
-    RequestKey, Settle, StageName, StageSource, StageSpec, SubmitJob, derive_task_id,
+    CancelJob, Command, Job, JobId, JobSpec, JobTask, Limits, Namespace, Order, ProgramRef,
+    QueueName, RequestKey, Settle, StageName, StageSource, StageSpec, SubmitJob, derive_task_id,
 };
 
-use super::check::{check_attempts, check_timeout, check_ttl, read_backoff, read_labels};
-use super::field::{FieldError, parse_name};
+use super::check::{
+    check_attempts, check_retention, check_timeout, check_ttl, read_backoff, read_labels,
+};
+use super::field::{FieldError, Found, parse_name};
 use super::program::{FindProgram, read_inputs, read_program, read_settings};
 use crate::v1::{JobInfo, JobTaskInfo, NewJob, NewReduce, NewStage, SettleBody, StageInfo};
 
@@ -29,9 +33,15 @@ pub fn submit_job_order(
     programs: &dyn FindProgram,
 ) -> Result<Order, FieldError> {
     let derived = || derive_task_id(namespace, &key).to_string();
-    let id = parse_name("id", &job.id.clone().unwrap_or_else(derived), JobId::parse)?;
-    let spec = Box::new(read_job(namespace, job, programs)?);
-    let command = Command::SubmitJob(SubmitJob { id, spec });
+    let mut found = Found::default();
+    let id = job.id.clone().unwrap_or_else(derived);
+    let id = found.take(parse_name("id", &id, JobId::parse));
+    let spec = read_job(namespace, job, programs, &mut found);
+    found.verdict()?;
+    let (Some(id), Some(spec)) = (id, spec) else {
+        return Err(FieldError::bad_value("stages", "the job cannot be read"));
+    };
+    let command = Command::SubmitJob(SubmitJob { id, spec: Box::new(spec) });
     Ok(Order { namespace: namespace.clone(), request: Some(key), command })
 }
 
@@ -46,59 +56,71 @@ pub fn cancel_job_order(
     Ok(Order { namespace: namespace.clone(), request: Some(key), command })
 }
 
+/// The job, unless something is found that is wrong with it.
 fn read_job(
     namespace: &Namespace,
     job: &NewJob,
     programs: &dyn FindProgram,
-) -> Result<JobSpec, FieldError> {
+    found: &mut Found,
+) -> Option<JobSpec> {
     let limits = Limits::default();
-    let name = job.name.clone().unwrap_or_default();
-    if name.len() > JOB_NAME_BYTES_MAX {
-        return Err(FieldError::too_large("name", format!("may have {JOB_NAME_BYTES_MAX} bytes")));
-    }
-    if job.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
-        return Err(FieldError::bad_value("priority", format!("must be 0 to {PRIORITY_MAX}")));
-    }
-    check_attempts(job.max_attempts, &limits)?;
-    check_ttl(job.ttl_ms, &limits)?;
-    check_timeout(job.timeout_ms)?;
-    let retention_ms = job.retention_ms.unwrap_or(JOB_RETENTION_MS_DEFAULT);
-    if retention_ms > limits.delay_ms_max {
-        let detail = format!("must be at most {}", limits.delay_ms_max);
-        return Err(FieldError::bad_value("retention_ms", detail));
-    }
-    if job.duplicate_after.is_some_and(|factor| !DUPLICATE_FACTORS.contains(&factor)) {
-        let (least, most) = (DUPLICATE_FACTORS.start(), DUPLICATE_FACTORS.end());
-        let detail = format!("must be {least} to {most}");
-        return Err(FieldError::bad_value("duplicate_after", detail));
-    }
+    found.take(check_own(job));
+    found.take(check_attempts(job.max_attempts, &limits));
+    found.take(check_ttl(job.ttl_ms, &limits));
+    found.take(check_timeout(job.timeout_ms));
+    found.take(check_retention(job.retention_ms, &limits));
+    found.take(check_duplicates(job));
     let queue = job.queue.as_deref().unwrap_or(QUEUE_DEFAULT);
+    let queue = found.take(parse_name("queue", queue, QueueName::parse));
     let mut spec = JobSpec {
-        name,
-        queue: parse_name("queue", queue, QueueName::parse)?,
+        name: job.name.clone().unwrap_or_default(),
+        // In place of a name that is refused, so that the stages are looked at too.
+        queue: queue.or_else(|| QueueName::parse(QUEUE_DEFAULT).ok())?,
         stages: Vec::new(),
         priority: job.priority,
         max_attempts: job.max_attempts,
         ttl_ms: job.ttl_ms,
         timeout_ms: job.timeout_ms,
-        backoff: job.backoff.map(read_backoff).transpose()?,
-        labels: read_labels(&job.labels, LABELS_WANTED_MAX)?,
-        retention_ms,
+        backoff: found.take(job.backoff.map(read_backoff).transpose()).flatten(),
+        labels: found.take(read_labels(&job.labels, LABELS_WANTED_MAX)).unwrap_or_default(),
+        retention_ms: job.retention_ms.unwrap_or(JOB_RETENTION_MS_DEFAULT),
         reuse: job.reuse.then_some(true),
         duplicate_after: job.duplicate_after,
     };
     let reader = Reader { namespace, programs, job };
     match (&job.map, job.stages.is_empty()) {
-        (Some(map), true) => reader.read_map(map, &mut spec)?,
-        (None, false) if job.reduce.is_none() => reader.read_stages(&mut spec)?,
-        (None, true) => return Err(FieldError::bad_value("map", "give map, or stages")),
+        (Some(map), true) => reader.read_map(map, &mut spec, found)?,
+        (None, false) if job.reduce.is_none() => reader.read_stages(&mut spec, found)?,
+        (None, true) => found.take(Err(FieldError::bad_value("map", "give map, or stages")))?,
         _ => {
             let detail = "give map and reduce, or stages, not both";
-            return Err(FieldError::bad_value("stages", detail));
+            found.take(Err(FieldError::bad_value("stages", detail)))?;
         }
     }
-    check_counts(&spec)?;
-    Ok(spec)
+    found.take(check_counts(&spec))?;
+    Some(spec)
+}
+
+fn check_own(job: &NewJob) -> Result<(), FieldError> {
+    let mut found = Found::default();
+    if job.name.as_ref().is_some_and(|name| name.len() > JOB_NAME_BYTES_MAX) {
+        let detail = format!("may have {JOB_NAME_BYTES_MAX} bytes");
+        found.take(Err::<(), _>(FieldError::too_large("name", detail)));
+    }
+    if job.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
+        let detail = format!("must be 0 to {PRIORITY_MAX}");
+        found.take(Err::<(), _>(FieldError::bad_value("priority", detail)));
+    }
+    found.verdict()
+}
+
+fn check_duplicates(job: &NewJob) -> Result<(), FieldError> {
+    if job.duplicate_after.is_some_and(|factor| !DUPLICATE_FACTORS.contains(&factor)) {
+        let (least, most) = (DUPLICATE_FACTORS.start(), DUPLICATE_FACTORS.end());
+        let detail = format!("must be {least} to {most}");
+        return Err(FieldError::bad_value("duplicate_after", detail));
+    }
+    Ok(())
 }
 
 fn check_counts(spec: &JobSpec) -> Result<(), FieldError> {
@@ -156,31 +178,43 @@ impl Reader<'_> {
         read_settings(&all)
     }
 
-    fn read_map(&self, map: &NewStage, spec: &mut JobSpec) -> Result<(), FieldError> {
-        let of_map = |error: FieldError| error.inside("map");
+    /// None if the rest cannot be judged.
+    fn read_map(&self, map: &NewStage, spec: &mut JobSpec, found: &mut Found) -> Option<()> {
         if map.gather.is_some() || map.shuffle.is_some() || !map.after.is_empty() {
             let detail = "a map reads inputs or a range; use stages for more";
-            return Err(FieldError::bad_value("map", detail));
+            return found.take(Err(FieldError::bad_value("map", detail)));
         }
         let name = map.name.as_deref().unwrap_or("map");
-        let stage = self.read_stage(name, map, &[]).map_err(of_map)?;
-        spec.stages.push(stage);
-        match &self.job.reduce {
-            Some(reduce) => self.read_reduce(reduce, spec).map_err(|error| error.inside("reduce")),
-            None => Ok(()),
+        let stage = self.read_stage(name, map, &[]).map_err(|error| error.inside("map"));
+        let stage = found.take(stage);
+        if let Some(reduce) = &self.job.reduce {
+            let program = self.read_reducer(reduce).map_err(|error| error.inside("reduce"));
+            let (program, stage) = (found.take(program), stage?);
+            spec.stages.push(stage);
+            let tree = self.read_reduce(reduce, program?, spec);
+            return found.take(tree.map_err(|error| error.inside("reduce")));
         }
+        spec.stages.push(stage?);
+        Some(())
+    }
+
+    fn read_reducer(&self, reduce: &NewReduce) -> Result<ProgramRef, FieldError> {
+        let entry = reduce.entry.as_deref();
+        read_program(self.namespace, "program", &reduce.program, entry, self.programs)
     }
 
     /// A tree: as many stages as it takes until one task is left.
-    fn read_reduce(&self, reduce: &NewReduce, spec: &mut JobSpec) -> Result<(), FieldError> {
+    fn read_reduce(
+        &self,
+        reduce: &NewReduce,
+        program: ProgramRef,
+        spec: &mut JobSpec,
+    ) -> Result<(), FieldError> {
         let fan_in = reduce.fan_in.unwrap_or(FAN_IN_DEFAULT);
         if !(2..=SHUFFLE_TASKS_MAX).contains(&fan_in) {
             let detail = format!("must be 2 to {SHUFFLE_TASKS_MAX}");
             return Err(FieldError::bad_value("fan_in", detail));
         }
-        let entry = reduce.entry.as_deref();
-        let program =
-            read_program(self.namespace, "program", &reduce.program, entry, self.programs)?;
         let settings = self.settings(&reduce.settings)?;
         for level in 1.. {
             let of = (spec.stages.len() - 1) as u16;
@@ -205,20 +239,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Stages in an order in which each reads only from those before it.
-    fn read_stages(&self, spec: &mut JobSpec) -> Result<(), FieldError> {
+    /// Stages in an order in which each reads only from those before it. None if they cannot be put in order.
+    fn read_stages(&self, spec: &mut JobSpec, found: &mut Found) -> Option<()> {
         let given = &self.job.stages;
-        let mut names: Vec<&str> = Vec::new();
-        for (place, stage) in given.iter().enumerate() {
-            let field = format!("stages[{place}].name");
-            let name = stage.name.as_deref();
-            let name = name.ok_or_else(|| FieldError::bad_value(&field, "must be given"))?;
-            if names.contains(&name) {
-                let detail = format!("two stages are named {name}");
-                return Err(FieldError::bad_value(field, detail));
-            }
-            names.push(name);
-        }
+        let names = found.take(read_names(given))?;
         let mut ordered: Vec<&str> = Vec::new();
         while ordered.len() < given.len() {
             let ready = given.iter().enumerate().find(|(place, stage)| {
@@ -226,13 +250,15 @@ impl Reader<'_> {
                     && needs(stage).all(|need| ordered.contains(&need))
             });
             let Some((place, stage)) = ready else {
-                return Err(unordered(given, &names, &ordered));
+                return found.take(Err(unordered(given, &names, &ordered)));
             };
             let read = self.read_stage(names[place], stage, &ordered);
-            spec.stages.push(read.map_err(|error| error.inside(&format!("stages[{place}]")))?);
+            let read = read.map_err(|error| error.inside(&format!("stages[{place}]")));
+            spec.stages.extend(found.take(read));
             ordered.push(names[place]);
         }
-        Ok(())
+        // With one stage missing the counts of others would be wrong.
+        (spec.stages.len() == given.len()).then_some(())
     }
 
     fn read_stage(
@@ -309,6 +335,23 @@ impl Reader<'_> {
         }
         Ok(inputs)
     }
+}
+
+/// The stages' names, each once.
+fn read_names(given: &[NewStage]) -> Result<Vec<&str>, FieldError> {
+    let (mut names, mut found) = (Vec::new(), Found::default());
+    for (place, stage) in given.iter().enumerate() {
+        let field = format!("stages[{place}].name");
+        let read = match stage.name.as_deref() {
+            None => Err(FieldError::bad_value(field, "must be given")),
+            Some(name) if names.contains(&name) => {
+                Err(FieldError::bad_value(field, format!("two stages are named {name}")))
+            }
+            Some(name) => Ok(name),
+        };
+        names.extend(found.take(read));
+    }
+    found.verdict().map(|()| names)
 }
 
 /// The names that a stage waits for.

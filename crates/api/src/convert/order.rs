@@ -8,8 +8,8 @@ use ikada_state::{
 };
 
 use super::check::{
-    check_at_most, check_attempts, check_deadline_in, check_delay, check_key_limit, check_size,
-    check_timeout, check_ttl, read_backoff, read_body, read_labels,
+    check_at_most, check_attempts, check_deadline_in, check_delay, check_key_limit,
+    check_retention, check_size, check_timeout, check_ttl, read_backoff, read_body, read_labels,
 };
 use super::enqueue::read_then;
 use super::field::{FieldError, parse_name};
@@ -125,6 +125,7 @@ pub fn set_queue_order(
     check_at_most("alerts.dead_percent", alerts.dead_percent, 100)?;
     check_at_most("alerts.growing_s", alerts.growing_s, AlertThresholds::GROWING_S_MAX)?;
     check_timeout(body.timeout_ms)?;
+    check_retention(body.retention_ms, &limits)?;
     check_deadline_in(body.deadline_in_ms, &limits)?;
     check_key_limit(body.key_limit)?;
     let change = QueueChange {

@@ -1,10 +1,13 @@
 //! Requests become the right orders, and bad ones name their field.
 
+use proptest::prelude::*;
+
 use ikada_state::{Command, Enqueue, Namespace, RequestId, RequestKey, WorkerId, derive_task_id};
 
 use super::super::{BuiltinPrograms, enqueue_order};
 use super::*;
-use crate::v1::{NewTask, Number, QueueSettingsBody};
+use crate::cbor::{from_slice, to_vec};
+use crate::v1::{Body, NewTask, Number, QueueSettingsBody, RawBytes};
 
 fn key(item: u32) -> RequestKey {
     RequestKey { id: RequestId::parse("r1").unwrap(), item }
@@ -68,6 +71,46 @@ fn tq_27_payloads_keep_their_bytes() {
     assert_eq!(&enqueue("{\"payload\": {\"a\":  1.0}}").unwrap().payload[..], b"{\"a\":  1.0}");
     assert_eq!(&enqueue("{\"payload_base64\": \"AHz/\"}").unwrap().payload[..], b"\0|\xff");
     assert!(enqueue("{\"payload\": null}").unwrap().payload.is_empty());
+}
+
+/// Ids as the rules allow them.
+const ID: &str = "[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}";
+
+proptest! {
+    // TQ-27: whatever bytes a payload and a result have, they come through every door and the log as they were.
+    #[test]
+    fn tq_27_any_bytes_come_through_every_door_and_the_log(
+        id in ID,
+        payload in proptest::collection::vec(any::<u8>(), 0..300),
+        text in "\\PC{0,40}",
+    ) {
+        for bytes in [payload.as_slice(), text.as_bytes(), format!("{text:?}").as_bytes()] {
+            let body = Body::of(bytes);
+            let in_json = NewTask { id: Some(id.clone()), payload: body.json, payload_base64: body.base64, ..NewTask::default() };
+            let raw = Some(RawBytes(bytes.to_vec()));
+            let in_cbor = NewTask { id: Some(id.clone()), payload_bytes: raw, ..NewTask::default() };
+            let json: NewTask = serde_json::from_slice(&serde_json::to_vec(&in_json).unwrap()).unwrap();
+            let cbor: NewTask = from_slice(&to_vec(&in_cbor).unwrap()).unwrap();
+            for task in [json, cbor] {
+                let order = enqueue_order(&Namespace::default(), key(0), &task, &BuiltinPrograms).unwrap();
+                let logged: Order = minicbor::decode(&minicbor::to_vec(&order).unwrap()).unwrap();
+                let Command::Enqueue(enqueue) = logged.command else { panic!("{logged:?}") };
+                prop_assert_eq!(enqueue.id.as_str(), id.as_str());
+                // A JSON null is no payload at all.
+                let expected = if bytes == b"null" { b"" } else { bytes };
+                prop_assert_eq!(&enqueue.payload[..], expected);
+            }
+        }
+    }
+
+    // TQ-27: what is no request is told so, and nothing panics.
+    #[test]
+    fn tq_27_no_bytes_break_the_readers(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let read = [serde_json::from_slice::<NewTask>(&bytes).ok(), from_slice::<NewTask>(&bytes).ok()];
+        for task in read.into_iter().flatten() {
+            let _ = enqueue_order(&Namespace::default(), key(0), &task, &BuiltinPrograms);
+        }
+    }
 }
 
 #[test]

@@ -310,9 +310,10 @@ pub(super) fn body_too_large(bytes_max: usize) -> Problem {
 }
 
 /// A list over its bound, or an empty one.
-pub(super) fn bad_count(field: &str, items_max: usize) -> Problem {
-    let detail = format!("the list must have 1 to {items_max} items");
-    Problem::new(400, "bad_count", "bad request", detail).with_field(field)
+pub(super) fn bad_count(field: &str, count: usize, items_max: usize) -> Problem {
+    let status = if count > items_max { 413 } else { 400 };
+    let detail = format!("the list has {count} items and must have 1 to {items_max}");
+    Problem::new(status, "bad_count", "bad request", detail).with_field(field)
 }
 
 /// A body that did not arrive.

@@ -21,6 +21,39 @@ const CASES: &[Case] = &[
     ("POST", "/v1/tasks", "{\"delay_ms\": -1}", 400, "bad_json", Some("delay_ms")),
     ("POST", "/v1/tasks", "{\"delay_ms\": 1e30}", 400, "bad_json", Some("delay_ms")),
     ("POST", "/v1/tasks", "{\"delay_ms\": 9999999999999999}", 400, "bad_value", Some("delay_ms")),
+    (
+        "POST",
+        "/v1/tasks",
+        "{\"run_at_ms\": 18446744073709551615}",
+        400,
+        "bad_value",
+        Some("run_at_ms"),
+    ),
+    ("POST", "/v1/tasks", "{\"run_at_ms\": -1}", 400, "bad_json", Some("run_at_ms")),
+    (
+        "POST",
+        "/v1/tasks",
+        "{\"deadline_ms\": 18446744073709551615}",
+        400,
+        "bad_value",
+        Some("deadline_ms"),
+    ),
+    (
+        "POST",
+        "/v1/tasks",
+        "{\"retention_ms\": 18446744073709551615}",
+        400,
+        "bad_value",
+        Some("retention_ms"),
+    ),
+    (
+        "PUT",
+        "/v1/queues/a",
+        "{\"retention_ms\": 18446744073709551615}",
+        400,
+        "bad_value",
+        Some("retention_ms"),
+    ),
     ("POST", "/v1/tasks", "{\"labels\": {\"a\": 1}}", 400, "bad_json", Some("labels")),
     ("POST", "/v1/tasks", "{\"key\": \"a\", \"id\": \"b:c\"}", 400, "key_conflict", Some("key")),
     ("POST", "/v1/tasks", "{\"key\": \"a:b\"}", 400, "bad_name", Some("key")),
@@ -52,7 +85,7 @@ const CASES: &[Case] = &[
     ("POST", "/v1/tasks?namespace=a/b", "{}", 400, "bad_parameter", Some("namespace")),
     ("POST", "/v1/tasks?namespace=a&namespace=a", "{}", 400, "bad_parameter", Some("namespace")),
     ("POST", "/v1/tasks?namespace=%2", "{}", 400, "bad_parameter", Some("query")),
-    ("POST", "/v1/tasks/claim", "{}", 400, "bad_json", None),
+    ("POST", "/v1/tasks/claim", "{}", 400, "bad_json", Some("worker")),
     (
         "POST",
         "/v1/tasks/claim",
@@ -94,7 +127,14 @@ const CASES: &[Case] = &[
         Some("tasks"),
     ),
     ("POST", "/v1/tasks/fail", "{\"worker\":1,\"tasks\":[{}]}", 400, "bad_json", Some("worker")),
-    ("POST", "/v1/tasks/renew", "{\"tasks\":[{\"id\":\"a\",\"fence\":1}]}", 400, "bad_json", None),
+    (
+        "POST",
+        "/v1/tasks/renew",
+        "{\"tasks\":[{\"id\":\"a\",\"fence\":1}]}",
+        400,
+        "bad_json",
+        Some("worker"),
+    ),
     ("GET", "/v1/tasks?limit=0", "", 400, "bad_parameter", Some("limit")),
     ("GET", "/v1/tasks?limit=1001", "", 400, "bad_parameter", Some("limit")),
     ("GET", "/v1/tasks?limit=x", "", 400, "bad_parameter", Some("limit")),
@@ -176,7 +216,9 @@ async fn sizes_are_bounded() {
     assert_eq!(bench.send("POST", "/v1/tasks", &[], huge).await.code(), "too_large");
     let by_word = bench.send("POST", "/v1/tasks", &[("content-length", "99999999999")], "").await;
     assert_eq!(by_word.status, 413);
-    assert_eq!(bench.post("/v1/tasks", "{\"tasks\": [{},{},{},{}]}").await.code(), "bad_count");
+    let long = bench.post("/v1/tasks", "{\"tasks\": [{},{},{},{}]}").await;
+    assert_eq!((long.status.as_u16(), long.code().as_str()), (413, "bad_count"));
+    assert_eq!(long.json()["field"], "tasks");
     let deep = format!("{{\"payload\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(bench.post("/v1/tasks", &deep).await.code(), "json_too_deep");
     let headers = [("content-type", "application/cbor"), ("accept", "application/json")];

@@ -19,6 +19,40 @@ async fn finish(bench: &Bench, task: &Value, output: &str) -> Value {
     done["tasks"][0].clone()
 }
 
+// B4-3: one refusal lists everything, so that a sender mends it in one go.
+#[tokio::test]
+async fn b4_3_one_error_lists_all_that_is_wrong_with_a_job() {
+    let bench = Bench::new();
+    let job = json!({"id": "a b", "priority": 10, "ttl_ms": 1, "queue": "no queue",
+        "retention_ms": u64::MAX, "stages": [
+            {"name": "one", "program": "nobody", "range": {"from": 0, "to": 0}},
+            {"name": "two", "program": "wordcount", "gather": {"of": ["one"]}, "settings": {"": "x"}}]});
+    let refused = bench.post("/v1/jobs", &job.to_string()).await;
+    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (400, "bad_name"));
+    let problem = refused.json();
+    assert_eq!(problem["field"], "id", "the first one");
+    let detail = problem["detail"].as_str().unwrap();
+    let fields = [
+        "id: ",
+        "priority: ",
+        "ttl_ms: ",
+        "retention_ms: ",
+        "queue: ",
+        "stages[0].range: ",
+        "stages[1].settings.",
+    ];
+    for field in fields {
+        assert!(detail.contains(field), "{field} is missing in {detail}");
+    }
+    // A map and its reduce are looked at together, and so are programs that nobody knows.
+    let job = json!({"map": {"program": "nobody", "range": {"from": 0, "to": 3}},
+        "reduce": {"program": "no-one"}});
+    let detail = bench.post("/v1/jobs", &job.to_string()).await.json()["detail"].to_string();
+    assert!(detail.contains("nobody") && detail.contains("no-one"), "{detail}");
+    // Nothing of them was taken.
+    assert_eq!(bench.get("/v1/jobs").await.json()["jobs"], json!([]));
+}
+
 // B4-3, B4-4, B4-5, B4-8, B4-10
 #[tokio::test]
 async fn b4_4_a_job_runs_from_submission_to_result() {

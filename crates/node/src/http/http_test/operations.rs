@@ -131,6 +131,22 @@ async fn a_waiting_task_is_explained() {
     assert_eq!(reasons("a").await, ["backing_off"]);
     bench.post("/v1/tasks/a/cancel", "").await;
     assert_eq!(reasons("a").await, ["finished"]);
+    // A key that is busy holds its other tasks back, in order or up to its limit.
+    bench.post("/v1/tasks", r#"{"id": "k:one", "queue": "keyed"}"#).await;
+    bench.post("/v1/tasks", r#"{"id": "k:two", "queue": "keyed"}"#).await;
+    assert_eq!(reasons("k:two").await, ["behind_key"]);
+    let seen = bench.get("/v1/tasks/k:two/explain").await.json();
+    let sentence = seen["reasons"][0]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("earlier tasks of key k"), "{sentence}");
+    for number in 1..=3 {
+        let task = format!(r#"{{"id": "m:{number}", "queue": "many", "key_limit": 2}}"#);
+        bench.post("/v1/tasks", &task).await;
+    }
+    bench.post("/v1/tasks/claim", r#"{"worker": "w", "queues": ["many"], "count_max": 9}"#).await;
+    assert_eq!(reasons("m:3").await, ["behind_key"]);
+    let seen = bench.get("/v1/tasks/m:3/explain").await.json();
+    let sentence = seen["reasons"][0]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("as many tasks of key m run as may (2"), "{sentence}");
     assert_eq!(bench.get("/v1/tasks/none/explain").await.code(), "task_not_found");
 }
 

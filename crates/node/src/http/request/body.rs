@@ -77,8 +77,13 @@ pub(in crate::http) fn read_document_as<T: serde::de::DeserializeOwned>(
             return problems::too_deep(JSON_DEPTH_MAX);
         }
         let words = error.to_string();
-        let field = unknown_field(&words);
-        problems::bad_cbor(words, field)
+        match (unknown_field(&words), missing_field(&words)) {
+            (Some(field), _) => problems::bad_cbor(words, Some(field)),
+            (None, missing) => {
+                let field = missing.or_else(|| cbor_culprit::<T>(body));
+                name(problems::bad_cbor(words, None), field)
+            }
+        }
     })
 }
 
@@ -90,24 +95,54 @@ fn read_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> 
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|error| {
         let words = error.to_string();
-        match unknown_field(&words) {
-            Some(field) => problems::bad_json(words, Some(field)),
-            None => match culprit::<T>(body) {
-                Some(field) => problems::bad_json(words, None).with_field(field),
-                None => problems::bad_json(words, None),
-            },
+        match (unknown_field(&words), missing_field(&words)) {
+            (Some(field), _) => problems::bad_json(words, Some(field)),
+            (None, missing) => {
+                let field = missing.or_else(|| json_culprit::<T>(body));
+                name(problems::bad_json(words, None), field)
+            }
         }
     })
 }
 
+fn name(problem: Problem, field: Option<String>) -> Problem {
+    match field {
+        Some(field) => problem.with_field(field),
+        None => problem,
+    }
+}
+
 /// The field whose value is of the wrong kind: the first one that cannot be read alone either.
-fn culprit<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<String> {
+fn json_culprit<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<String> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
     fields.into_iter().find_map(|(name, value)| {
         let alone = serde_json::to_string(&BTreeMap::from([(&name, value)])).ok()?;
         let words = serde_json::from_str::<T>(&alone).err()?.to_string();
-        (!words.starts_with("missing field")).then_some(name)
+        missing_field(&words).is_none().then_some(name)
     })
+}
+
+/// The same for CBOR; none if the document is no map of texts, or breaks off.
+fn cbor_culprit<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<String> {
+    let mut decoder = minicbor::Decoder::new(body);
+    for _ in 0..decoder.map().ok()?? {
+        let start = decoder.position();
+        let name = decoder.str().ok()?.to_owned();
+        decoder.skip().ok()?;
+        // A map of one entry.
+        let alone = [&[0xa1], &body[start..decoder.position()]].concat();
+        let error = from_slice::<T>(&alone).err();
+        if error.is_some_and(|error| missing_field(&error.to_string()).is_none()) {
+            return Some(name);
+        }
+    }
+    None
+}
+
+/// The field that the reader missed, out of its own words.
+fn missing_field(words: &str) -> Option<String> {
+    let (_, rest) = words.split_once("missing field `")?;
+    Some(rest.split('`').next().unwrap_or("").to_owned())
 }
 
 /// The field that the reader did not know, out of its own words.
@@ -125,14 +160,14 @@ pub(in crate::http) fn check_count(
     if (1..=items_max).contains(&count) {
         Ok(())
     } else {
-        Err(problems::bad_count(field, items_max))
+        Err(problems::bad_count(field, count, items_max))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ikada_api::v1::NewTask;
+    use ikada_api::v1::{ClaimRequest, NewTask};
 
     #[test]
     fn an_unknown_field_is_named() {
@@ -146,6 +181,25 @@ mod tests {
     fn deep_json_is_refused_before_it_is_read() {
         let deep = format!("{{\"payload\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(read_json::<NewTask>(deep.as_bytes()).unwrap_err().code, "json_too_deep");
+    }
+
+    #[test]
+    fn wrong_kinds_and_missing_fields_are_named_in_both_forms() {
+        // {"queue": "a", "priority": "high"}
+        let cbor = b"\xa2\x65queue\x61a\x68priority\x64high";
+        let problem = read_document_as::<NewTask>(Form::Cbor, cbor).unwrap_err();
+        assert_eq!((&*problem.code, problem.field.as_deref()), ("bad_cbor", Some("priority")));
+        // {"queues": ["a"]}
+        let cbor = b"\xa1\x66queues\x81\x61a";
+        let problem = read_document_as::<ClaimRequest>(Form::Cbor, cbor).unwrap_err();
+        assert_eq!((&*problem.code, problem.field.as_deref()), ("bad_cbor", Some("worker")));
+        let problem = read_json::<ClaimRequest>(b"{\"queues\": [\"a\"]}").unwrap_err();
+        assert_eq!((&*problem.code, problem.field.as_deref()), ("bad_json", Some("worker")));
+        // A list that is none, and bytes that break off: no field, and no panic.
+        for broken in [&b"\x83\x01"[..], b"\xa1\x65queue", b"\xbf\xff", b"\xa1\x01\x02"] {
+            let problem = read_document_as::<ClaimRequest>(Form::Cbor, broken).unwrap_err();
+            assert_eq!(problem.code, "bad_cbor", "{broken:x?}");
+        }
     }
 
     #[test]

@@ -124,14 +124,17 @@ fn read_loose(
         Form::Json => read_loose_json(body, head)?,
         Form::Cbor => read_loose_cbor(body).ok_or(problem)?,
     };
-    let fits = match head {
-        Head::Bare => loose.worker.is_none() && loose.session.is_none(),
-        Head::Worker => loose.worker.is_some() && loose.session.is_none(),
-        Head::Session => loose.worker.is_some(),
+    let stray = |field: &str| {
+        let words = format!("unknown field `{field}`");
+        Err(problems::bad_cbor(words, Some(field.to_owned())))
     };
-    match fits {
-        true => Ok(loose),
-        false => Err(problems::bad_cbor("a field is missing or too many", None)),
+    match head {
+        Head::Bare if loose.worker.is_some() => stray("worker"),
+        Head::Bare | Head::Worker if loose.session.is_some() => stray("session"),
+        Head::Worker | Head::Session if loose.worker.is_none() => {
+            Err(problems::bad_cbor("missing field `worker`", None).with_field("worker"))
+        }
+        _ => Ok(loose),
     }
 }
 
