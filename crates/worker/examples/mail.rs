@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikada_api::Client;
 use ikada_api::client::{Enqueuer, ItemError};
 use ikada_api::v1::NewTask;
-use ikada_worker::{Claimed, TaskError, Worker};
+use ikada_worker::{Claimed, TaskError, TaskResult, Worker};
 use serde_json::json;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -50,7 +50,7 @@ pub async fn submit(client: &Client, people: &[&'static str]) -> Result<Vec<Stri
 }
 
 /// What to do with one letter. It may run more than once: the fence tells a later attempt from an earlier one.
-async fn write_letter(letter: Claimed) -> Result<serde_json::Value, TaskError> {
+async fn write_letter(letter: Claimed) -> Result<TaskResult, TaskError> {
     let body: serde_json::Value = letter.json()?;
     let Some(person) = body["to"].as_str() else {
         return Err(TaskError::give_up("the payload names nobody to write to"));
@@ -59,10 +59,12 @@ async fn write_letter(letter: Claimed) -> Result<serde_json::Value, TaskError> {
         return Err(TaskError::new("nobody is out").retry_after(Duration::from_millis(100)));
     }
     tokio::time::sleep(Duration::from_millis(5)).await;
-    Ok(json!({ "sent_to": person, "fence": letter.fence.to_string() }))
+    let sent = json!({ "sent_to": person, "fence": letter.fence.to_string() });
+    let next = NewTask { queue: Some("archive".to_owned()), ..NewTask::default() };
+    Ok(TaskResult::from(sent).then(next))
 }
 
-/// Works until all letters are written; `run_until` takes any future, such as `tokio::signal::ctrl_c`.
+/// Works until all letters are written; a service would `run` until it is told to end.
 pub async fn work(client: &Client, ids: &[String]) -> Result<(), Failed> {
     let worker = Worker::new(client.clone())
         .name("mailer-1")

@@ -18,5 +18,5 @@ fn every_block_of_the_guide_is_part_of_the_example() {
         assert!(found, "not in the example, or not in this order:\n{}", block.join("\n"));
         blocks += 1;
     }
-    assert_eq!(blocks, 4);
+    assert_eq!(blocks, 5);
 }

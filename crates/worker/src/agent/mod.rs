@@ -22,7 +22,7 @@ mod wait;
 
 use std::collections::BTreeMap;
 
-use ikada_api::v1::{ClaimedTask, OutputItem};
+use ikada_api::v1::{ClaimedTask, NewTask, OutputItem};
 
 pub use config::AgentConfig;
 use held::Held;
@@ -56,11 +56,27 @@ pub struct Done {
     pub result: Vec<u8>,
     /// Files that were uploaded and become visible with the completion.
     pub outputs: Vec<OutputItem>,
+    /// Tasks that are submitted with the completion.
+    pub then: FollowUps,
 }
+
+/// Tasks that a completion brings, beyond those that its task came with.
+#[derive(Debug, Clone, Default)]
+pub struct FollowUps(pub Vec<NewTask>);
+
+impl PartialEq for FollowUps {
+    fn eq(&self, other: &FollowUps) -> bool {
+        // Payloads are kept as they were written, and have no other way to be compared.
+        let text = |tasks: &[NewTask]| serde_json::to_string(tasks).ok();
+        text(&self.0) == text(&other.0)
+    }
+}
+
+impl Eq for FollowUps {}
 
 impl From<Vec<u8>> for Done {
     fn from(result: Vec<u8>) -> Done {
-        Done { result, outputs: Vec::new() }
+        Done { result, ..Done::default() }
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ikada_api::Client;
 use ikada_api::client::unique_key;
 use ikada_api::state::{NameError, QueueName, WorkerId};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::claimed::{Claimed, TaskError, TaskResult};
@@ -46,6 +47,12 @@ pub enum WorkerError {
         /// Which queue.
         queue: String,
     },
+    /// The system does not tell it when to leave.
+    #[error("signals cannot be heard: {detail}; use `run_until` instead of `run`")]
+    NoSignals {
+        /// What the system said.
+        detail: String,
+    },
     /// No slots, or more than can be renewed in one call.
     #[error("the worker has {slots} slots; give it 1 to {SLOTS_MAX}")]
     BadSlots {
@@ -67,7 +74,7 @@ pub enum WorkerError {
 ///     println!("writing to {address}, fence {}", task.fence);
 ///     Ok(())
 /// });
-/// let tally = worker.run_until(async { tokio::signal::ctrl_c().await.unwrap_or(()) }).await?;
+/// let tally = worker.run().await?;
 /// println!("{} tasks done", tally.completed);
 /// # Ok(())
 /// # }
@@ -170,6 +177,13 @@ impl Worker {
         self
     }
 
+    /// Works until this process is told to end by SIGTERM or Ctrl-C (SIGINT), then leaves in good order as
+    /// [`Worker::run_until`] does.
+    pub async fn run(self) -> Result<Tally, WorkerError> {
+        let told = told_to_end().map_err(|error| WorkerError::NoSignals { detail: error.to_string() })?;
+        self.run_until(told).await
+    }
+
     /// Works until `signal` ends, then takes no more tasks, finishes or gives back what it holds, and tells what it did.
     /// Unreachable nodes and changing leaders are waited out. Dropping this future drops the handlers with it; their
     /// claims expire.
@@ -235,6 +249,18 @@ impl Worker {
             kept_out: Arc::default(),
         })
     }
+}
+
+/// Done at the first signal to end. Listens from the moment this is called.
+fn told_to_end() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 fn wrap<F, Fut, R>(handler: F) -> Handler

@@ -71,7 +71,7 @@ async fn complete(context: &Context, done: Vec<(Claim, Done)>) -> Vec<(Ticket, R
             result,
             result_base64,
             result_bytes,
-            then: Vec::new(),
+            then: done.then.0,
             outputs: done.outputs,
         }
     });

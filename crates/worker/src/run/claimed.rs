@@ -6,7 +6,7 @@ use std::time::Duration;
 use ikada_api::Client;
 use ikada_api::client::{Error, GetOptions, ObjectSource, PutOptions};
 use ikada_api::v1::{
-    BodyError, ClaimedTask, NewCheckpoint, Number, OutputItem, UploadInfo, WorkInfo,
+    BodyError, ClaimedTask, NewCheckpoint, NewTask, Number, OutputItem, UploadInfo, WorkInfo,
 };
 
 use crate::agent::{Done, Failure};
@@ -125,6 +125,13 @@ impl TaskResult {
     /// The same result with files that were uploaded (`Client::upload`); they become visible if this attempt counts.
     pub fn with_outputs(mut self, outputs: Vec<OutputItem>) -> TaskResult {
         self.0.outputs = outputs;
+        self
+    }
+
+    /// The same result with one more follow-up: a task that is submitted in the step in which this attempt counts, and only
+    /// then. It has the key of this task, and needs no id of its own: tried again, the same step makes the same one.
+    pub fn then(mut self, task: NewTask) -> TaskResult {
+        self.0.then.0.push(task);
         self
     }
 

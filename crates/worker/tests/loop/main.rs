@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cluster::Cluster;
-use ikada_api::v1::RawBytes;
-use ikada_worker::{Claimed, TaskError, Worker};
+use ikada_api::v1::{NewTask, RawBytes};
+use ikada_worker::{Claimed, TaskError, TaskResult, Worker};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -40,6 +40,26 @@ impl Drop for Guard {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
+}
+
+// TQ-15: what a handler wants done next is part of its completion; told to end, the worker finishes what it holds.
+#[tokio::test]
+async fn tq_15_a_handler_adds_follow_ups_and_run_ends_in_order_when_told() {
+    let cluster = Cluster::start(1, 30_000).await;
+    let worker = worker(&cluster).handle("q", async |_: Claimed| {
+        // Told in the middle of the task, when the loop is known to listen.
+        let told = std::process::Command::new("kill").args(["-TERM", &std::process::id().to_string()]);
+        assert!({ told }.status()?.success());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let next = NewTask { queue: Some("next".to_owned()), ..NewTask::default() };
+        Ok::<_, TaskError>(TaskResult::from(json!("done")).then(next.clone()).then(next))
+    });
+    let tally = tokio::time::timeout(LIMIT, worker.run()).await.expect("stuck").unwrap();
+    assert_eq!((tally.begun, tally.completed), (1, 1));
+    let state = cluster.state();
+    let queues: Vec<Option<&str>> =
+        state.completed["t0"].then.iter().map(|task| task.queue.as_deref()).collect();
+    assert_eq!(queues, [Some("next"), Some("next")]);
 }
 
 // TQ-15
