@@ -1,11 +1,14 @@
 //! Operations over all shards and nodes: explanations, voids, sweeps, idle clusters.
 
+use std::collections::BTreeSet;
+
 use ikada_replica::call::{
-    Answer, Consistency, Outcome, Query, Request, RequestFate, Unavailable, View,
+    Answer, Consistency, Outcome, Query, RenewOutcome, Renewal, Request, RequestFate, Unavailable,
+    View,
 };
 use ikada_replica::state::{
     Command, Label, Labels, Namespace, Order, QueueName, RefusalCode, Reply, RequestId, RequestKey,
-    Sweep, SweepAction, TaskId, TaskOptions, Void, WaitReason,
+    SlotMap, Sweep, SweepAction, TaskId, TaskOptions, Void, WaitReason, WorkerId,
 };
 
 use crate::harness::{Cluster, claim, enqueue, enqueue_as};
@@ -181,18 +184,86 @@ fn a_sweep_reaches_every_shard_through_any_node() {
     assert_eq!(reasons(&mut cluster, 1, "late"), [WaitReason::NextInLine]);
 }
 
+// TQ-28: a worker that knows one node only is handed the tasks of all groups.
+#[test]
+fn tq_28_any_worker_serves_any_group() {
+    let mut cluster = Cluster::new(3, 16);
+    cluster.settle();
+    let map = SlotMap::balanced(16);
+    for node in 1..=3 {
+        let ids: Vec<String> = (0..160).map(|n| format!("n{node}-{n}")).collect();
+        let groups: BTreeSet<u16> =
+            ids.iter().map(|id| map.route(&Namespace::default(), id)).collect();
+        assert_eq!(groups.len(), 16, "there is work in every group");
+        let orders = ids.iter().map(|id| enqueue(id)).collect();
+        // Submitted elsewhere, as if the worker's node had nothing to do with it.
+        cluster.ask(node % 3 + 1, Request::Write(orders));
+        let mut served = BTreeSet::new();
+        for round in 0..200 {
+            let key = format!("c{node}-{round}");
+            let claimed = cluster.ask(node, claim("w", 16, 0, &key));
+            let Answer::Claimed(grants) = claimed else { panic!("{claimed:?}") };
+            if grants.is_empty() {
+                break;
+            }
+            served.extend(grants.iter().map(|grant| grant.id.as_str().to_owned()));
+        }
+        assert_eq!(served, ids.into_iter().collect(), "node {node}");
+    }
+}
+
+/// When a task was taken in, by log time, as its leader knows it.
+fn taken_ms(cluster: &Cluster, id: &str) -> u64 {
+    let leader = cluster.leader(0).expect("a leader");
+    let shard = cluster.nodes[&leader].shard(0).expect("a shard");
+    shard.task(&Namespace::default(), &TaskId::parse(id).expect("id")).expect(id).enqueued_ms
+}
+
+// TQ-14: a new leader with an older clock does not turn the time back, and what waits does not wait again.
+#[test]
+fn tq_14_a_new_leader_with_an_older_clock_keeps_log_time() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    cluster.ask(1, Request::Write(vec![enqueue("before")]));
+    let before_ms = taken_ms(&cluster, "before");
+    let old = cluster.leader(0).expect("a leader");
+    cluster.kill(old);
+    // Every clock that is left is a day behind.
+    cluster.now.wall_ms -= 24 * 60 * 60 * 1_000;
+    cluster.settle();
+    let new = cluster.leader(0).expect("a leader");
+    assert_ne!(new, old);
+    let mut last_ms = before_ms;
+    for id in ["one", "two", "three"] {
+        cluster.ask(new, Request::Write(vec![enqueue(id)]));
+        cluster.pass(1_000);
+        let now_ms = taken_ms(&cluster, id);
+        assert!(now_ms >= last_ms, "{id}: {now_ms} comes before {last_ms}");
+        last_ms = now_ms;
+    }
+}
+
 // TQ-13
 #[test]
 fn tq_13_an_idle_cluster_writes_nothing() {
     let mut cluster = Cluster::new(3, 2);
     cluster.settle();
     cluster.ask(1, Request::Write(vec![enqueue("a")]));
-    cluster.ask(2, claim("w", 1, 0, "c"));
+    let Answer::Claimed(grants) = cluster.ask(2, claim("w", 1, 0, "c")) else { panic!("no claim") };
     cluster.pass(2_000);
     let before: Vec<u64> = (1..=3).map(|node| cluster.records(node)).collect();
-    // Within the claim's lifetime sweepers, renewals and reads write nothing.
-    for _ in 0..10 {
+    // Sweepers, renewals and reads write nothing, though the claim outlives its ttl twice.
+    for _ in 0..65 {
         cluster.pass(1_000);
+        let renewal = Renewal {
+            namespace: Namespace::default(),
+            worker: WorkerId::parse("w").expect("id"),
+            session: None,
+            claims: vec![(grants[0].id.clone(), grants[0].fence)],
+        };
+        let renewed = cluster.ask(1, Request::Renew(renewal));
+        let expected = vec![RenewOutcome::Renewed { ttl_ms: 30_000 }];
+        assert!(matches!(renewed, Answer::Renewed(seen) if seen == expected));
         let queue = QueueName::parse("q").expect("queue");
         let query = Query::Queue(Namespace::default(), queue);
         cluster.ask(3, Request::Read(query, Consistency::Linearizable));
