@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ikada_api::Problem;
 use ikada_api::client::{BadUrl, Error};
 
 /// Why a command did not do what was asked. The kinds match the exit codes.
@@ -37,6 +38,8 @@ pub(crate) enum Failure {
     Refused {
         /// Why.
         message: String,
+        /// What to do next.
+        next: Option<String>,
     },
 }
 
@@ -56,15 +59,66 @@ impl Failure {
         Failure::Usage { message: message.into() }
     }
 
+    /// A refusal of the cluster, with advice where its code has some.
+    pub(crate) fn refused(problem: &Problem) -> Failure {
+        let next = next_step(&problem.code).map(str::to_owned);
+        Failure::Refused { message: problem.to_string(), next }
+    }
+
     /// What to do next.
     pub(crate) fn next(&self) -> Option<&str> {
         match self {
-            Failure::Failed { next, .. } => next.as_deref(),
+            Failure::Failed { next, .. } | Failure::Refused { next, .. } => next.as_deref(),
             Failure::Unavailable { next, .. } => Some(next),
             Failure::Usage { .. } => Some("see --help for examples"),
-            Failure::Refused { .. } | Failure::Command { .. } => None,
+            Failure::Command { .. } => None,
         }
     }
+}
+
+/// What a person at a shell can do about a refusal; none where the problem's own words say it all.
+fn next_step(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "task_not_found" => {
+            "look for it: ikada task list; finished tasks go after their retention time"
+        }
+        "queue_not_found" => "see which there are: ikada queue list",
+        "job_not_found" => "see which there are: ikada job list",
+        "schedule_not_found" => "see which there are: ikada schedule list",
+        "program_not_found" | "unknown_program" => {
+            "see which there are: ikada program list; add one: ikada program push"
+        }
+        "object_not_found" | "bucket_not_found" => "see which there are: ikada object list",
+        "worker_not_found" => "see which there are: ikada worker-pool list",
+        "node_not_found" | "shard_not_found" => "see which there are: ikada cluster status",
+        "stale_fence" | "not_owner" => {
+            "the claim is lost: throw the result away; ikada task show tells who has the task now"
+        }
+        "task_finished" => "see what came of it: ikada task show",
+        "task_not_finished" => "see what it waits for: ikada task explain",
+        "conflict" => "the id is taken by another task: see it with ikada task show, or choose another id",
+        "idempotency_conflict" => "use another --idempotency-key for another request",
+        "request_voided" => "submit it again under another --idempotency-key",
+        "version_conflict" => "someone else was faster: look again, then repeat the change",
+        "unauthenticated" => {
+            "give a token: IKADA_TOKEN, --token-file, or a context (ikada context --help)"
+        }
+        "forbidden" | "forbidden_namespace" => "see what your token may do: ikada auth whoami",
+        "namespace_full" | "namespace_bytes_full" | "namespace_objects_full" => {
+            "see the quota and what is used: ikada namespace list"
+        }
+        "rate_exceeded" | "overloaded" => "wait a little and try again",
+        "queue_full" => "let workers catch up, or raise the bound: ikada queue set --pending-max",
+        "change_pending" => "wait for it: ikada cluster status -f",
+        "node_unreachable" | "not_waiting" => {
+            "start the new node with --join, and give its --peer-listen address"
+        }
+        "copies_missing" => "wait until the other nodes have fetched the files, then repeat this",
+        "last_voter" | "no_majority_left" => "add a node first: ikada cluster add",
+        "level_too_low" | "node_too_old" => "upgrade the older nodes: ikada cluster status shows levels",
+        "too_large" => "put big data into files: ikada object put, and name them in the task",
+        _ => return None,
+    })
 }
 
 impl fmt::Display for Failure {
@@ -74,7 +128,7 @@ impl fmt::Display for Failure {
             | Failure::Usage { message }
             | Failure::Unavailable { message, .. }
             | Failure::Command { message, .. }
-            | Failure::Refused { message } => formatter.write_str(message),
+            | Failure::Refused { message, .. } => formatter.write_str(message),
         }
     }
 }
@@ -83,7 +137,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         match error {
-            Error::Refused(problem) => Failure::Refused { message: problem.to_string() },
+            Error::Refused(problem) => Failure::refused(&problem),
             Error::Unavailable { .. } => Failure::Unavailable {
                 message,
                 next: "is a server running? name one with --url or IKADA_URL, e.g. --url http://127.0.0.1:7400".into(),
@@ -103,5 +157,20 @@ impl From<Error> for Failure {
 impl From<BadUrl> for Failure {
     fn from(error: BadUrl) -> Self {
         Failure::usage(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_refusals_come_with_a_next_step() {
+        let lost = Problem::new(409, "stale_fence", "t", "another attempt has taken over");
+        let failure = Failure::refused(&lost);
+        assert!(failure.to_string().starts_with("stale_fence: "), "{failure}");
+        assert!(failure.next().is_some_and(|next| next.contains("ikada task show")));
+        let other = Problem::new(400, "bad_value", "t", "priority must be 0 to 9");
+        assert_eq!(Failure::refused(&other).next(), None, "its own words say what to do");
     }
 }

@@ -87,7 +87,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("threads could not be started: {error}")))?;
-    let mut screen = Screen::new(cli.shared.output);
+    let mut screen = Screen::new(cli.shared.output, cli.shared.wide);
     runtime.block_on(async {
         match cli.command {
             Command::Server(server) => commands::server(server).await,

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use crate::bench::{PeerKind, Rival};
 
-/// Benches; each starts a cluster of its own on this machine and removes it afterwards.
+/// Benches; each starts a cluster of its own on this machine and removes it afterwards, unless `queue` is told of another.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum BenchCommand {
@@ -34,7 +34,7 @@ Examples:
   ikada bench queue --only enqueue,lifecycle,drain --beside nats,redis   the same for others, with ratios
   ikada bench queue --only lifecycle --log postgres://ikada@127.0.0.1/bench --beside postgres   the same server, both ways
   ikada bench queue --secure --rounds 5         whole lives with and without TLS and tokens, in turn
-  ikada bench queue --existing --url http://127.0.0.1:7400 --only enqueue
+  ikada bench queue --url http://127.0.0.1:7400 --only enqueue
   ikada bench objects                           five nodes, seven clients, spikes, one minute
   ikada bench objects --shed upload=0:50        the same with half of all uploads turned away
   ikada bench objects --workload transfers --nodes 3
@@ -85,7 +85,8 @@ impl QueuePhase {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct QueueBenchArgs {
-    /// Measure the cluster at --url instead of one of the bench's own. Its tasks stay behind there.
+    /// Measure the cluster of IKADA_URL or of the context instead of one of the bench's own; --url alone means this too. Its
+    /// tasks stay behind there.
     #[arg(long)]
     pub(crate) existing: bool,
     /// What TLS and tokens cost: whole lives on clusters of the bench's own, without and with them in turn.

@@ -19,9 +19,9 @@ macro_rules! store_help {
 pub(crate) enum ClusterCommand {
     /// Show members, shards and leaders.
     #[command(
-        after_help = "Examples:\n  ikada cluster status\n  ikada cluster status --output json | jq .shards"
+        after_help = "Examples:\n  ikada cluster status\n  ikada cluster status -f                      again every second, until Ctrl-C\n  ikada cluster status --output json | jq .shards"
     )]
-    Status,
+    Status(WatchArgs),
     /// Show the role changes of one node, with reasons.
     Events(EventsArgs),
     /// Move leadership to another node, or away from one.
@@ -51,6 +51,17 @@ pub(crate) enum ClusterCommand {
     Recover(RecoverArgs),
     /// Add shards while the cluster works.
     Grow(GrowArgs),
+}
+
+/// Flags of what can be watched.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Show it again and again, until Ctrl-C.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Seconds between two looks.
+    #[arg(long, default_value_t = 1, requires = "follow", value_parser = clap::value_parser!(u64).range(1..=3_600), value_name = "SECONDS")]
+    pub(crate) every: u64,
 }
 
 /// Flags of `elections`.

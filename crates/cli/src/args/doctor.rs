@@ -10,6 +10,7 @@ use clap_complete::Shell;
 #[command(after_help = "Examples:
   ikada doctor                                    this machine, and the cluster at 127.0.0.1:7400 if there is one
   ikada doctor --data /var/lib/ikada              the disk that the node will use
+  ikada doctor --peer 10.0.0.2:7401 --peer 10.0.0.3:7401   whether the other nodes can be reached, before the first start
   ikada doctor --url http://10.0.0.1:7400 -o json
 
 Exit code 1 if something is wrong; what is only doubtful does not count.")]
@@ -20,6 +21,9 @@ pub(crate) struct DoctorArgs {
     /// Addresses that a node shall listen on: they must be free, or a node's.
     #[arg(long, value_name = "ADDR", default_values = ["127.0.0.1:7400", "127.0.0.1:7401"])]
     pub(crate) listen: Vec<String>,
+    /// Peer addresses of the other nodes: their names must be known, and something must answer there; may be given several times.
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    pub(crate) peer: Vec<String>,
 }
 
 /// For which shell.

@@ -3,6 +3,7 @@
 mod audit;
 mod auth;
 mod bench;
+mod claim;
 mod cluster;
 mod demo;
 mod dev;
@@ -38,9 +39,10 @@ pub(crate) use bench::{
     BenchCommand, FailoverArgs, FloodKind, FloodsArgs, ObjectsBenchArgs, ObjectsWorkload,
     QueueBenchArgs, QueuePhase, StartupArgs,
 };
+pub(crate) use claim::{ClaimArgs, CompleteArgs, FailArgs, HeldArgs};
 pub(crate) use cluster::{
     BackupArgs, BackupPlace, ClusterCommand, ElectionsArgs, EventsArgs, GrowArgs, RecoverArgs,
-    RestoreArgs, TransferArgs,
+    RestoreArgs, TransferArgs, WatchArgs,
 };
 pub(crate) use demo::DemoArgs;
 pub(crate) use dev::DevArgs;
@@ -116,6 +118,9 @@ pub(crate) struct SharedArgs {
     /// How data is printed.
     #[arg(long, short, global = true, help_heading = COMMON, env = "IKADA_OUTPUT", value_enum, default_value_t = OutputKind::Table)]
     pub(crate) output: OutputKind,
+    /// Show cells of tables whole, however wide the terminal is.
+    #[arg(long, global = true, help_heading = COMMON)]
+    pub(crate) wide: bool,
     /// How long a command may take, in seconds.
     #[arg(long, global = true, help_heading = COMMON, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120), value_name = "SECONDS")]
     pub(crate) timeout: u64,
@@ -131,6 +136,12 @@ impl SharedArgs {
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let (urls, options) = self.reach()?;
         Ok(Client::with(urls, options)?)
+    }
+
+    /// Whether nodes were named on the command line itself; what is in the environment was meant for other commands.
+    pub(crate) fn is_url_typed(&self) -> bool {
+        let set = std::env::var("IKADA_URL").unwrap_or_default();
+        !self.url.is_empty() && self.url.join(",") != set
     }
 
     /// Which nodes, and how: flags and environment count, then the context, then the defaults.
@@ -223,7 +234,7 @@ pub(crate) enum Command {
     /// Run a program over many inputs: submit, follow, fetch the result, cancel.
     #[command(subcommand)]
     Job(JobCommand),
-    /// Submit, show, list, cancel, retry and drop tasks.
+    /// Submit, show, list, cancel, retry and drop tasks; claim and settle them by hand.
     #[command(subcommand)]
     Task(TaskCommand),
     /// Look at queues, change their settings, purge them.

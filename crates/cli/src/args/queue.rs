@@ -3,14 +3,16 @@
 use clap::{Args, Subcommand};
 use ikada_api::v1::{AlertsBody, BackoffBody, QueueSettingsBody};
 
+use super::WatchArgs;
+
 /// Commands about queues.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
     /// List all queues.
     #[command(
-        after_help = "Examples:\n  ikada queue list\n  ikada queue list --namespace blue --output json"
+        after_help = "Examples:\n  ikada queue list\n  ikada queue list -f --every 5                again every five seconds, until Ctrl-C\n  ikada queue list --namespace blue --output json"
     )]
-    List,
+    List(WatchArgs),
     /// Show a queue's settings and counts.
     #[command(after_help = "Examples:\n  ikada queue show mail")]
     Show(QueueName),

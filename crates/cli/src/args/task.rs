@@ -3,11 +3,22 @@
 use clap::{Args, Subcommand};
 use ikada_api::v1::{NewTask, TaskStateName, WorkInput};
 
+use super::claim::{ClaimArgs, CompleteArgs, FailArgs, HeldArgs};
+
 /// Commands about tasks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
-    /// Submit a task.
+    /// Submit a task, or a file of tasks.
     Enqueue(Box<EnqueueArgs>),
+    /// Take tasks to run them by hand or in a script.
+    Claim(ClaimArgs),
+    /// Settle a claimed task as done.
+    Complete(Box<CompleteArgs>),
+    /// End the attempt of a claimed task as failed.
+    Fail(FailArgs),
+    /// Keep a claim alive for another ttl.
+    #[command(after_help = "Examples:\n  ikada task renew report-7 --fence 42")]
+    Renew(HeldArgs),
     /// Show one task.
     Show(ShowArgs),
     /// List tasks.
@@ -21,9 +32,9 @@ pub(crate) enum TaskCommand {
         id: String,
     },
     /// Tell why a task is not running.
-    #[command(after_help = "Examples:\n  ikada task explain report-7")]
+    #[command(after_help = "Examples:\n  ikada task explain report-7\n  ikada task explain last")]
     Explain {
-        /// The task.
+        /// The task: its id, key:id if it has a key, or `last` for the newest.
         id: String,
     },
     /// Print what a task's program has said.
@@ -73,7 +84,12 @@ Examples:
   ikada task enqueue --label gpu=a100 --timeout-ms 600000
   ikada task enqueue --id build --then '{\"id\": \"test\"}' --then '{\"id\": \"lint\"}'
   ikada task enqueue --program wordcount --set top=5 --input a.txt=texts/a.txt
-  ikada task enqueue --idempotency-key deploy-42      repeating this line submits nothing new";
+  ikada task enqueue --idempotency-key deploy-42      repeating this line submits nothing new
+  ikada task enqueue --file tasks.ndjson --queue mail one task as JSON per line, each with an outcome of its own
+  producer | ikada task enqueue --file - --output quiet
+
+A file is sent a part at a time; with --output json there is one document per part. A bad line is refused alone. Repeating the
+line with the same file and --idempotency-key submits what is missing.";
 
 /// Flags of `enqueue`.
 #[derive(Debug, Args)]
@@ -93,6 +109,12 @@ pub(crate) struct EnqueueArgs {
     /// A follow-up as JSON, submitted when this task is completed; may be given several times.
     #[arg(long = "then", value_name = "JSON", value_parser = read_follow_up)]
     pub(crate) then: Vec<NewTask>,
+    /// Tasks as JSON, one per line, of this file, or of standard input for `-`; those without a queue go to --queue.
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = [
+        "id", "run_at_ms", "deadline_ms", "then", "payload", "payload_file", "priority", "delay_ms", "max_attempts", "ttl_ms",
+        "backoff_base_ms", "key", "key_limit", "labels", "timeout_ms", "deadline_in_ms", "retention_ms", "program",
+    ])]
+    pub(crate) file: Option<String>,
     /// Request id: repeating a command under the same one does nothing new.
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
@@ -178,17 +200,17 @@ fn read_input(text: &str) -> Result<WorkInput, String> {
     Ok(input)
 }
 
-fn read_follow_up(text: &str) -> Result<NewTask, String> {
+pub(super) fn read_follow_up(text: &str) -> Result<NewTask, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// Flags of `show`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada task show report-7\n  ikada task show report-7 --output json | jq .result\n  ikada task show report-7 --stale        answered by the asked node alone"
+    after_help = "Examples:\n  ikada task show report-7\n  ikada task show last\n  ikada task show report-7 --output json | jq .result\n  ikada task show report-7 --stale        answered by the asked node alone"
 )]
 pub(crate) struct ShowArgs {
-    /// The task: its id, or key:id if it has a key.
+    /// The task: its id, key:id if it has a key, or `last` for the newest.
     pub(crate) id: String,
     /// Take what the asked node has, without asking the leader.
     #[arg(long)]
@@ -201,7 +223,7 @@ pub(crate) struct ShowArgs {
     after_help = "Examples:\n  ikada task logs report-7\n  ikada task logs report-7 -f              goes on until the task is finished\n  ikada task logs report-7 --attempt 1\n\nLogs are kept as long as their task. They reach the cluster a second or more after they were written."
 )]
 pub(crate) struct LogsArgs {
-    /// The task: its id, or key:id if it has a key.
+    /// The task: its id, key:id if it has a key, or `last` for the newest.
     pub(crate) id: String,
     /// Which attempt; the newest when absent.
     #[arg(long)]

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::database::Schema;
 use super::load::Load;
-use super::progress_bar;
 use super::summary::{Summary, ms};
 use super::verify::{self, Counted};
 use crate::args::FailoverArgs;
 use crate::failure::Failure;
+use crate::render::bar;
 use crate::local::{LedShard, Nodes, Shape, compare_copies};
 use crate::render::{Document, Grid};
 
@@ -68,7 +68,7 @@ pub(super) async fn measure(args: &FailoverArgs) -> Result<FailoverReport, Failu
     nodes.start_missing()?;
     nodes.settle(PATIENCE).await?;
     let load = Load::start(&nodes.urls(), args.rate)?;
-    let bar = progress_bar(u64::from(args.kills), if args.graceful { "stops" } else { "kills" });
+    let bar = bar(u64::from(args.kills), if args.graceful { "stops" } else { "kills" });
     let mut per_kill = Vec::new();
     for kill in 1..=args.kills {
         tokio::time::sleep(CALM).await;

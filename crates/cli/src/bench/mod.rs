@@ -31,6 +31,14 @@ pub(crate) async fn run(
     screen: &mut Screen,
 ) -> Result<(), Failure> {
     match command {
+        BenchCommand::Queue(args) => drop(queue::is_existing(shared, args)?),
+        _ if shared.is_url_typed() => {
+            let message = "this bench starts a cluster of its own; leave --url out";
+            return Err(Failure::usage(message));
+        }
+        _ => {}
+    }
+    match command {
         BenchCommand::Startup(args) => {
             let report = until_interrupted(NODES_STOPPED, startup::measure(args)).await?;
             screen.show(&report)?;
@@ -70,13 +78,4 @@ pub(crate) async fn run(
             compared.ikada.verdict()
         }
     }
-}
-
-/// A progress bar on standard error; nothing where that is no terminal.
-fn progress_bar(length: u64, what: &str) -> indicatif::ProgressBar {
-    let bar = indicatif::ProgressBar::new(length);
-    let template = format!("{{bar:40}} {{pos}}/{{len}} {what} {{msg}}");
-    let style = indicatif::ProgressStyle::with_template(&template);
-    bar.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
-    bar
 }

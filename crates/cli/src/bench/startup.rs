@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::progress_bar;
 use super::summary::{Summary, ms};
 use crate::args::StartupArgs;
 use crate::failure::Failure;
+use crate::render::bar;
 use crate::local::{Nodes, Shape};
 use crate::render::{Document, Grid};
 
@@ -35,7 +35,7 @@ pub(super) struct StartupReport {
 /// Runs cold starts, each with fresh folders and ports.
 pub(super) async fn measure(args: &StartupArgs) -> Result<StartupReport, Failure> {
     let shape = Shape { name: "bench", nodes: args.nodes, shards: args.shards };
-    let bar = progress_bar(u64::from(args.runs), "cold starts");
+    let bar = bar(u64::from(args.runs), "cold starts");
     let mut runs = Vec::new();
     for _ in 0..args.runs {
         let mut nodes = Nodes::prepare(shape)?;

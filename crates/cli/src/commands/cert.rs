@@ -34,7 +34,7 @@ pub(super) async fn cert(
             page.tokens.retain(|token| token.name == name);
             if page.tokens.is_empty() {
                 let message = format!("there is no certificate of {:?}", args.name);
-                return Err(Failure::Refused { message });
+                return Err(Failure::Refused { message, next: None });
             }
             for token in &page.tokens {
                 client.revoke_token(&token.id).await?;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use ikada_api::Client;
 use ikada_api::v1::{GrowRequest, Number, TransferRequest};
-use indicatif::{ProgressBar, ProgressStyle};
 
+use super::watch::watch;
 use super::{backup, events, members};
 use crate::args::{ClusterCommand, GrowArgs, SharedArgs, TransferArgs};
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, bar};
 
 /// How often a growth is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -21,17 +21,14 @@ pub(crate) async fn cluster(
 ) -> Result<(), Failure> {
     // These two work on folders, without a cluster.
     let command = match command {
-        ClusterCommand::Restore(args) => return backup::restore(args).await,
-        ClusterCommand::Recover(args) => return backup::recover(&args),
+        ClusterCommand::Restore(args) => return backup::restore(args, screen).await,
+        ClusterCommand::Recover(args) => return backup::recover(&args, screen),
         other => other,
     };
     let client = shared.client()?;
     match command {
-        ClusterCommand::Backup(args) => backup::take(&client, &args).await,
-        ClusterCommand::Status => {
-            let seen = client.cluster().await?;
-            screen.show(&seen)
-        }
+        ClusterCommand::Backup(args) => backup::take(&client, &args, screen).await,
+        ClusterCommand::Status(args) => watch(&args, screen, || client.cluster()).await,
         ClusterCommand::Events(args) => events::events(shared, &args, screen).await,
         ClusterCommand::Grow(growth) => grow(&client, &growth, screen).await,
         ClusterCommand::Transfer(transfer) => move_leaders(&client, &transfer, screen).await,
@@ -45,9 +42,7 @@ async fn grow(client: &Client, args: &GrowArgs, screen: &mut Screen) -> Result<(
     if args.no_wait {
         return screen.show(&begun);
     }
-    let bar = ProgressBar::new(u64::from(begun.slots));
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} slots, {per_sec}, {elapsed}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = bar(u64::from(begun.slots), "slots");
     loop {
         let seen = client.cluster().await?;
         match seen.growth {
@@ -74,7 +69,7 @@ async fn move_leaders(
     // A node that leads already is what was asked for; the table says so.
     let mut problems = result.shards.iter().filter_map(|shard| shard.problem.as_ref());
     match problems.find(|problem| problem.code != "already_leader") {
-        Some(problem) => Err(Failure::Refused { message: problem.to_string() }),
+        Some(problem) => Err(Failure::refused(problem)),
         None => Ok(()),
     }
 }

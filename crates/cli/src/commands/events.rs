@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ikada_api::Client;
 use ikada_api::client::{Error, Heard};
 use ikada_api::v1::{ClusterView, EventSource, EventView};
+use serde::Serialize;
 
 use crate::args::{EventsArgs, SharedArgs};
 use crate::failure::Failure;
@@ -25,7 +26,7 @@ pub(super) async fn events(
     screen: &mut Screen,
 ) -> Result<(), Failure> {
     if let Some(minutes) = args.timeline {
-        return show_timeline(shared, minutes).await;
+        return show_timeline(shared, minutes, screen.kind()).await;
     }
     if args.follow {
         return follow(shared, args, screen).await;
@@ -115,8 +116,20 @@ fn is_secure(urls: &[String]) -> bool {
     urls.iter().any(|url| url.starts_with("https:"))
 }
 
+/// Role changes of all nodes that told theirs, each by its own clock.
+#[derive(Serialize)]
+struct Timeline<'a> {
+    from_ms: u64,
+    to_ms: u64,
+    nodes: &'a BTreeMap<u64, Vec<EventView>>,
+}
+
 /// Asks every member that answers for its events, and draws them.
-async fn show_timeline(shared: &SharedArgs, minutes: u64) -> Result<(), Failure> {
+async fn show_timeline(
+    shared: &SharedArgs,
+    minutes: u64,
+    output: OutputKind,
+) -> Result<(), Failure> {
     let (urls, options) = shared.reach()?;
     let cluster = Client::with(urls.clone(), options.clone())?.cluster().await?;
     let mut events = BTreeMap::new();
@@ -130,8 +143,20 @@ async fn show_timeline(shared: &SharedArgs, minutes: u64) -> Result<(), Failure>
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let to_ms = now.as_millis() as u64;
     let from_ms = to_ms.saturating_sub(minutes.max(1) * 60_000);
-    for line in draw(&events, from_ms, to_ms, TIMELINE_COLUMNS) {
-        println!("{line}");
+    match output {
+        OutputKind::Table => {
+            let lines = draw(&events, from_ms, to_ms, TIMELINE_COLUMNS);
+            write(&lines.into_iter().map(|line| line + "\n").collect::<String>())
+        }
+        OutputKind::Json => {
+            let document = Timeline { from_ms, to_ms, nodes: &events };
+            let text = serde_json::to_string_pretty(&document);
+            let text = text.map_err(|error| Failure::failed(error.to_string()))?;
+            write(&format!("{text}\n"))
+        }
+        // The nodes whose changes are known.
+        OutputKind::Quiet => {
+            write(&events.keys().map(|node| format!("{node}\n")).collect::<String>())
+        }
     }
-    Ok(())
 }

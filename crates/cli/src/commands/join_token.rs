@@ -20,7 +20,7 @@ pub(crate) fn join_token(command: JoinTokenCommand, screen: &mut Screen) -> Resu
             let (_, mut tokens) = open(&args.authority.data)?;
             if !tokens.revoke(&args.id).map_err(failed)? {
                 let message = format!("there is no join token {:?}", args.id);
-                return Err(Failure::Refused { message });
+                return Err(Failure::Refused { message, next: None });
             }
             screen.show(&JoinTokenPage { tokens: tokens.list().to_vec(), text: None })
         }

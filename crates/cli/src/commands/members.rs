@@ -8,7 +8,7 @@ use ikada_api::v1::{AddNode, ChangeView, Number, SteerNode, TuneElections};
 
 use crate::args::{ClusterCommand, ElectionsArgs};
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, bar};
 
 /// How often progress is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -108,11 +108,17 @@ async fn watch(client: &Client, mut change: ChangeView) -> Result<ChangeView, Fa
     }
     let mut told = String::new();
     let mut moved = std::time::Instant::now();
+    let bar = bar(u64::from(change.shards), "shards");
     loop {
         let line =
             format!("{} ({} of {} shards done)", change.stage, change.shards_done, change.shards);
+        bar.set_position(u64::from(change.shards_done));
+        bar.set_message(change.stage.clone());
         if line != told {
-            eprintln!("{line}");
+            // Where there is no bar to be seen, the stages are told.
+            if bar.is_hidden() {
+                eprintln!("{line}");
+            }
             told = line;
             moved = std::time::Instant::now();
         }
@@ -129,5 +135,6 @@ async fn watch(client: &Client, mut change: ChangeView) -> Result<ChangeView, Fa
             _ => break,
         }
     }
+    bar.finish_and_clear();
     Ok(ChangeView { shards_done: change.shards, stage: "done".to_owned(), ..change })
 }

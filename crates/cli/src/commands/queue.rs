@@ -4,9 +4,10 @@ use std::io::{IsTerminal, Write};
 
 use ikada_api::Client;
 
+use super::watch::watch;
 use crate::args::{PurgeArgs, QueueCommand, SharedArgs};
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, spinner};
 
 pub(crate) async fn queue(
     shared: &SharedArgs,
@@ -15,10 +16,7 @@ pub(crate) async fn queue(
 ) -> Result<(), Failure> {
     let client = shared.client()?;
     let shown = match command {
-        QueueCommand::List => {
-            let page = client.queues().await?;
-            return screen.show(&page);
-        }
+        QueueCommand::List(args) => return watch(&args, screen, || client.queues()).await,
         QueueCommand::Show(queue) => client.queue(&queue.name).await?,
         QueueCommand::Set(set) => {
             let settings = set
@@ -40,8 +38,10 @@ async fn purge(client: &Client, args: PurgeArgs, screen: &mut Screen) -> Result<
         let held = if args.claimed { counts.claimed } else { 0 };
         confirm(&format!("Cancel {} tasks of queue {}?", waiting + held, args.name))?;
     }
-    let answer = client.purge_queue(&args.name, args.claimed).await?;
-    screen.show(&answer)
+    let turning = spinner(format!("cancelling the tasks of queue {}", args.name));
+    let answer = client.purge_queue(&args.name, args.claimed).await;
+    turning.finish_and_clear();
+    screen.show(&answer?)
 }
 
 /// Asks on the terminal; without one there is nobody to ask.

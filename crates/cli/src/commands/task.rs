@@ -1,4 +1,4 @@
-//! `ikada task enqueue|show|list|cancel|explain|retry|drop`.
+//! `ikada task enqueue|show|list|cancel|explain|retry|drop`; the rest is in `claim.rs` and `enqueue_file.rs`.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,13 +9,17 @@ use ikada_api::v1::{BackoffBody, Body, ItemOutcome, NewTask, TaskPage};
 use serde_json::value::RawValue;
 
 use crate::args::{
-    DropArgs, EnqueueArgs, ListArgs, ManyArgs, SharedArgs, TaskCommand, TaskSettings,
+    DropArgs, EnqueueArgs, ListArgs, LogsArgs, ManyArgs, SharedArgs, TaskCommand, TaskSettings,
 };
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, spinner};
 
 /// Tasks asked for at once when listing.
 const PAGE: u32 = 1_000;
+/// The selector of the newest task.
+const LAST: &str = "last";
+/// Tasks have no order by time, so that all must be looked at to find the newest.
+const LAST_AMONG_MAX: usize = 20_000;
 
 pub(crate) async fn task(
     shared: &SharedArgs,
@@ -24,9 +28,17 @@ pub(crate) async fn task(
 ) -> Result<(), Failure> {
     let client = shared.client()?;
     match command {
+        TaskCommand::Enqueue(args) if args.file.is_some() => {
+            super::enqueue_file::enqueue_file(&client, &args, screen).await
+        }
         TaskCommand::Enqueue(args) => enqueue(&client, *args, screen).await,
+        TaskCommand::Claim(args) => super::claim::claim(&client, args, screen).await,
+        TaskCommand::Complete(args) => super::claim::complete(&client, *args, screen).await,
+        TaskCommand::Fail(args) => super::claim::fail(&client, args, screen).await,
+        TaskCommand::Renew(args) => super::claim::renew(&client, args, screen).await,
         TaskCommand::Show(args) => {
-            let task = client.task_at(&args.id, &freshness(args.stale)).await?;
+            let id = select(&client, args.id).await?;
+            let task = client.task_at(&id, &freshness(args.stale)).await?;
             screen.show(&task)
         }
         TaskCommand::List(args) => list(&client, args, screen).await,
@@ -34,11 +46,46 @@ pub(crate) async fn task(
             let outcome = client.cancel(&id).await?;
             screen.show(&outcome)
         }
-        TaskCommand::Explain { id } => screen.show(&client.explain(&id).await?),
-        TaskCommand::Logs(args) => super::logs::task_logs(shared, &args).await,
+        TaskCommand::Explain { id } => {
+            let id = select(&client, id).await?;
+            screen.show(&client.explain(&id).await?)
+        }
+        TaskCommand::Logs(args) => {
+            let args = LogsArgs { id: select(&client, args.id).await?, ..args };
+            super::logs::task_logs(shared, &args).await
+        }
         TaskCommand::Retry(args) => retry(&client, args, screen).await,
         TaskCommand::Drop(args) => drop_tasks(&client, args, screen).await,
     }
+}
+
+/// The task that a selector means; only for commands that look. A task of that very name goes first.
+async fn select(client: &Client, selector: String) -> Result<String, Failure> {
+    if selector != LAST {
+        return Ok(selector);
+    }
+    match client.task(LAST).await {
+        Err(Error::Refused(problem)) if problem.code == "task_not_found" => {}
+        Err(error) => return Err(error.into()),
+        Ok(task) => return Ok(task.id),
+    }
+    let mut query = TaskQuery { limit: Some(PAGE), ..TaskQuery::default() };
+    let (mut newest, mut seen): (Option<(u64, String)>, usize) = (None, 0);
+    loop {
+        let page = client.tasks(&query).await?;
+        seen += page.tasks.len();
+        let tasks = page.tasks.into_iter().map(|task| (task.created_ms, task.id));
+        newest = tasks.chain(newest).max();
+        query.after = page.next;
+        if query.after.is_none() {
+            break;
+        }
+        if seen >= LAST_AMONG_MAX {
+            let message = format!("there are more than {LAST_AMONG_MAX} tasks to find the last of");
+            return Err(Failure::failed_next(message, "name the task by its id"));
+        }
+    }
+    newest.map(|(_, id)| id).ok_or_else(|| Failure::failed("there are no tasks"))
 }
 
 fn freshness(stale: bool) -> Consistency {
@@ -57,7 +104,7 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
     let answer = client.enqueue_as(&key, vec![task]).await?;
     screen.show(&answer)?;
     match answer.tasks.into_iter().find_map(|item| item.problem) {
-        Some(problem) => Err(Failure::Refused { message: problem.to_string() }),
+        Some(problem) => Err(Failure::refused(&problem)),
         None => Ok(()),
     }
 }
@@ -65,7 +112,7 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
 /// A task as its settings tell.
 pub(super) fn new_task(settings: TaskSettings) -> Result<NewTask, Failure> {
     let (payload, payload_base64) =
-        read_payload(settings.payload.as_deref(), settings.payload_file.as_deref())?;
+        read_payload("payload", settings.payload.as_deref(), settings.payload_file.as_deref())?;
     let backoff = settings.backoff_base_ms.zip(settings.backoff_cap_ms);
     Ok(NewTask {
         key: settings.key,
@@ -91,7 +138,7 @@ pub(super) fn new_task(settings: TaskSettings) -> Result<NewTask, Failure> {
 }
 
 /// Labels by name, each name once.
-fn read_labels(pairs: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
+pub(super) fn read_labels(pairs: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
     let named: BTreeMap<String, String> = pairs.iter().cloned().collect();
     match named.len() < pairs.len() {
         true => Err(Failure::usage("--label: a name is given twice")),
@@ -100,7 +147,8 @@ fn read_labels(pairs: &[(String, String)]) -> Result<BTreeMap<String, String>, F
 }
 
 /// JSON stays JSON; other text becomes a JSON string; a file's bytes stay as they are.
-fn read_payload(
+pub(super) fn read_payload(
+    what: &str,
     text: Option<&str>,
     path: Option<&str>,
 ) -> Result<(Option<Box<RawValue>>, Option<String>), Failure> {
@@ -108,7 +156,7 @@ fn read_payload(
         let json = match serde_json::from_str::<Box<RawValue>>(text) {
             Ok(json) => json,
             Err(_) => serde_json::value::to_raw_value(text)
-                .map_err(|error| Failure::usage(format!("--payload: {error}")))?,
+                .map_err(|error| Failure::usage(format!("--{what}: {error}")))?,
         };
         return Ok((Some(json), None));
     }
@@ -121,21 +169,27 @@ fn read_payload(
     } else {
         std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
     };
-    read.map_err(|error| Failure::failed(format!("payload file {path}: {error}")))?;
+    read.map_err(|error| Failure::failed(format!("{what} file {path}: {error}")))?;
     let body = Body::of(&bytes);
     Ok((body.json, body.base64))
 }
 
 async fn retry(client: &Client, args: ManyArgs, screen: &mut Screen) -> Result<(), Failure> {
     if let Some(queue) = &args.queue {
-        return screen.show(&client.retry_dead(queue).await?);
+        let turning = spinner(format!("retrying the dead tasks of queue {queue}"));
+        let answer = client.retry_dead(queue).await;
+        turning.finish_and_clear();
+        return screen.show(&answer?);
     }
     each(&args.ids, screen, async |id| client.retry(id).await).await
 }
 
 async fn drop_tasks(client: &Client, args: DropArgs, screen: &mut Screen) -> Result<(), Failure> {
     if let Some(queue) = &args.many.queue {
-        return screen.show(&client.drop_dead(queue, args.finished).await?);
+        let turning = spinner(format!("dropping tasks of queue {queue}"));
+        let answer = client.drop_dead(queue, args.finished).await;
+        turning.finish_and_clear();
+        return screen.show(&answer?);
     }
     each(&args.many.ids, screen, async |id| client.drop_task(id).await).await
 }
@@ -152,7 +206,7 @@ async fn each(
             Ok(outcome) => done.push(outcome),
             Err(Error::Refused(problem)) => {
                 eprintln!("{id}: {problem}");
-                refused.get_or_insert(Failure::Refused { message: problem.to_string() });
+                refused.get_or_insert(Failure::refused(&problem));
             }
             Err(error) => {
                 screen.show(&done)?;

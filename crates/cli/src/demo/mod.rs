@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use ikada_api::Client;
 use ikada_api::client::{ClientOptions, GetOptions};
 use ikada_api::v1::{BackoffBody, JobInfo, NewJob, NewReduce, NewStage};
-use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;
+use crate::render::bar;
 use crate::local::{NODES_STOPPED, Nodes, Shape, compare_copies, until_interrupted};
 use corpus::Corpus;
 use crew::Crew;
@@ -109,9 +109,7 @@ async fn progress(
     nodes: &mut Nodes,
     crew: &mut Crew,
 ) -> Result<(JobInfo, Strike, u32), Failure> {
-    let bar = ProgressBar::new(1);
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} tasks {eta}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = bar(1, "tasks");
     let (mut worker, mut struck): (_, Option<JoinHandle<_>>) = (None, None);
     let (mut seen, mut moved) = (0, Instant::now());
     let (mut gap, mut killed) = (Duration::ZERO, None);

@@ -2,16 +2,19 @@
 
 mod document;
 mod json;
+mod paint;
+mod progress;
 mod quiet;
 mod table;
 mod time;
 mod timeline;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use clap::ValueEnum;
 
 pub(crate) use document::{ClientCertificate, Document, Grid, JoinTokenPage, S3Key};
+pub(crate) use progress::{bar, bytes_bar, counter, spinner};
 pub(crate) use timeline::draw;
 
 use crate::failure::Failure;
@@ -40,17 +43,34 @@ pub(crate) trait Renderer {
 
 /// Where data goes.
 pub(crate) struct Screen {
+    kind: OutputKind,
     renderer: Box<dyn Renderer>,
 }
 
 impl Screen {
-    pub(crate) fn new(kind: OutputKind) -> Screen {
+    /// `wide` cells are not cut to the width of the terminal.
+    pub(crate) fn new(kind: OutputKind, wide: bool) -> Screen {
         let renderer: Box<dyn Renderer> = match kind {
-            OutputKind::Table => Box::new(table::Table),
+            OutputKind::Table => Box::new(table_here(wide)),
             OutputKind::Json => Box::new(json::Json),
             OutputKind::Quiet => Box::new(quiet::Quiet),
         };
-        Screen { renderer }
+        Screen { kind, renderer }
+    }
+
+    /// How data is printed.
+    pub(crate) fn kind(&self) -> OutputKind {
+        self.kind
+    }
+
+    /// Prints a document in the place of the one before, where that can be.
+    pub(crate) fn show_again(&mut self, document: &dyn Document) -> Result<(), Failure> {
+        let text = self.renderer.render(document)?;
+        match self.kind == OutputKind::Table && std::io::stdout().is_terminal() {
+            // To the upper left corner, over an empty page.
+            true => write(&format!("\u{1b}[H\u{1b}[2J{text}")),
+            false => write(&text),
+        }
     }
 
     /// Prints a document.
@@ -62,6 +82,17 @@ impl Screen {
     pub(crate) fn show_more(&mut self, document: &dyn Document) -> Result<(), Failure> {
         write(&self.renderer.render_more(document)?)
     }
+}
+
+/// Tables for whatever standard output is.
+fn table_here(wide: bool) -> table::Table {
+    if !std::io::stdout().is_terminal() {
+        return table::Table::default();
+    }
+    let size = console::Term::stdout().size_checked();
+    let width = size.map(|(_, columns)| usize::from(columns)).filter(|_| !wide);
+    let colour = paint::is_wanted(|name| std::env::var(name).ok());
+    table::Table { width, colour }
 }
 
 /// Puts text on standard output.

@@ -19,7 +19,7 @@ use ikada_api::Client;
 
 use crate::args::{SharedArgs, VerifyArgs};
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, bar, spinner};
 
 /// The workload must come to rest within this time after its end.
 const DRAIN: Duration = Duration::from_secs(120);
@@ -42,9 +42,16 @@ pub(crate) async fn run(
         clients.push(Client::with(&order, options.clone())?);
     }
     let load = workload::Load::start(&clients, &queue, args.rate, args.calm_workers);
-    tokio::time::sleep(Duration::from_secs(args.seconds)).await;
+    let bar = bar(args.seconds, "seconds");
+    for _ in 0..args.seconds {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let turning = spinner("waiting until all tasks are settled, then looking at them");
     let (history, drained) = load.finish(&client, DRAIN).await?;
     let end = check::look(&client, &queue, &urls).await?;
+    turning.finish_and_clear();
     let report = check::judge(&history, &end, drained);
     screen.show(&report)?;
     match report.violations.is_empty() {

@@ -7,6 +7,7 @@ mod addresses;
 mod backup;
 mod backup_store;
 mod bad_start;
+mod by_hand;
 mod canaries;
 mod claims;
 mod cluster;

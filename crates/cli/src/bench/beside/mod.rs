@@ -16,10 +16,10 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::failover::FailoverReport;
-use super::progress_bar;
 use super::summary::{Summary, ms};
 use crate::args::FailoverArgs;
 use crate::failure::Failure;
+use crate::render::bar;
 use crate::render::{Document, Grid};
 use load::PeerLoad;
 pub(super) use servers::{Servers, name as server_name};
@@ -107,7 +107,7 @@ pub(super) async fn measure(kind: PeerKind, args: &FailoverArgs) -> Result<PeerR
     }
     wait("the servers agree", async || kind.leader(servers.addresses()).await).await?;
     let load = PeerLoad::start(kind, servers.addresses(), args.rate);
-    let bar = progress_bar(u64::from(args.kills), &format!("kills of {}", kind.program()));
+    let bar = bar(u64::from(args.kills), &format!("kills of {}", kind.program()));
     let mut gaps_ms = Vec::new();
     for _ in 0..args.kills {
         tokio::time::sleep(CALM).await;

@@ -10,8 +10,8 @@ use super::plan::{Kind, Plan, Planned, RECIPES};
 use super::report::{Figure, ObjectsReport, Tally};
 use super::speak::{End, Line};
 use crate::args::ObjectsBenchArgs;
-use crate::bench::progress_bar;
 use crate::failure::Failure;
+use crate::render::bar;
 use crate::local::Nodes;
 
 /// Calls in flight per client.
@@ -54,7 +54,7 @@ pub(super) async fn measure(
         ready: tokio::sync::Barrier::new(usize::from(args.clients)),
     });
     let length = Duration::from_secs(u64::from(args.seconds));
-    let bar = progress_bar(u64::from(args.seconds), "seconds");
+    let bar = bar(u64::from(args.seconds), "seconds");
     let clients: Vec<_> = (0..args.clients)
         .map(|client| {
             tokio::spawn(run_client(shared.clone(), u64::from(client), length, args.spike))

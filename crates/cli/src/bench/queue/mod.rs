@@ -17,7 +17,7 @@ mod tasks;
 
 pub(crate) use rivals::Rival;
 pub(in crate::bench) use secure::compare;
-pub(in crate::bench) use servers::{memory_of, resident_of};
+pub(in crate::bench) use servers::{is_existing, memory_of, resident_of};
 
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use self::report::{Line, QueueReport};
 use self::servers::Servers;
 use crate::args::{QueueBenchArgs, QueuePhase, SharedArgs};
 use crate::failure::Failure;
+use crate::render::spinner;
 
 /// Longer than any call of a bench should take: a stall shows as a slow figure, not as an error.
 const CALL_PATIENCE: Duration = Duration::from_secs(60);
@@ -51,9 +52,9 @@ pub(in crate::bench) async fn measure(
     args: &QueueBenchArgs,
 ) -> Result<QueueReport, Failure> {
     let servers = Servers::start_or_reach(shared, args).await?;
-    let options = match args.existing {
-        true => shared.reach()?.1,
-        false => servers.options()?,
+    let options = match servers.is_own() {
+        true => servers.options()?,
+        false => shared.reach()?.1,
     };
     let options = ClientOptions { timeout: CALL_PATIENCE, ..options };
     let client = Client::with(servers.urls(), options)?;
@@ -76,13 +77,16 @@ pub(in crate::bench) async fn measure(
 
 impl Bench<'_> {
     async fn run(&mut self, phase: QueuePhase) -> Result<(), Failure> {
-        match phase {
+        let turning = spinner(format!("measuring: {phase:?}").to_lowercase());
+        let measured = match phase {
             QueuePhase::Enqueue => self.enqueue().await,
             QueuePhase::Lifecycle => self.lifecycle().await,
             QueuePhase::Drain => self.drain().await,
             QueuePhase::Latency => self.latency().await,
             QueuePhase::Memory => self.memory().await,
-        }
+        };
+        turning.finish_and_clear();
+        measured
     }
 
     /// A line with the processor time that the nodes used since a mark.

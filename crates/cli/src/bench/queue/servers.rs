@@ -23,12 +23,26 @@ pub(super) struct Servers {
     schema: Option<Schema>,
 }
 
+/// Whether a cluster that is there already is measured: it was named, or asked for.
+pub(in crate::bench) fn is_existing(
+    shared: &SharedArgs,
+    args: &QueueBenchArgs,
+) -> Result<bool, Failure> {
+    let named = shared.is_url_typed();
+    if named && (args.secure || args.log.is_some()) {
+        return Err(Failure::usage(
+            "--secure and --log start a cluster of the bench's own; leave --url out",
+        ));
+    }
+    Ok(named || args.existing)
+}
+
 impl Servers {
     pub(super) async fn start_or_reach(
         shared: &SharedArgs,
         args: &QueueBenchArgs,
     ) -> Result<Servers, Failure> {
-        if args.existing {
+        if is_existing(shared, args)? {
             let (urls, _) = shared.reach()?;
             let about = format!("a cluster at {}", urls.join(", "));
             return Ok(Servers { urls, nodes: None, about, schema: None });
@@ -61,6 +75,11 @@ impl Servers {
     pub(super) async fn end(self) -> Result<(), Failure> {
         drop(self.nodes);
         Schema::remove_if(self.schema).await
+    }
+
+    /// Whether the bench started it.
+    pub(super) fn is_own(&self) -> bool {
+        self.nodes.is_some()
     }
 
     pub(super) fn urls(&self) -> &[String] {

@@ -5,6 +5,7 @@
 //! then grows by `ikada cluster add`. Neither touches a running cluster.
 
 mod recover;
+mod report;
 mod restore;
 mod store;
 mod stream;
@@ -12,37 +13,12 @@ mod take;
 
 use std::path::Path;
 
-use ikada_api::state::Shard;
 use ikada_node::offline::Refounding;
-use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use recover::recover;
 pub(crate) use restore::restore;
 pub(crate) use store::open_store;
 pub(crate) use take::take;
-
-fn show_states(states: &[Shard]) {
-    for (shard, state) in states.iter().enumerate() {
-        let (at, hash) = (position(state.applied()), state.hash());
-        println!("shard {shard} at {at}: state hash {hash:016x}");
-    }
-}
-
-fn show_pieces(pieces: u64, bytes: u64) {
-    println!("objects: {bytes} bytes in {pieces} pieces");
-}
-
-/// Counts bytes on a terminal.
-fn bytes_bar(length: Option<u64>) -> ProgressBar {
-    let (bar, template) = match length {
-        Some(length) => {
-            (ProgressBar::new(length), "{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {eta}")
-        }
-        None => (ProgressBar::no_length(), "{spinner} {bytes}, {bytes_per_sec}, {elapsed}"),
-    };
-    let style = ProgressStyle::with_template(template);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
 
 fn wish(node: u64, peer_addr: &str, client_addr: &str, epoch: Option<u16>) -> Refounding {
     let (peer_addr, client_addr) = (peer_addr.to_owned(), client_addr.to_owned());

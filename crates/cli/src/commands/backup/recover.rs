@@ -6,24 +6,27 @@ use std::path::{Path, PathBuf};
 use ikada_api::state::{Digest, Shard};
 use ikada_node::offline::{read_offline, refound};
 
+use super::report::{ObjectsReport, Report, ShardReport};
 use super::{position, tell_next, wish};
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
+use crate::render::Screen;
 
 /// What must be typed, since acknowledged work may be lost.
 const PHRASE: &str = "acknowledged work may be lost";
 
-pub(crate) fn recover(args: &RecoverArgs) -> Result<(), Failure> {
+pub(crate) fn recover(args: &RecoverArgs, screen: &Screen) -> Result<(), Failure> {
     let old = read_offline(&args.data).map_err(|error| Failure::failed(error.to_string()))?;
-    for (shard, found) in old.shards.iter().enumerate() {
-        let damage = if found.is_damaged { ", DAMAGED: it held more once" } else { "" };
-        println!(
-            "shard {shard}: last entry {}, known as committed up to index {}{damage}",
-            position(found.last),
-            found.commit
-        );
-    }
+    let shards = old.shards.iter().enumerate().map(|(shard, found)| ShardReport {
+        shard,
+        position: position(found.last),
+        commit: Some(found.commit),
+        damaged: found.is_damaged,
+        ..ShardReport::default()
+    });
+    let mut report = Report { shards: shards.collect(), ..Report::default() };
     if args.phrase.as_deref() != Some(PHRASE) {
+        report.show(screen)?;
         return Err(Failure::usage(format!(
             "entries that only the lost nodes held are gone, though they may have been acknowledged; if no majority can be brought back, run this again with --phrase '{PHRASE}'"
         )));
@@ -33,6 +36,10 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<(), Failure> {
     let mut left = Leftover::of(&args.data, &states);
     let (cluster, epoch) = refound(&args.to, &wish, &states, &mut || left.next_piece())
         .map_err(|error| Failure::failed(error.to_string()))?;
+    report.made = Some(args.to.display().to_string());
+    (report.cluster, report.epoch) = (Some(format!("{cluster:016x}")), Some(epoch));
+    let report = Report { objects: Some(left.report()), ..report };
+    report.show(screen)?;
     if left.missing > 0 {
         eprintln!(
             "{} pieces of objects are not on this disk: those objects cannot be read",
@@ -51,6 +58,8 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<(), Failure> {
 struct Leftover {
     folder: PathBuf,
     wanted: std::collections::btree_set::IntoIter<Digest>,
+    found: u64,
+    found_bytes: u64,
     missing: u64,
 }
 
@@ -58,7 +67,11 @@ impl Leftover {
     fn of(folder: &Path, states: &[Shard]) -> Leftover {
         let all = states.iter().flat_map(|state| state.references(None, usize::MAX).digests);
         let wanted = all.collect::<BTreeSet<_>>().into_iter();
-        Leftover { folder: folder.to_owned(), wanted, missing: 0 }
+        Leftover { folder: folder.to_owned(), wanted, found: 0, found_bytes: 0, missing: 0 }
+    }
+
+    fn report(&self) -> ObjectsReport {
+        ObjectsReport { pieces: self.found, bytes: self.found_bytes, missing: self.missing }
     }
 
     /// The next piece that is there, whole.
@@ -68,6 +81,8 @@ impl Leftover {
             let file = self.folder.join("blob").join(&name[..2]).join(&name);
             match std::fs::read(&file) {
                 Ok(bytes) if *blake3::hash(&bytes).as_bytes() == digest.0 => {
+                    self.found += 1;
+                    self.found_bytes += bytes.len() as u64;
                     return Ok(Some((digest, bytes)));
                 }
                 Ok(_) => self.missing += 1,

@@ -9,27 +9,30 @@ use ikada_node::offline::{Backup, BackupError, refound};
 use indicatif::ProgressBar;
 use tokio::sync::mpsc;
 
+use super::report::{ObjectsReport, Report, ShardReport};
 use super::store::open_store;
 use super::stream::{PIECES_AHEAD, StreamReader};
-use super::{bytes_bar, show_pieces, show_states, tell_next, wish};
+use super::{tell_next, wish};
 use crate::args::{BackupPlace, RestoreArgs};
 use crate::failure::Failure;
+use crate::render::{Screen, bytes_bar};
 
-pub(crate) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
-    match &args.place {
+pub(crate) async fn restore(args: RestoreArgs, screen: &Screen) -> Result<(), Failure> {
+    let report = match &args.place {
         BackupPlace::File(file) => {
             let shown = file.display();
             let opened = File::open(file);
             let file = opened.map_err(|error| Failure::failed(format!("{shown}: {error}")))?;
             let bar = bytes_bar(file.metadata().ok().map(|facts| facts.len()));
-            make(&args, &bar, BufReader::new(file))
+            make(&args, &bar, BufReader::new(file))?
         }
-        BackupPlace::Store(place) => from_store(place.clone(), args).await,
-    }
+        BackupPlace::Store(place) => from_store(place.clone(), args).await?,
+    };
+    report.show(screen)
 }
 
 /// Reads from a store while a thread makes the folder.
-async fn from_store(place: StorePlace, args: RestoreArgs) -> Result<(), Failure> {
+async fn from_store(place: StorePlace, args: RestoreArgs) -> Result<Report, Failure> {
     let store = open_store(&place)?;
     let download = Download::begin(store, place.clone()).await?;
     let mut download =
@@ -55,7 +58,7 @@ async fn feed(download: &mut Download, to: &mpsc::Sender<Bytes>) -> Result<(), S
     Ok(())
 }
 
-fn make(args: &RestoreArgs, bar: &ProgressBar, from: impl Read) -> Result<(), Failure> {
+fn make(args: &RestoreArgs, bar: &ProgressBar, from: impl Read) -> Result<Report, Failure> {
     let bad = |error: BackupError| Failure::failed(format!("{}: {error}", args.place));
     let mut backup = Backup::open(bar.wrap_read(from)).map_err(bad)?;
     let wish = wish(args.node_id, &args.peer_advertise, &args.advertise, args.epoch);
@@ -70,8 +73,13 @@ fn make(args: &RestoreArgs, bar: &ProgressBar, from: impl Read) -> Result<(), Fa
     let made = refound(&args.data, &wish, &states, &mut next);
     bar.finish_and_clear();
     let (cluster, epoch) = made.map_err(|error| Failure::failed(error.to_string()))?;
-    show_states(&states);
-    show_pieces(pieces, bytes);
     tell_next(&args.data, cluster, epoch);
-    Ok(())
+    Ok(Report {
+        made: Some(args.data.display().to_string()),
+        cluster: Some(format!("{cluster:016x}")),
+        epoch: Some(epoch),
+        bytes: None,
+        shards: ShardReport::of(&states),
+        objects: Some(ObjectsReport { pieces, bytes, missing: 0 }),
+    })
 }

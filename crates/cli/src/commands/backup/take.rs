@@ -11,18 +11,24 @@ use ikada_api::s3::{Door, StoreError, StorePlace, Upload};
 use ikada_node::offline::{Backup, BackupError};
 use tokio::sync::mpsc;
 
+use super::report::{ObjectsReport, Report, ShardReport};
 use super::store::open_store;
 use super::stream::{PIECES_AHEAD, StreamReader};
-use super::{bytes_bar, show_pieces, show_states};
 use crate::args::{BackupArgs, BackupPlace};
 use crate::failure::Failure;
 use crate::local::until_interrupted;
+use crate::render::{Screen, bytes_bar};
 
-pub(crate) async fn take(client: &Client, args: &BackupArgs) -> Result<(), Failure> {
-    match &args.place {
-        BackupPlace::File(file) => into_file(client, file).await,
-        BackupPlace::Store(place) => into_store(client, place, args.part_mib).await,
-    }
+pub(crate) async fn take(
+    client: &Client,
+    args: &BackupArgs,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let (bytes, checked) = match &args.place {
+        BackupPlace::File(file) => into_file(client, file).await?,
+        BackupPlace::Store(place) => into_store(client, place, args.part_mib).await?,
+    };
+    checked.show(bytes, args.place.to_string(), screen)
 }
 
 /// A backup that was read to its end.
@@ -39,14 +45,23 @@ impl Checked {
         Ok(Checked { backup, pieces, piece_bytes })
     }
 
-    fn show(&self, bytes: u64) {
-        eprintln!("{bytes} bytes, cluster {:016x}", self.backup.cluster);
-        show_states(&self.backup.states);
-        show_pieces(self.pieces, self.piece_bytes);
+    fn show(&self, bytes: u64, place: String, screen: &Screen) -> Result<(), Failure> {
+        let cluster = format!("{:016x}", self.backup.cluster);
+        eprintln!("{bytes} bytes, cluster {cluster}");
+        let (pieces, piece_bytes) = (self.pieces, self.piece_bytes);
+        let report = Report {
+            made: Some(place),
+            cluster: Some(cluster),
+            epoch: None,
+            bytes: Some(bytes),
+            shards: ShardReport::of(&self.backup.states),
+            objects: Some(ObjectsReport { pieces, bytes: piece_bytes, missing: 0 }),
+        };
+        report.show(screen)
     }
 }
 
-async fn into_file(client: &Client, file: &Path) -> Result<(), Failure> {
+async fn into_file(client: &Client, file: &Path) -> Result<(u64, Checked), Failure> {
     let shown = file.display();
     let failed = |error: std::io::Error| Failure::failed(format!("{shown}: {error}"));
     if file.exists() {
@@ -70,11 +85,14 @@ async fn into_file(client: &Client, file: &Path) -> Result<(), Failure> {
     let read = BufReader::new(File::open(&part).map_err(failed)?);
     let checked = Checked::read(Box::new(read)).map_err(|error| failed_check(&error))?;
     std::fs::rename(&part, file).map_err(failed)?;
-    checked.show(bytes);
-    Ok(())
+    Ok((bytes, checked))
 }
 
-async fn into_store(client: &Client, place: &StorePlace, part_mib: usize) -> Result<(), Failure> {
+async fn into_store(
+    client: &Client,
+    place: &StorePlace,
+    part_mib: usize,
+) -> Result<(u64, Checked), Failure> {
     let store = open_store(place)?;
     match store.look(place).await {
         Ok(None) => {}
@@ -92,9 +110,7 @@ async fn into_store(client: &Client, place: &StorePlace, part_mib: usize) -> Res
     {
         eprintln!("ikada: parts of the unfinished upload may be left in the store: {error}");
     }
-    let (bytes, checked) = outcome?;
-    checked.show(bytes);
-    Ok(())
+    outcome
 }
 
 /// Sends the backup on as it comes; a thread reads along, and its word comes before the object gets its name.
@@ -138,7 +154,10 @@ impl From<StoreError> for Failure {
                 message,
                 next: "is AWS_ENDPOINT_URL (or AWS_REGION) the right one?".into(),
             },
-            StoreError::Refused { .. } => Failure::Refused { message },
+            StoreError::Refused { .. } => Failure::Refused {
+                message,
+                next: Some("may this key read and write there? see AWS_ACCESS_KEY_ID".into()),
+            },
         }
     }
 }

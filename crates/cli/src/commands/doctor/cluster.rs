@@ -111,3 +111,62 @@ fn node_findings(node: &NodeSelf) -> Vec<Finding> {
     });
     findings
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::Verdict;
+    use super::*;
+
+    fn member(node: u64, connected: bool) -> Value {
+        json!({"node": node.to_string(), "peer_addr": format!("10.0.0.{node}:7401"),
+            "client_addr": format!("10.0.0.{node}:7400"), "connected": connected, "leads": 1})
+    }
+
+    fn shard(leader: Option<&str>) -> Value {
+        json!({"shard": 0, "leader": leader, "term": 3, "commit": 9, "voters": [], "learners": [],
+            "joint": false, "scheduled": 0, "ready": 0, "claimed": 0, "finished": 0})
+    }
+
+    fn view(members: &[Value], shards: &[Value]) -> ClusterView {
+        let view = json!({"cluster": "1", "answered_by": "1", "status": "healthy",
+            "members": members, "shards": shards});
+        serde_json::from_value(view).unwrap()
+    }
+
+    fn node(own_ms: i64, peer_ms: Option<i64>) -> NodeSelf {
+        let peer = json!({"node": "2", "connected": true, "clock_offset_ms": peer_ms});
+        let node = json!({"node": "1", "name": "a", "cluster": "1", "version": "0", "client_addr": "a:1",
+            "peer_addr": "a:2", "started_ms": 0, "clock_offset_ms": own_ms, "calls_waiting": 0,
+            "claims_parked": 0, "stopping": false, "shards": [], "peers": [peer]});
+        serde_json::from_value(node).unwrap()
+    }
+
+    #[test]
+    fn missing_members_are_named_and_even_numbers_doubtful() {
+        let all: Vec<Value> = (1..=3).map(|id| member(id, true)).collect();
+        assert_eq!(members(&view(&all, &[])).verdict, Verdict::Good);
+        assert_eq!(members(&view(&all[..2], &[])).verdict, Verdict::Doubtful);
+        let found = members(&view(&[member(1, true), member(2, false), member(3, true)], &[]));
+        assert_eq!(found.verdict, Verdict::Bad);
+        assert!(found.seen.contains("10.0.0.2:7401") && !found.advice.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn a_shard_without_a_leader_is_bad() {
+        assert_eq!(leaders(&view(&[], &[shard(Some("1"))])).verdict, Verdict::Good);
+        let found = leaders(&view(&[], &[shard(Some("1")), shard(None)]));
+        assert_eq!(found.verdict, Verdict::Bad, "{found:?}");
+    }
+
+    #[test]
+    fn the_clock_that_is_farthest_away_is_judged() {
+        let clocks = |own, peer| node_findings(&node(own, peer)).remove(0);
+        assert_eq!(clocks(3, Some(-4)).verdict, Verdict::Good);
+        let found = clocks(10, Some(CLOCK_DOUBTFUL_MS as i64));
+        assert_eq!(found.verdict, Verdict::Doubtful);
+        assert!(found.seen.contains("node 2"), "{found:?}");
+        assert_eq!(clocks(-(CLOCK_BAD_MS as i64), None).verdict, Verdict::Bad);
+    }
+}

@@ -4,6 +4,7 @@
 
 mod cluster;
 mod machine;
+mod peers;
 
 use serde::Serialize;
 
@@ -64,6 +65,9 @@ pub(crate) async fn doctor(
     findings.extend(machine::time_source());
     for address in &args.listen {
         findings.push(machine::port(address).await);
+    }
+    for address in &args.peer {
+        findings.push(peers::reach(address).await);
     }
     findings.extend(cluster::look(shared).await?);
     let report = Report { findings };

@@ -5,9 +5,10 @@ use std::time::Duration;
 use ikada_api::Client;
 use ikada_api::client::Error;
 use ikada_api::v1::JobInfo;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar};
 
 use crate::failure::Failure;
+use crate::render::bar;
 
 /// Wait before asking again after an answer that did not come.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -42,11 +43,8 @@ pub(crate) async fn follow(client: &Client, id: &str) -> Result<JobInfo, Failure
 fn draw(bars: &MultiProgress, shown: &mut Vec<ProgressBar>, job: &JobInfo) {
     for (place, stage) in job.stages.iter().enumerate() {
         if shown.len() <= place {
-            let bar = bars.add(ProgressBar::new(u64::from(stage.tasks)));
-            let template = "{prefix:<12} {wide_bar} {pos}/{len} {msg} {eta}";
-            let style = ProgressStyle::with_template(template);
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.set_prefix(stage.name.clone());
+            let bar = bars.add(bar(u64::from(stage.tasks), "tasks"));
+            bar.set_prefix(format!("{:<12} ", stage.name));
             shown.push(bar);
         }
         shown[place].set_message(match (stage.claimed, stage.dead) {

@@ -10,6 +10,7 @@ use super::cut::{Cut, parts};
 use super::pattern::files;
 use crate::commands::object::{digest_of, objects_under, split};
 use crate::failure::Failure;
+use crate::render::bar;
 
 /// What stands before the name of a stored object.
 const OBJECT: &str = "object:";
@@ -32,10 +33,8 @@ pub(super) async fn gather(
             None => paths.extend(files(pattern)?),
         }
     }
-    let bar = indicatif::ProgressBar::new(paths.len() as u64);
-    let style =
-        indicatif::ProgressStyle::with_template("upload  {wide_bar} {pos}/{len} files {eta}");
-    bar.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
+    let bar = bar(paths.len() as u64, "files");
+    bar.set_prefix("upload ");
     for path in &paths {
         let object = upload(client, bucket, path).await?;
         for (offset, length) in parts(path, cut)? {

@@ -50,10 +50,5 @@ pub(crate) async fn objects_under(
 
 /// A bar that counts bytes.
 fn bytes_bar(length: u64, what: &str) -> indicatif::ProgressBar {
-    let bar = indicatif::ProgressBar::new(length);
-    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-    let style = indicatif::ProgressStyle::with_template(template);
-    bar.set_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()));
-    bar.set_message(what.to_owned());
-    bar
+    crate::render::bytes_bar(Some(length)).with_message(what.to_owned())
 }

@@ -1,6 +1,6 @@
 //! Tasks and what became of them.
 
-use ikada_api::v1::{EnqueueAnswer, ItemOutcome, Task, TaskExplanation, TaskPage};
+use ikada_api::v1::{ClaimAnswer, EnqueueAnswer, ItemOutcome, Task, TaskExplanation, TaskPage};
 
 use super::{Document, Grid, or_dash, pretty};
 use crate::render::time::{moment, span};
@@ -27,6 +27,34 @@ impl Document for TaskPage {
 
     fn names(&self) -> Vec<String> {
         self.tasks.iter().map(|task| task.id.clone()).collect()
+    }
+}
+
+impl Document for ClaimAnswer {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        let rows = self.tasks.iter().map(|task| {
+            let payload = task.payload.as_ref().map(|json| json.get().to_owned());
+            let base64 = task.payload_base64.as_ref().map(|text| format!("base64 {text}"));
+            vec![
+                task.id.clone(),
+                task.fence.to_string(),
+                task.queue.clone(),
+                format!("{}/{}", task.attempt, task.max_attempts),
+                span(u64::from(task.ttl_ms)),
+                or_dash(payload.or(base64)),
+            ]
+        });
+        let headings = &["id", "fence", "queue", "attempt", "lives for", "payload"];
+        vec![Grid { headings, rows: rows.collect() }]
+    }
+
+    /// With the fence, which whoever settles the task has to name.
+    fn names(&self) -> Vec<String> {
+        self.tasks.iter().map(|task| format!("{} {}", task.id, task.fence)).collect()
     }
 }
 
