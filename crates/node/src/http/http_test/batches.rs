@@ -87,7 +87,7 @@ async fn one_bad_report_spoils_nothing_else() {
             outcome("completed", "", ""),
             bad("bad_json", "tasks[2].fence"),
             bad("key_conflict", "tasks[3].then[0].key"),
-            bad("bad_json", "tasks[4]"),
+            bad("bad_json", "tasks[4].fence"),
         ]
     );
     let body = json!({"worker": "w", "tasks": [

@@ -196,7 +196,7 @@ mod tests {
         let problem = read_json::<ClaimRequest>(b"{\"queues\": [\"a\"]}").unwrap_err();
         assert_eq!((&*problem.code, problem.field.as_deref()), ("bad_json", Some("worker")));
         // A list that is none, and bytes that break off: no field, and no panic.
-        for broken in [&b"\x83\x01"[..], b"\xa1\x65queue", b"\xbf\xff", b"\xa1\x01\x02"] {
+        for broken in [&b"\x83\x01"[..], b"\xa1\x66queues", b"\xbf\xff", b"\xa1\x01\x02"] {
             let problem = read_document_as::<ClaimRequest>(Form::Cbor, broken).unwrap_err();
             assert_eq!(problem.code, "bad_cbor", "{broken:x?}");
         }
