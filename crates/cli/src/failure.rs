@@ -96,7 +96,9 @@ fn next_step(code: &str) -> Option<&'static str> {
         }
         "task_finished" => "see what came of it: ikada task show",
         "task_not_finished" => "see what it waits for: ikada task explain",
-        "conflict" => "the id is taken by another task: see it with ikada task show, or choose another id",
+        "conflict" => {
+            "the id is taken by another task: see it with ikada task show, or choose another id"
+        }
         "idempotency_conflict" => "use another --idempotency-key for another request",
         "request_voided" => "submit it again under another --idempotency-key",
         "version_conflict" => "someone else was faster: look again, then repeat the change",
@@ -115,7 +117,9 @@ fn next_step(code: &str) -> Option<&'static str> {
         }
         "copies_missing" => "wait until the other nodes have fetched the files, then repeat this",
         "last_voter" | "no_majority_left" => "add a node first: ikada cluster add",
-        "level_too_low" | "node_too_old" => "upgrade the older nodes: ikada cluster status shows levels",
+        "level_too_low" | "node_too_old" => {
+            "upgrade the older nodes: ikada cluster status shows levels"
+        }
         "too_large" => "put big data into files: ikada object put, and name them in the task",
         _ => return None,
     })

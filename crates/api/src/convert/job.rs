@@ -191,7 +191,7 @@ impl Reader<'_> {
             let program = self.read_reducer(reduce).map_err(|error| error.inside("reduce"));
             let (program, stage) = (found.take(program), stage?);
             spec.stages.push(stage);
-            let tree = self.read_reduce(reduce, program?, spec);
+            let tree = self.read_reduce(reduce, &program?, spec);
             return found.take(tree.map_err(|error| error.inside("reduce")));
         }
         spec.stages.push(stage?);
@@ -207,7 +207,7 @@ impl Reader<'_> {
     fn read_reduce(
         &self,
         reduce: &NewReduce,
-        program: ProgramRef,
+        program: &ProgramRef,
         spec: &mut JobSpec,
     ) -> Result<(), FieldError> {
         let fan_in = reduce.fan_in.unwrap_or(FAN_IN_DEFAULT);

@@ -12,8 +12,8 @@ use super::summary::{Summary, ms};
 use super::verify::{self, Counted};
 use crate::args::FailoverArgs;
 use crate::failure::Failure;
-use crate::render::bar;
 use crate::local::{LedShard, Nodes, Shape, compare_copies};
+use crate::render::bar;
 use crate::render::{Document, Grid};
 
 /// Nodes must agree, and shards be writable again, within this time.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::summary::{Summary, ms};
 use crate::args::StartupArgs;
 use crate::failure::Failure;
-use crate::render::bar;
 use crate::local::{Nodes, Shape};
+use crate::render::bar;
 use crate::render::{Document, Grid};
 
 /// A run that takes longer has failed.

@@ -80,7 +80,9 @@ fn resumable(failure: Failure, key: &str) -> Failure {
 }
 
 fn repeat_advice(key: &str) -> String {
-    format!("repeat the command with the same file and --idempotency-key {key}: nothing is taken twice")
+    format!(
+        "repeat the command with the same file and --idempotency-key {key}: nothing is taken twice"
+    )
 }
 
 /// Sends the good lines of a part; the outcomes are in the order of its lines.
@@ -190,7 +192,9 @@ impl Sums {
         match first {
             Some(problem) => Err(Failure::Refused {
                 message: format!("{refused} of {all} tasks were refused, the first with {problem}"),
-                next: Some("mend these lines and send them alone: the others were taken".to_owned()),
+                next: Some(
+                    "mend these lines and send them alone: the others were taken".to_owned(),
+                ),
             }),
             None => Ok(()),
         }

@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;
-use crate::render::bar;
 use crate::local::{NODES_STOPPED, Nodes, Shape, compare_copies, until_interrupted};
+use crate::render::bar;
 use corpus::Corpus;
 use crew::Crew;
 use report::Report;

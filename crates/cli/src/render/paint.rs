@@ -5,12 +5,34 @@ const STATES: [&str; 8] =
     ["state", "status", "outcome", "verdict", "link", "role", "reason", "dead because"];
 
 const GOOD: &[&str] = &[
-    "done", "completed", "created", "existing", "healthy", "up", "good", "active", "ok", "leader",
-    "renewed", "retried", "alive", "ready",
+    "done",
+    "completed",
+    "created",
+    "existing",
+    "healthy",
+    "up",
+    "good",
+    "active",
+    "ok",
+    "leader",
+    "renewed",
+    "retried",
+    "alive",
+    "ready",
 ];
 const BAD: &[&str] = &[
-    "dead", "error", "failed", "refused", "down", "lost", "bad", "unavailable", "unhealthy",
-    "expired", "unknown", "degraded",
+    "dead",
+    "error",
+    "failed",
+    "refused",
+    "down",
+    "lost",
+    "bad",
+    "unavailable",
+    "unhealthy",
+    "expired",
+    "unknown",
+    "degraded",
 ];
 const BUSY: &[&str] = &["claimed", "in_progress", "running", "candidate", "retrying"];
 const HELD: &[&str] =

@@ -10,7 +10,8 @@ const TURN_EVERY: Duration = Duration::from_millis(120);
 
 /// So many things of a kind; the message comes last.
 pub(crate) fn bar(length: u64, what: &str) -> ProgressBar {
-    let template = format!("{{prefix}}{{bar:24}} {{pos}}/{{len}} {what}, {{per_sec}}, {{eta}} left {{msg}}");
+    let template =
+        format!("{{prefix}}{{bar:24}} {{pos}}/{{len}} {what}, {{per_sec}}, {{eta}} left {{msg}}");
     styled(ProgressBar::new(length), &template)
 }
 
@@ -53,7 +54,10 @@ mod tests {
 
     #[test]
     fn every_template_can_be_read() {
-        for template in ["{prefix}{bar:24} {pos}/{len} x, {per_sec}, {eta} left {msg}", "{spinner} {msg}, {elapsed}"] {
+        for template in [
+            "{prefix}{bar:24} {pos}/{len} x, {per_sec}, {eta} left {msg}",
+            "{spinner} {msg}, {elapsed}",
+        ] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
         bar(10, "kills of nats").inc(10);

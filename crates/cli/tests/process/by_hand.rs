@@ -35,8 +35,12 @@ fn refused(cluster: &Cluster, line: &str) -> (Option<i32>, String) {
 fn submit(cluster: &Cluster, lines: &str) -> Output {
     let line = "task enqueue --file - --queue hand --idempotency-key f1 --output json";
     let mut command = command(cluster, line);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it");
     child.stdin.take().expect("stdin").write_all(lines.as_bytes()).expect("written");
     child.wait_with_output().expect("output")
 }
@@ -58,7 +62,10 @@ async fn tq_15_a_task_is_worked_by_commands_alone() {
         let output = submit(&cluster, lines);
         assert_eq!(output.status.code(), Some(4), "a line was refused");
         let answer: Value = serde_json::from_slice(&output.stdout).expect("one document");
-        let outcomes: Vec<(&str, &str)> = answer["tasks"].as_array().expect("tasks").iter()
+        let outcomes: Vec<(&str, &str)> = answer["tasks"]
+            .as_array()
+            .expect("tasks")
+            .iter()
             .map(|item| (item["id"].as_str().expect("id"), item["outcome"].as_str().expect("word")))
             .collect();
         assert_eq!(outcomes, [("a", "created"), ("line 2", "refused"), ("b", "created")]);
@@ -105,18 +112,26 @@ async fn a_bench_measures_the_cluster_that_it_is_told_of() {
     let url = cluster.urls().join(",");
     // Named on the command line it is measured, and its tasks are there afterwards.
     let mut bench = ikada();
-    bench.args(["bench", "queue", "--url", &url, "--only", "enqueue", "--tasks", "100", "-o", "json"]);
+    bench.args([
+        "bench", "queue", "--url", &url, "--only", "enqueue", "--tasks", "100", "-o", "json",
+    ]);
     let output = bench.output().expect("the bench");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{told}");
-    let queues: Value = serde_json::from_str(&said(&cluster, "queue list -o json")).expect("queues");
-    let submitted: u64 = queues["queues"].as_array().expect("queues").iter()
-        .map(|queue| queue["counts"]["submitted_total"].as_u64().expect("a count")).sum();
+    let queues: Value =
+        serde_json::from_str(&said(&cluster, "queue list -o json")).expect("queues");
+    let submitted: u64 = queues["queues"]
+        .as_array()
+        .expect("queues")
+        .iter()
+        .map(|queue| queue["counts"]["submitted_total"].as_u64().expect("a count"))
+        .sum();
     assert!(submitted >= 100, "{submitted}");
     // What would start a cluster of its own says so instead of passing the address over.
     for line in ["bench startup", "bench failover", "bench queue --secure"] {
         let mut bench = ikada();
-        let output = bench.args(line.split_whitespace()).args(["--url", &url]).output().expect("it");
+        let output =
+            bench.args(line.split_whitespace()).args(["--url", &url]).output().expect("it");
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{line}: {told}");
         assert!(told.contains("leave --url out"), "{line}: {told}");
@@ -127,7 +142,9 @@ async fn a_bench_measures_the_cluster_that_it_is_told_of() {
 async fn what_is_followed_is_shown_again_and_again() {
     let cluster = Cluster::start().await;
     said(&cluster, "task enqueue --queue hand");
-    for (line, word) in [("queue list -f --output quiet", "hand"), ("cluster status --follow -o quiet", "healthy")] {
+    for (line, word) in
+        [("queue list -f --output quiet", "hand"), ("cluster status --follow -o quiet", "healthy")]
+    {
         let mut child = command(&cluster, line).stdout(Stdio::piped()).spawn().expect("it");
         let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
         let seen: Vec<String> = lines.take(3).map(|line| line.expect("a line")).collect();

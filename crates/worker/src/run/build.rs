@@ -180,7 +180,8 @@ impl Worker {
     /// Works until this process is told to end by SIGTERM or Ctrl-C (SIGINT), then leaves in good order as
     /// [`Worker::run_until`] does.
     pub async fn run(self) -> Result<Tally, WorkerError> {
-        let told = told_to_end().map_err(|error| WorkerError::NoSignals { detail: error.to_string() })?;
+        let told =
+            told_to_end().map_err(|error| WorkerError::NoSignals { detail: error.to_string() })?;
         self.run_until(told).await
     }
 

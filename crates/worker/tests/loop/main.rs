@@ -48,8 +48,9 @@ async fn tq_15_a_handler_adds_follow_ups_and_run_ends_in_order_when_told() {
     let cluster = Cluster::start(1, 30_000).await;
     let worker = worker(&cluster).handle("q", async |_: Claimed| {
         // Told in the middle of the task, when the loop is known to listen.
-        let told = std::process::Command::new("kill").args(["-TERM", &std::process::id().to_string()]);
-        assert!({ told }.status()?.success());
+        let own = std::process::id().to_string();
+        let told = std::process::Command::new("kill").args(["-TERM", &own]).status()?;
+        assert!(told.success());
         tokio::time::sleep(Duration::from_millis(50)).await;
         let next = NewTask { queue: Some("next".to_owned()), ..NewTask::default() };
         Ok::<_, TaskError>(TaskResult::from(json!("done")).then(next.clone()).then(next))

@@ -11,8 +11,8 @@ use super::report::{Figure, ObjectsReport, Tally};
 use super::speak::{End, Line};
 use crate::args::ObjectsBenchArgs;
 use crate::failure::Failure;
-use crate::render::bar;
 use crate::local::Nodes;
+use crate::render::bar;
 
 /// Calls in flight per client.
 const IN_FLIGHT_MAX: usize = 200;

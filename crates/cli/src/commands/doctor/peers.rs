@@ -54,7 +54,8 @@ fn answered(address: &str, took: Duration) -> Finding {
     let seen = format!("{address} answers in {took:.1?}");
     match took >= DIAL_DOUBTFUL {
         true => {
-            let advice = "every write waits for a majority: keep the nodes of a cluster near each other";
+            let advice =
+                "every write waits for a majority: keep the nodes of a cluster near each other";
             Finding::doubtful("peer", seen, advice)
         }
         false => Finding::good("peer", seen),
