@@ -97,7 +97,9 @@ impl Report {
 
     fn lines(&self) -> String {
         let mut text: String = self.shards.iter().map(|shard| shard.line() + "\n").collect();
-        if let Some(ObjectsReport { pieces, bytes, .. }) = self.objects {
+        // Of a disk that is all that is left, what is missing is told instead.
+        let is_backup = self.shards.iter().any(|shard| shard.state_hash.is_some());
+        if let Some(ObjectsReport { pieces, bytes, .. }) = self.objects.filter(|_| is_backup) {
             text.push_str(&format!("objects: {bytes} bytes in {pieces} pieces\n"));
         }
         text
