@@ -129,6 +129,17 @@ marks! {
     DatabaseStruck => "the database restarted, stalled, or was out of reach",
     DatabaseClockMoved => "the database's clock was moved",
     SetBackNoticed => "a node stopped before a database that was set back",
+    JobSubmitted => "a job was submitted",
+    JobDone => "a job ended done",
+    JobFailed => "a job ended in error",
+    JobCancelled => "a job was cancelled",
+    JobTaskStopped => "a claimed task ended because its stage was closed, or it was outrun",
+    LateResultRefused => "a result came after its stage was closed",
+    TwinBegun => "a slow task was begun a second time",
+    TwinWon => "the second beginning of a task was done first",
+    CheckpointKept => "an attempt kept how far it had come",
+    WorkerRemoved => "a removed worker lost a claim",
+    WorkerLeft => "a drained worker left",
     ClaimTravelled => "a live claim moved to another shard with its slot",
 }
 

@@ -52,11 +52,23 @@ pub enum Bug {
     LeaseExpireUnfenced,
     /// A namespace's quota does not count.
     QuotaNotJudged,
+    /// The files of a completion that is refused become visible all the same.
+    StaleOutputsPublished,
+    /// A result is taken after its stage was settled.
+    ClosedStageTakes,
+    /// A stage begins before those that it reads are settled.
+    StageBeginsEarly,
+    /// A checkpoint is kept whatever fence it names.
+    CheckpointUnfenced,
+    /// The claims of a removed worker live on in other shards.
+    GoneWorkerKeepsClaims,
+    /// A job's swept tasks are not counted.
+    SweptNotCounted,
 }
 
 impl Bug {
     /// All planted defects of this crate.
-    pub const ALL: [Bug; 21] = [
+    pub const ALL: [Bug; 27] = [
         Bug::ExpireUnfenced,
         Bug::CompleteStaleFence,
         Bug::DedupNotInSnapshot,
@@ -78,6 +90,12 @@ impl Bug {
         Bug::LeaseFenceReused,
         Bug::LeaseExpireUnfenced,
         Bug::QuotaNotJudged,
+        Bug::StaleOutputsPublished,
+        Bug::ClosedStageTakes,
+        Bug::StageBeginsEarly,
+        Bug::CheckpointUnfenced,
+        Bug::GoneWorkerKeepsClaims,
+        Bug::SweptNotCounted,
     ];
 }
 

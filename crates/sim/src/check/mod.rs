@@ -1,8 +1,8 @@
 //! The checks: one file per property, named after it. Each has a test that feeds it a violation.
 //!
-//! R1 to R11 look at nodes and disks, Q1 to Q16 at committed commands and what clients were told, V1 to V7 at the
-//! cluster after all faults have gone, L1 at programs of two versions, P1 to P3 at leases in a database (P4 is a
-//! test: another clock there gives the same run). Predicates over the state itself are shared with `ikada_state::invariants`.
+//! R1 to R11 look at nodes and disks, Q1 to Q16 at committed commands and what clients were told, A4, B4-19 and B4-34 at files,
+//! workers and jobs, V1 to V7 at the cluster after all faults have gone, L1 at programs of two versions, P1 to P3 at leases in
+//! a database (P4 is a test: another clock there gives the same run). Predicates over the state itself are shared with `ikada_state::invariants`.
 //!
 //! Leaves out: when each check is asked (`world::watch`), and where its facts come from (`oracle`).
 
@@ -25,6 +25,7 @@ pub mod follow_ups;
 pub mod fresh_write;
 pub mod honest_outcome;
 pub mod idempotent_submit;
+pub mod job_whole;
 pub mod known_commands;
 pub mod leader_completeness;
 pub mod lease_order;
@@ -48,7 +49,9 @@ pub mod state_machine_safety;
 pub mod terminal_once;
 pub mod token_order;
 mod view;
+pub mod winner_outputs;
 pub mod within_quota;
+pub mod worker_gone;
 
 pub use view::ShardView;
 

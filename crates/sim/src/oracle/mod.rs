@@ -4,6 +4,7 @@
 
 pub mod batch;
 pub mod clients;
+pub mod jobs;
 pub mod ledger;
 pub mod mirror;
 pub mod model;

@@ -1,14 +1,16 @@
-//! Who uses the cluster: clients that submit, workers that run, readers that look, some who want leases, a tenant with a quota, an operator that changes things.
+//! Who uses the cluster: clients that submit, workers that run, readers that look, some who want
+//! leases, a foreman with jobs, a tenant with a quota, an operator that changes things.
 //!
 //! Actors act through calls to any node and learn only what the answers say. They keep going through every fault; a
 //! call without an answer is sent again with the same request id, or left open.
 
 mod client;
+pub mod foreman;
 mod leaser;
 mod operator;
 mod reader;
 pub mod tenant;
-mod worker;
+pub mod worker;
 
 use ikada_consensus::NodeId;
 use ikada_replica::call::CallId;
@@ -19,6 +21,7 @@ use crate::draw::pick;
 use crate::world::calls::{CallEnd, OpenCall};
 use crate::world::{Event, World};
 use client::Client;
+use foreman::Foreman;
 use leaser::Leaser;
 use operator::Operator;
 use reader::Reader;
@@ -27,6 +30,10 @@ use worker::Worker;
 
 /// Queues in use.
 pub const QUEUES: [&str; 3] = ["alpha", "beta", "gamma"];
+/// The queue of all jobs. Nobody pauses or purges it.
+pub const JOB_QUEUE: &str = "jobs";
+/// How many workers there are.
+pub const WORKERS: u64 = 4;
 
 /// What an actor does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +46,10 @@ pub enum Step {
     Finish(TaskId, Fence),
     /// A worker proves that it lives.
     Renew(u64),
+    /// A worker keeps how far it has come with a task.
+    Checkpoint(TaskId, Fence),
+    /// A worker says that it lives.
+    Beat,
     /// A worker says what it holds, as a claim may have got lost.
     RollCall(u64),
     /// An operator's probe after healing.
@@ -66,6 +77,8 @@ pub enum Actor {
     Reader(Box<Reader>),
     /// Wants leases.
     Leaser(Box<Leaser>),
+    /// Submits jobs.
+    Foreman(Box<Foreman>),
     /// Has a quota.
     Tenant(Box<Tenant>),
     /// Transfers, membership, probes.
@@ -80,6 +93,7 @@ impl Actor {
             Actor::Worker(actor) => actor.step(world, me, step),
             Actor::Reader(actor) => actor.step(world, me),
             Actor::Leaser(actor) => actor.step(world, me),
+            Actor::Foreman(actor) => actor.step(world, me),
             Actor::Tenant(actor) => actor.step(world, me),
             Actor::Operator(actor) => actor.step(world, me, &step),
         }
@@ -99,6 +113,7 @@ impl Actor {
             Actor::Worker(actor) => actor.ended(world, me, call, open, end),
             Actor::Reader(actor) => actor.ended(world, me, open, &end),
             Actor::Leaser(actor) => actor.ended(world, me, open, &end),
+            Actor::Foreman(actor) => actor.ended(world, me, open, end),
             Actor::Tenant(actor) => actor.ended(world, me, open, &end),
             Actor::Operator(actor) => actor.ended(world, me, call, open, &end),
         }
@@ -112,7 +127,7 @@ pub fn enlist(world: &mut World) {
     for number in 0..3 {
         actors.push(Actor::Client(Box::new(Client::new(number, plan.rng(200 + number)))));
     }
-    for number in 0..4 {
+    for number in 0..WORKERS {
         actors.push(Actor::Worker(Box::new(Worker::new(number, plan.rng(300 + number)))));
     }
     actors.push(Actor::Reader(Box::new(Reader::new(plan.rng(400)))));
@@ -120,6 +135,7 @@ pub fn enlist(world: &mut World) {
         actors.push(Actor::Leaser(Box::new(Leaser::new(number, plan.rng(600 + number)))));
     }
     actors.push(Actor::Tenant(Box::new(Tenant::new(plan.rng(700)))));
+    actors.push(Actor::Foreman(Box::new(Foreman::new(plan.rng(800)))));
     // The operator is the last: the world knows it by that.
     let (membership_ms, transfer_ms) = (plan.faults.membership_ms, plan.faults.transfer_ms);
     actors.push(Actor::Operator(Box::new(Operator::new(
@@ -132,6 +148,9 @@ pub fn enlist(world: &mut World) {
     for actor in 0..world.actors.len() {
         let first_us = 1_000_000 + actor as u64 * 37_000;
         world.schedule.at(first_us, Event::Actor(actor, Step::Next));
+        if matches!(world.actors[actor], Some(Actor::Worker(_))) {
+            world.schedule.at(first_us, Event::Actor(actor, Step::Beat));
+        }
     }
     if world.plan.grows_to > world.plan.shards {
         let at_us = world.plan.rng(501).u64(3_000_000..30_000_000);

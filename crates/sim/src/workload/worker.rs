@@ -1,5 +1,6 @@
 //! A worker: claims tasks, runs them for a while, completes or fails them; dies, stalls past the lifetime of its claims
-//! and comes back as a zombie, as the plan says.
+//! and comes back as a zombie, as the plan says. It says that it lives, and leaves when it is told to. What it brings bears a
+//! digest that names task, fence and worker.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +8,13 @@ use fastrand::Rng;
 use ikada_consensus::NodeId;
 use ikada_replica::call::{Answer, CallId, ClaimCall, Outcome, RenewOutcome, Renewal, Request};
 use ikada_state::{
-    Command, Complete, Enqueue, Fail, Fence, Grant, Labels, Order, Reply, RequestId, SessionId,
-    TaskId, WorkerId,
+    Checkpoint, Command, Complete, Digest, Enqueue, Fail, Fence, Grant, Labels, ObjectName, Order,
+    Output, RegisterWorker, Reply, RequestId, SessionId, TaskId, WorkerId, WorkerStanding,
 };
 
 use ikada_state::{SharedBytes, encode_then};
 
-use super::{QUEUES, Step, namespace, queue, some_door};
+use super::{JOB_QUEUE, QUEUES, Step, namespace, queue, some_door};
 use crate::check::Verdict;
 use crate::draw::{chance, log_uniform};
 use crate::marks::Mark;
@@ -25,6 +26,8 @@ const SLOTS: usize = 3;
 /// How often a worker says what it holds after a claim without an answer, and how far apart.
 const ROLL_CALLS: u64 = 4;
 const ROLL_CALL_EVERY_US: u64 = 1_100_000;
+/// How often it says that it lives.
+const BEAT_EVERY_US: u64 = 3_000_000;
 
 /// How the work on a task will end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,8 @@ struct Held {
     /// The node through which it was granted.
     door: NodeId,
     renewed: bool,
+    /// Whether the task brings files.
+    brings: bool,
 }
 
 /// One worker.
@@ -57,6 +62,40 @@ pub struct Worker {
     /// The claim request under way, or to be sent again.
     claiming: Option<ClaimCall>,
     calling: bool,
+    /// It was told to leave: it takes no more, and another takes its place when it has ended.
+    draining: bool,
+}
+
+/// The name of a worker.
+pub fn named(number: u64) -> WorkerId {
+    let text = format!("w{number}");
+    WorkerId::parse(&text).unwrap_or_else(|error| panic!("worker id: {error}"))
+}
+
+/// Files that an attempt brings: two partitions, which nobody else can have made.
+pub fn bring(id: &TaskId, fence: Fence, worker: &WorkerId) -> Vec<Output> {
+    let output = |partition: u8| Output {
+        name: ObjectName::parse(&format!("part-{partition}"))
+            .unwrap_or_else(|error| panic!("object name: {error}")),
+        size: 1,
+        content_type: "text/plain".to_owned(),
+        digest: digest(id, fence, worker, partition),
+        chunks: vec![digest(id, fence, worker, partition)].into(),
+    };
+    vec![output(0), output(1)]
+}
+
+/// A digest that tells of whom it is.
+fn digest(id: &TaskId, fence: Fence, worker: &WorkerId, number: u8) -> Digest {
+    let text = format!("{id} {} {worker} {number}", fence.0);
+    let mut bytes = [0; 32];
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        let mixed = text.bytes().fold(place as u64 + 1, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(17)
+        });
+        *byte = mixed as u8;
+    }
+    Digest(bytes)
 }
 
 impl Worker {
@@ -70,12 +109,12 @@ impl Worker {
             held: BTreeMap::new(),
             claiming: None,
             calling: false,
+            draining: false,
         }
     }
 
     fn id(&self) -> WorkerId {
-        let text = format!("w{}", self.number);
-        WorkerId::parse(&text).unwrap_or_else(|error| panic!("worker id: {error}"))
+        named(self.number)
     }
 
     /// Does a step.
@@ -83,6 +122,8 @@ impl Worker {
         match step {
             Step::Finish(id, fence) => self.finish(world, me, &id, fence),
             Step::Renew(session) => self.renew(world, me, session),
+            Step::Checkpoint(id, fence) => self.checkpoint(world, me, &id, fence),
+            Step::Beat => self.beat(world, me),
             Step::RollCall(session) => self.call_roll(world, me, session),
             _ => self.claim(world, me),
         }
@@ -95,7 +136,7 @@ impl Worker {
         }
         if self.claiming.is_none() {
             let free = SLOTS.saturating_sub(self.held.len());
-            if free == 0 {
+            if free == 0 || self.draining {
                 world.schedule.after(200_000, Event::Actor(me, Step::Next));
                 return;
             }
@@ -114,11 +155,12 @@ impl Worker {
     fn wish(&mut self, free: usize) -> ClaimCall {
         let text = format!("w{}-{}-{}", self.number, self.session, self.count);
         let request = RequestId::parse(&text).unwrap_or_else(|error| panic!("request id: {error}"));
-        let queues = if self.rng.bool() {
+        let mut queues = if self.rng.bool() {
             QUEUES.iter().map(|name| queue(name)).collect()
         } else {
             vec![super::some_queue(&mut self.rng)]
         };
+        queues.push(queue(JOB_QUEUE));
         ClaimCall {
             labels: self.labels(),
             namespace: namespace(),
@@ -165,8 +207,13 @@ impl Worker {
             } else {
                 log_uniform(&mut self.rng, 5, ttl_ms.max(6) / 2)
             };
-            let held = Held { fate, stalled, tries: 0, door, renewed: false };
+            let brings = grant.work.is_some() || grant.id.as_str().ends_with("5-0");
+            let held = Held { fate, stalled, tries: 0, door, renewed: false, brings };
             self.held.insert(key.clone(), held);
+            if grant.work.is_some() && chance(&mut self.rng, 300) {
+                let step = Step::Checkpoint(key.0.clone(), key.1);
+                world.schedule.after(work_ms * 500, Event::Actor(me, step));
+            }
             world.schedule.after(work_ms * 1_000, Event::Actor(me, Step::Finish(key.0, key.1)));
             if !stalled {
                 let renew_us = ttl_ms * 1_000 / 3;
@@ -175,10 +222,79 @@ impl Worker {
         }
     }
 
-    /// The process dies with everything it holds; another begins after a while.
-    fn die(&mut self, world: &mut World, me: usize) {
+    /// Keeps how far it has come with a task, whether or not it still holds it.
+    fn checkpoint(&mut self, world: &mut World, me: usize, id: &TaskId, fence: Fence) {
+        let worker = self.id();
+        let digest = digest(id, fence, &worker, 9);
+        let command = Command::Checkpoint(Checkpoint {
+            id: id.clone(),
+            fence,
+            worker,
+            size: 1,
+            digest,
+            chunks: vec![digest].into(),
+        });
+        let order = Order { namespace: namespace(), request: None, command };
+        let node = some_door(world, &mut self.rng);
+        world.ask(me, node, Request::Write(vec![order]), 3_000);
+    }
+
+    /// Says who it is, and that it lives; or that it has left.
+    fn beat(&mut self, world: &mut World, me: usize) {
+        let leaving = self.draining && self.held.is_empty() && !self.calling;
+        if world.phase == Phase::Liveness {
+            // Nobody asks for anything any more: all work, and the cluster is left in peace.
+            self.draining = false;
+            return;
+        }
+        let worker = RegisterWorker {
+            id: self.id(),
+            session: SessionId(self.session),
+            slots: SLOTS as u32,
+            labels: self.labels(),
+            queues: vec![queue(JOB_QUEUE)],
+            version: String::new(),
+            replaces: None,
+        };
+        let (namespace, busy) = (namespace(), self.held.len() as u32);
+        let node = some_door(world, &mut self.rng);
+        world.ask(me, node, Request::Beat { namespace, worker, busy, leaving }, 2_000);
+        if leaving {
+            self.forget_all();
+            self.claiming = None;
+            world.mark(Mark::WorkerLeft);
+        }
+        world.schedule.after(BEAT_EVERY_US, Event::Actor(me, Step::Beat));
+    }
+
+    /// What is wanted of this worker. A removed one drops everything and begins anew.
+    fn beat_ended(&mut self, session: SessionId, end: &CallEnd) {
+        let CallEnd::Answered(Answer::Beat { standing, .. }) = end else {
+            return;
+        };
+        if session != SessionId(self.session) {
+            return;
+        }
+        match standing {
+            WorkerStanding::Active => {}
+            WorkerStanding::Draining => self.draining = true,
+            WorkerStanding::Removed => {
+                self.forget_all();
+                self.claiming = None;
+            }
+        }
+    }
+
+    /// Another process begins, which knows of nothing.
+    fn forget_all(&mut self) {
         self.held.clear();
         self.session += 1;
+        self.draining = false;
+    }
+
+    /// The process dies with everything it holds; another begins after a while.
+    fn die(&mut self, world: &mut World, me: usize) {
+        self.forget_all();
         self.claiming = None;
         let down_us = log_uniform(&mut self.rng, 50, 3_000) * 1_000;
         world.schedule.after(down_us, Event::Actor(me, Step::Next));
@@ -222,9 +338,9 @@ impl Worker {
                 then: more_work(id),
                 id: id.clone(),
                 fence,
-                worker,
                 result: Some(id.as_str().as_bytes().into()),
-                outputs: Vec::new(),
+                outputs: if held.brings { bring(id, fence, &worker) } else { Vec::new() },
+                worker,
             }),
             Fate::Failed => Command::Fail(Fail {
                 id: id.clone(),
@@ -253,6 +369,7 @@ impl Worker {
         match &open.request {
             Request::Claim(wish) => self.claim_ended(world, me, wish, open.node, end),
             Request::Renew(renewal) => self.renew_ended(world, renewal, open.node, &end),
+            Request::Beat { worker, .. } => self.beat_ended(worker.session, &end),
             Request::Write(orders) => {
                 for order in orders {
                     self.finish_ended(world, me, order, &end);

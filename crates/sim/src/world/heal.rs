@@ -195,7 +195,9 @@ impl World {
         let until_us = self.now_us() + all_settled::DRAIN_MS * 1_000;
         loop {
             let left = self.left_over();
-            if left.iter().all(|(_, left)| *left == (0, 0, 0)) {
+            // Between two stages a job has no task; it is not over all the same.
+            let waits = self.jobs_run() && self.now_us() < until_us;
+            if left.iter().all(|(_, left)| *left == (0, 0, 0)) && !waits {
                 return Ok(());
             }
             if self.now_us() >= until_us {
@@ -232,6 +234,7 @@ impl World {
         self.check_level()?;
         self.check_logs()?;
         self.watch.schedules.all_there()?;
+        self.check_jobs_over()?;
         self.check_clients()
     }
 

@@ -29,6 +29,7 @@ mod watch_balance;
 mod watch_commits;
 mod watch_database;
 mod watch_growth;
+mod watch_jobs;
 mod watch_level;
 mod watch_operations;
 mod watch_state;

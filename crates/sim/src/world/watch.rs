@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use ikada_consensus::{BOOTSTRAP, Conf, Entry, Message, MessageKind, NodeId, Role};
 use ikada_replica::peer::{self, FrameError, PeerMessage};
-use ikada_state::{Fence, Lsn, Order, Reply, ShardId, TaskId};
+use ikada_state::{Fence, Lsn, Order, Reply, SessionId, ShardId, TaskId, WorkerId};
 
 use super::World;
 use super::machine::{Health, Machine};
@@ -27,11 +27,13 @@ use crate::check::same_result::SameResult;
 use crate::check::schedule_instants::ScheduleInstants;
 use crate::check::settings_version::SettingsVersion;
 use crate::check::terminal_once::TerminalOnce;
+use crate::check::winner_outputs::WinnerOutputs;
 use crate::check::{
     ShardView, Verdict, Violation, committed_forever, leader_completeness, quorum_evidence,
     state_machine_safety,
 };
 use crate::marks::Mark;
+use crate::oracle::jobs::Jobs;
 use crate::oracle::ledger::ShardLedger;
 use crate::oracle::mirror::EntryMark;
 use crate::oracle::model::Model;
@@ -91,6 +93,12 @@ pub struct Watch {
     pub schedules: ScheduleInstants,
     /// Leases.
     pub leases: LeaseOrder,
+    /// What jobs should be like.
+    pub jobs: Jobs,
+    /// A4.
+    pub outputs: WinnerOutputs,
+    /// Workers that were removed.
+    pub gone: BTreeSet<(WorkerId, SessionId)>,
     /// Q10.
     pub cancels: Cancels,
     /// R10.

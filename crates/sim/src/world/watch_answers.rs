@@ -136,6 +136,10 @@ impl World {
             (Command::Complete(complete), Reply::Completed) => {
                 watch.cancels.completed(&complete.id)
             }
+            (Command::SubmitJob(submit), Reply::JobSubmitted { .. }) => {
+                watch.jobs.acked.push(submit.id.clone());
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -2,8 +2,8 @@
 
 use ikada_consensus::{NodeId, Role};
 use ikada_state::{
-    Applied, Claim, Command, Deliver, Effect, Expire, ExpireCause, FailNext, Fence, Grant, Message,
-    Namespace, Order, RefusalCode, Reply, ShardId, TaskId,
+    Applied, Claim, Command, Complete, Deliver, Effect, Expire, ExpireCause, FailNext, Fence,
+    Grant, Message, Namespace, Order, RefusalCode, Reply, ShardId, TaskId,
 };
 
 use super::World;
@@ -16,6 +16,7 @@ use crate::check::{
 };
 use crate::marks::Mark;
 use crate::oracle::batch::Batch;
+use crate::oracle::jobs::Part;
 use crate::oracle::ledger::Committed;
 use crate::oracle::mirror::EntryMark;
 use crate::oracle::model::{End, Holder};
@@ -94,7 +95,9 @@ impl World {
             self.follow_travel((shard, lsn.index), effect)?;
         }
         self.follow_slots(shard, &batch, &applied);
-        let moves = self.moves(shard, &applied.effects);
+        // What happens to the tasks of jobs is nobody's order, and judged by the jobs.
+        let mut moves = self.moves(shard, &applied.effects);
+        moves.retain(|step| Part::of(&step.id).is_none());
         let operations = &mut self.watch.operations[usize::from(shard)];
         operations.entry(&batch.orders, &applied.replies, &moves)?;
         self.follow_rules(shard, &batch, &applied)?;
@@ -116,7 +119,10 @@ impl World {
             self.follow_operation(order, reply, &moves);
             self.follow_level(order, reply)?;
             self.follow_order(shard, lsn.index, lsn.term, order, reply)?;
+            self.follow_job_order(shard, order, reply, &applied.effects)?;
         }
+        self.follow_job_moves(shard, &applied.effects)?;
+        self.check_outputs(shard, &batch.orders)?;
         self.follow_deadlines(&moves, false);
         self.check_quota()?;
         for effect in &applied.effects {
@@ -173,7 +179,7 @@ impl World {
             let Effect::Moved { id, from, to, fence, .. } = effect else {
                 continue;
             };
-            if from.is_none() {
+            if from.is_none() && Part::of(id).is_none() {
                 follow_ups::created(rules, id, &done)?;
             }
             fair_offer::check(rules, id, *from, *to, *fence)?;
@@ -199,11 +205,14 @@ impl World {
             return Ok(());
         };
         self.watch.terminal_once[position].moved(id, *from, *to)?;
-        if from.is_none() {
-            self.watch.model.task_mut(id).created += 1;
-            self.watch.submits.created(id)?;
+        match Part::of(id) {
+            _ if from.is_some() => Ok(()),
+            Some(part) => self.job_task_born(id, &part),
+            None => {
+                self.watch.model.task_mut(id).created += 1;
+                self.watch.submits.created(id)
+            }
         }
-        Ok(())
     }
 
     fn follow_order(
@@ -214,6 +223,10 @@ impl World {
         order: &Order,
         reply: &Reply,
     ) -> Verdict {
+        // Asked again where the slot is: nothing happened, whatever the fence.
+        if is_fenced(&order.command) && *reply == Reply::refused(RefusalCode::SlotMoved) {
+            return Ok(());
+        }
         match &order.command {
             Command::Enqueue(enqueue) => {
                 self.mark_full(reply);
@@ -226,12 +239,6 @@ impl World {
                     .try_for_each(|grant| self.follow_grant((shard, index), claim, grant)),
                 _ => Ok(()),
             },
-            // Asked again where the slot is: nothing happened, whatever the fence.
-            Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_)
-                if *reply == Reply::refused(RefusalCode::SlotMoved) =>
-            {
-                Ok(())
-            }
             Command::Complete(_) | Command::Fail(_) | Command::Expire(_) | Command::Unclaim(_) => {
                 self.follow_fenced(shard, index, term, order, reply)
             }
@@ -308,6 +315,23 @@ impl World {
         Ok(())
     }
 
+    fn follow_complete(&mut self, complete: &Complete, reply: &Reply) -> Verdict {
+        if self.may_be_late(&complete.id, reply) {
+            self.marks.hit(Mark::LateResultRefused);
+            return Ok(());
+        }
+        let came = came(reply, matches!(reply, Reply::Completed));
+        let model = &self.watch.model;
+        let (id, fence) = (&complete.id, complete.fence);
+        let cancelled = model.task(id).is_some_and(|task| task.end == Some(End::Cancelled));
+        self.marks.hit_if(came == Came::Refused && cancelled, Mark::CancelRacesCompletion);
+        if fence::check(model, "complete", id, fence, Some(&complete.worker), came)? {
+            self.watch.model.settle(id, End::Done(fence));
+            self.follow_completion(complete)?;
+        }
+        Ok(())
+    }
+
     /// Orders that carry a fence.
     fn follow_fenced(
         &mut self,
@@ -323,20 +347,7 @@ impl World {
             Command::Complete(_) if matches!(reply, Reply::Refused { code } if code.is_transient()) => {
                 Ok(())
             }
-            Command::Complete(complete) => {
-                let came = came(reply, matches!(reply, Reply::Completed));
-                let model = &self.watch.model;
-                let (id, fence) = (&complete.id, complete.fence);
-                if came == Came::Refused
-                    && model.task(id).is_some_and(|t| t.end == Some(End::Cancelled))
-                {
-                    self.marks.hit(Mark::CancelRacesCompletion);
-                }
-                if fence::check(model, "complete", id, fence, Some(&complete.worker), came)? {
-                    self.watch.model.settle(id, End::Done(fence));
-                }
-                Ok(())
-            }
+            Command::Complete(complete) => self.follow_complete(complete, reply),
             Command::Fail(fail) => {
                 let came = came(reply, matches!(reply, Reply::Failed { .. }));
                 let model = &self.watch.model;
@@ -389,6 +400,7 @@ impl World {
             ttl_ms: u64::from(grant.ttl_ms),
             timeout_ms: u64::from(grant.timeout_ms),
         };
+        self.watch.outputs.granted(&self.watch.jobs, grant)?;
         let counts = (u32::from(grant.attempt), u32::from(grant.max_attempts));
         self.granted(grant.fence, holder, counts)
     }
@@ -405,7 +417,7 @@ impl World {
         Ok(())
     }
 
-    fn attempt_ended(
+    pub(super) fn attempt_ended(
         &mut self,
         position: usize,
         id: &TaskId,
@@ -422,6 +434,7 @@ impl World {
         }
         if next == FailNext::Dead {
             model.settle(id, End::Dead);
+            self.follow_death(id);
             self.marks.hit(Mark::AttemptsExhausted);
         } else {
             model.release(id, true);
@@ -526,6 +539,18 @@ fn settings_given(batch: &Batch, applied: &Applied) -> usize {
         }
     };
     batch.orders.iter().zip(&applied.replies).map(given).sum()
+}
+
+/// Whether an order counts by the fence of a claim alone.
+fn is_fenced(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Complete(_)
+            | Command::Fail(_)
+            | Command::Expire(_)
+            | Command::Unclaim(_)
+            | Command::Checkpoint(_)
+    )
 }
 
 fn came(reply: &Reply, accepted: bool) -> Came {

@@ -29,6 +29,7 @@ impl World {
         one_holder::check(state)?;
         attempts::check(state)?;
         bounded::check(state)?;
+        self.check_jobs_of(state)?;
         predicate("Q3 token_order", ikada_state::invariants::fence_bounds(state))
     }
 

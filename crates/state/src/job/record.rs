@@ -7,6 +7,7 @@ use minicbor::{Decode, Encode};
 use super::{JobSpec, Settle};
 use crate::hash::{RecordKind, digest_bytes, encode_into};
 use crate::limits::{JOB_CHUNK, JOB_WINDOW, Limits};
+use crate::planted::{self, Bug};
 use crate::shard::{Index, Shard};
 use crate::{JobId, Namespace, SharedBytes, TaskId};
 
@@ -189,6 +190,9 @@ impl Job {
     pub(crate) fn may_begin(&self, stage: usize) -> bool {
         let spec = &self.spec.stages[stage];
         let mut needs = spec.reads().iter().chain(&spec.after);
+        if planted::active(Bug::StageBeginsEarly) {
+            return true;
+        }
         needs.all(|place| {
             self.progress.stages.get(usize::from(*place)).is_some_and(|stage| stage.settled)
         })

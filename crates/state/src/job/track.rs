@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Job, JobState};
 use crate::limits::JOB_REASON_BYTES_MAX;
+use crate::planted::{self, Bug};
 use crate::shard::Shard;
 use crate::task::{History, Task, TaskState};
 use crate::{JobPart, RefusalCode, SharedBytes};
@@ -80,6 +81,7 @@ impl Shard {
             let stage = job.spec.stages.iter().position(|stage| stage.name == part.stage);
             stage.is_some_and(|stage| !job.is_closed(stage))
         });
+        let open = open || planted::active(Bug::ClosedStageTakes);
         if open { Ok(()) } else { Err(RefusalCode::TaskFinished) }
     }
 }
@@ -100,6 +102,7 @@ impl Job {
             TaskState::Claimed => progress.claimed += 1,
             TaskState::Done => progress.done += 1,
             TaskState::Dead => progress.dead += 1,
+            TaskState::Cancelled if planted::active(Bug::SweptNotCounted) => {}
             TaskState::Cancelled => progress.cancelled += 1,
             TaskState::Scheduled | TaskState::Ready => {}
         }

@@ -89,7 +89,9 @@ impl Shard {
                 return Ok(());
             }
             Message::WorkerGone { namespace, worker, session } => {
-                self.reopen_claims(batch, namespace, worker, *session);
+                if !planted::active(Bug::GoneWorkerKeepsClaims) {
+                    self.reopen_claims(batch, namespace, worker, *session);
+                }
                 return Ok(());
             }
             Message::Remember { namespace, key, stored } => {
