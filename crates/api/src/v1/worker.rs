@@ -134,9 +134,15 @@ pub struct ScalingView {
     /// What went wrong, if anything did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Workers are being drained; the platform hears the number when they are gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+    /// The node that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
-/// What the autoscaler of a node did lately, the newest last.
+/// What the autoscaler did lately, the newest last.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ScalingPage {
     /// At most a hundred decisions.

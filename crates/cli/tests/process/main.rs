@@ -4,6 +4,7 @@
 //! limit is only there so that a hang becomes a failure.
 
 mod addresses;
+mod autoscale;
 mod backup;
 mod backup_store;
 mod bad_start;

@@ -1,7 +1,8 @@
 //! How many workers there should be. A pure function of what was seen and of the settings; it says why.
 //!
 //! Promise: the answer lies between the least and the most; it rises as soon as the backlog asks for it and the last change
-//! is long enough ago; it falls only after a whole cooldown in which fewer would have been enough.
+//! is long enough ago; it falls only after a whole cooldown in which fewer would have been enough. What is missing below the least is
+//! asked for at once, and again only after a cooldown.
 
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct Seen {
 pub struct Memory {
     /// When the number was last changed.
     pub changed_ms: Option<u64>,
+    /// When those below the least were last asked for; none since there were enough.
+    pub least_ms: Option<u64>,
     /// Since when fewer than now would have been enough, and the most that were wanted since.
     pub spare: Option<(u64, u32)>,
 }
@@ -78,12 +81,17 @@ pub fn decide(rule: &ScaleRule, seen: &Seen, memory: &mut Memory, now_ms: u64) -
         seen.backlog, seen.claimed, seen.service_ms, rule.slots, rule.min, rule.max
     );
     let stay = |why: &str| Decision { desired: seen.workers, reason: format!("{words}; {why}") };
-    // Below the least is not a matter of load: it is made up for at once.
+    // Below the least is not a matter of load: it is made up for at once. Whoever was asked for has a cooldown to come.
     if seen.workers < rule.min {
         memory.spare = None;
+        if memory.least_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) < cooldown_ms) {
+            return stay("fewer than the least, and those that were asked for may still come");
+        }
+        memory.least_ms = Some(now_ms);
         memory.changed_ms = Some(now_ms);
         return Decision { desired: wanted, reason: format!("{words}; fewer than the least") };
     }
+    memory.least_ms = None;
     if wanted >= seen.workers {
         memory.spare = None;
         if wanted == seen.workers {
@@ -161,8 +169,16 @@ mod tests {
 
     #[test]
     fn b4_23_the_least_is_made_up_for_whatever_the_cooldown() {
-        let mut memory = Memory { changed_ms: Some(0), spare: None };
+        let mut memory = Memory { changed_ms: Some(0), ..Memory::default() };
         let rule = ScaleRule { min: 2, ..rule() };
         assert_eq!(decide(&rule, &seen(0, 0, 0, 1), &mut memory, 1_000).desired, 2);
+        // Those have a while to come, and are not asked for at every look.
+        let waits = decide(&rule, &seen(0, 0, 0, 1), &mut memory, 6_000);
+        assert_eq!(waits.desired, 1);
+        assert!(waits.reason.contains("may still come"), "{}", waits.reason);
+        assert_eq!(decide(&rule, &seen(0, 0, 0, 1), &mut memory, 61_000).desired, 2);
+        // Once they were there, the next loss is made up for at once.
+        decide(&rule, &seen(0, 0, 0, 2), &mut memory, 62_000);
+        assert_eq!(decide(&rule, &seen(0, 0, 0, 1), &mut memory, 63_000).desired, 2);
     }
 }

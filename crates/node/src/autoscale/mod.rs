@@ -3,7 +3,7 @@
 //! Every node that is told to may run it; only the leader of shard 0 acts. What to do is a pure function (`decide.rs`) of
 //! the backlog, the measured time per task (`measure.rs`) and the workers that are alive; how it is done is a driver's
 //! business (`process.rs`, `exec.rs`, `kubernetes.rs`). Fewer workers: those with the least to do are drained first, and the driver hears
-//! the lower number when they are gone. Every decision that changes something is logged and kept with its reason.
+//! the lower number when they are gone. Every decision that changes something is logged and kept with its reason, for all nodes.
 //!
 //! Leaves out: starting machines. A driver asks a platform, and believes what workers say by registering.
 
@@ -12,8 +12,10 @@ mod decide;
 mod drive;
 mod exec;
 mod history;
+mod keep;
 mod kubernetes;
 mod measure;
+mod plan;
 mod process;
 
 pub(crate) use begin::begin;
@@ -21,8 +23,10 @@ pub use decide::{Decision, Memory, ScaleRule, Seen, decide, wanted};
 pub use drive::autoscale;
 pub use exec::ExecDriver;
 pub use history::{History, Scaled};
+pub(crate) use keep::{recall, show};
 pub use kubernetes::{ApiServer, KubernetesDriver};
 pub use measure::{Look, Looks};
+pub use plan::{Act, Held, plan};
 pub use process::ProcessDriver;
 
 /// What is asked of a platform.

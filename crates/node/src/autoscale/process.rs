@@ -28,11 +28,13 @@ impl ProcessDriver {
         ProcessDriver { program, arguments, children: Mutex::default() }
     }
 
-    /// Starts as many as are missing.
+    /// Starts as many as are missing. Those that were started here and run count, whether or not they have registered: a
+    /// worker that never does is not started again and again.
     pub fn scale(&self, wish: &Wish) -> Result<(), String> {
         let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
         children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-        for _ in wish.current..wish.desired {
+        let running = children.len() as u32;
+        for _ in wish.current.max(running)..wish.desired {
             let child = Command::new(&self.program)
                 .args(&self.arguments)
                 .stdin(Stdio::piped())
@@ -40,6 +42,13 @@ impl ProcessDriver {
                 .spawn()
                 .map_err(|error| format!("{}: {error}", self.program.display()))?;
             children.push(child);
+        }
+        if running > wish.current && wish.desired > wish.current {
+            let silent = running - wish.current;
+            return Err(format!(
+                "{silent} workers that were started here run and are not listed as active: look at what they say, \
+                 and at --autoscale-worker-args"
+            ));
         }
         Ok(())
     }
@@ -64,6 +73,12 @@ mod tests {
         assert_eq!(driver.running(), 2);
         driver.scale(&wish(3, 1)).unwrap();
         assert_eq!(driver.running(), 2, "whoever leaves was drained");
+        // Two run that are not listed: none of them is started a second time, and somebody is told.
+        let error = driver.scale(&wish(0, 2)).unwrap_err();
+        assert!(error.contains("2 workers") && error.contains("not listed"), "{error}");
+        assert_eq!(driver.running(), 2);
+        assert!(driver.scale(&wish(0, 3)).is_err());
+        assert_eq!(driver.running(), 3, "what is missing beside them is started");
         let nothing = ProcessDriver::new("/nothing/here".into(), Vec::new());
         assert!(nothing.scale(&wish(0, 1)).is_err());
         let mut children = driver.children.into_inner().unwrap();

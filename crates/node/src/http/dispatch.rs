@@ -200,7 +200,7 @@ pub(super) async fn run<D: Door>(
         Operation::SetQuota => namespaces::set(app, context, body).await,
         Operation::ShowQuota => namespaces::own(app, context).await,
         Operation::ShowCluster => cluster::show(app, context).await,
-        Operation::ShowScaling => cluster::autoscale(app, context),
+        Operation::ShowScaling => cluster::autoscale(app, context).await,
         Operation::ListEvents => cluster::events(app, context).await,
         Operation::Transfer => cluster::transfer(app, context, body).await,
         Operation::Backup => cluster::backup(app, context).await,

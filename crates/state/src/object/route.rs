@@ -14,6 +14,9 @@ pub const BUCKET_PROGRAMS: &str = "programs";
 /// The bucket of what attempts have said, by task.
 pub const BUCKET_LOGS: &str = "logs";
 
+/// The bucket of what the autoscaler decided.
+pub const BUCKET_AUTOSCALE: &str = "autoscale";
+
 /// Whether objects of a bucket belong to a task or job, live in its shard, and go with it.
 pub fn is_owned(bucket: &BucketName) -> bool {
     is_published(bucket) || bucket.as_str() == BUCKET_LOGS
@@ -26,7 +29,7 @@ pub fn is_published(bucket: &BucketName) -> bool {
 
 /// Whether only the cluster itself writes to a bucket.
 pub fn is_reserved(bucket: &BucketName) -> bool {
-    is_published(bucket) || bucket.as_str() == BUCKET_PROGRAMS
+    is_published(bucket) || matches!(bucket.as_str(), BUCKET_PROGRAMS | BUCKET_AUTOSCALE)
 }
 
 /// What decides the shard of an object, or of all objects whose names begin so.

@@ -76,10 +76,12 @@ impl Document for ScalingPage {
                 decision.from.to_string(),
                 decision.to.to_string(),
                 decision.reason.clone(),
+                or_dash(decision.node.clone()),
                 or_dash(decision.error.clone()),
             ]
         });
-        vec![Grid { headings: &["when", "from", "to", "reason", "error"], rows: rows.collect() }]
+        let headings = &["when", "from", "to", "reason", "node", "error"];
+        vec![Grid { headings, rows: rows.collect() }]
     }
 
     fn names(&self) -> Vec<String> {

@@ -1,20 +1,21 @@
-//! `GET /v1/cluster/autoscale`: what the autoscaler of this node did lately, and why.
+//! `GET /v1/cluster/autoscale`: what the autoscaler did lately, and why; every node tells of all.
 
 use hyper::StatusCode;
-use ikada_api::v1::{ScalingPage, ScalingView};
 
+use crate::autoscale::{recall, show};
 use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::request::Context;
 
-pub(in crate::http) fn autoscale<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
-    let decisions = app.door.scaling().into_iter().map(|scaled| ScalingView {
-        at_ms: scaled.at_ms,
-        from: scaled.from,
-        to: scaled.to,
-        reason: scaled.reason,
-        error: scaled.error,
-    });
-    show_document(context, StatusCode::OK, &ScalingPage { decisions: decisions.collect() })
+pub(in crate::http) async fn autoscale<D: Door>(
+    app: &App<D>,
+    context: &Context,
+) -> Result<Reply, Stop> {
+    // Where the cluster cannot be asked, this node tells what it knows itself.
+    let decisions = match recall(&app.door).await {
+        Some(decisions) => decisions,
+        None => app.door.scaling(),
+    };
+    show_document(context, StatusCode::OK, &show(decisions))
 }
