@@ -124,6 +124,8 @@ refusal_codes! {
     TooManyLeases = 102, "too_many_leases";
     /// As many wait for the lease as may.
     TooManyWaiters = 103, "too_many_waiters";
+    /// The holder has the lease, or a place in its line, on other terms: another task, or another ttl in line.
+    LeaseTerms = 104, "lease_terms";
     /// The job does not exist, or retention removed it.
     JobNotFound = 110, "job_not_found";
     /// The job has ended; its tasks are not tried again by themselves.

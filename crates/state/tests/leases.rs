@@ -70,6 +70,33 @@ fn ls_2_one_holds_and_the_others_wait_in_order() {
 }
 
 #[test]
+fn ls_3_whoever_asks_again_on_other_terms_is_refused_and_keeps_what_it_has() {
+    let mut world = World::new();
+    world.add("t");
+    let grant = world.take(1).remove(0);
+    let task = BoundTask { id: grant.id.clone(), fence: grant.fence, shard: 0 };
+    let bound = |who: &str| {
+        let task = Some(BoundTask { shard: 7, ..task.clone() });
+        Command::AcquireLease(AcquireLease { task, ..wish(who, true) })
+    };
+    let fence = granted(&acquire(&mut world, "a"));
+    assert_eq!(world.run(bound("a")), refused(RefusalCode::LeaseTerms));
+    assert_eq!(world.run(bound("b")), Reply::LeaseWaiting { ahead: 0 });
+    assert_eq!(world.run(bound("b")), Reply::LeaseWaiting { ahead: 0 }, "as before");
+    assert_eq!(acquire(&mut world, "b"), refused(RefusalCode::LeaseTerms), "without the task");
+    assert_eq!(acquire(&mut world, "c"), Reply::LeaseWaiting { ahead: 1 });
+    let longer = |who: &str| AcquireLease { ttl_ms: 2_000, ..wish(who, true) };
+    let reply = world.run(Command::AcquireLease(longer("c")));
+    assert_eq!(reply, refused(RefusalCode::LeaseTerms), "another ttl in line");
+    let reply = world.run(Command::AcquireLease(longer("a")));
+    assert_eq!(reply, Reply::LeaseGranted { fence, fresh: false });
+    let lease = world.shard.lease(&key("l")).unwrap();
+    assert_eq!((lease.holding.ttl_ms, lease.waiters.len()), (2_000, 2), "the holder's ttl follows");
+    world.run(complete(&grant, "w"));
+    assert_eq!(holding(&world), ("a".to_owned(), fence), "it was never bound");
+}
+
+#[test]
 fn ls_fences_share_the_counter_of_the_attempts() {
     let mut world = World::new();
     world.add("t");

@@ -76,6 +76,7 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::LeaseNotHeld => (409, "lease not held"),
         Code::TooManyLeases => (429, "too many leases"),
         Code::TooManyWaiters => (429, "too many wait"),
+        Code::LeaseTerms => (409, "other terms"),
         Code::JobNotFound => (404, "job not found"),
         Code::JobFinished => (409, "job finished"),
         Code::TooManyJobs => (429, "too many jobs"),
@@ -102,6 +103,9 @@ fn holder_detail(code: RefusalCode) -> &'static str {
         Code::WorkerRemoved => "this session was ended; start the worker again",
         Code::TooManyWorkers => "as many workers are recorded as may be; remove dead ones",
         Code::TooManyWaiters => "as many wait for this lease as may; try again later",
+        Code::LeaseTerms => {
+            "this holder has the lease bound to another attempt, or waits for it on other terms; release it first, or ask as before"
+        }
         Code::JobNotFound => "there is no such job, or it ended and its time is over",
         Code::JobFinished => "the job has ended; submit it again",
         Code::NamespaceFull => {

@@ -45,6 +45,9 @@ impl Replica {
     ) -> Option<Reply> {
         let seat = &mut self.seats[usize::from(shard)];
         let lease = seat.state.lease(key)?;
+        if !lease.fits(wish) {
+            return Some(Reply::refused(RefusalCode::LeaseTerms));
+        }
         let holding = &lease.holding;
         if holding.holder == wish.holder {
             if holding.ttl_ms != wish.ttl_ms {

@@ -1,7 +1,8 @@
 //! `AcquireLease`: takes a lease, or a place in its line.
 //!
 //! The holder's name is the identity: whoever holds the lease and asks again is told the same fence, whoever waits keeps
-//! the place. So a resend changes nothing, and no request id is remembered.
+//! the place. So a resend changes nothing, and no request id is remembered. Only the ttl of a holding follows a new wish; whoever
+//! asks again for another attempt, or with another ttl in line, is refused rather than left with terms it did not ask for.
 
 use minicbor::{Decode, Encode};
 
@@ -53,7 +54,7 @@ impl Shard {
         if !(limits.ttl_ms_min..=limits.ttl_ms_max).contains(&order.ttl_ms) {
             return Err(RefusalCode::BadValue);
         }
-        let key = (namespace.clone(), order.name);
+        let key = (namespace.clone(), order.name.clone());
         let Some(known) = self.core.leases.get(&key).cloned() else {
             if self.core.leases.len() >= LEASES_MAX {
                 return Err(RefusalCode::TooManyLeases);
@@ -64,6 +65,9 @@ impl Shard {
             return Ok(Reply::LeaseGranted { fence, fresh: true });
         };
         let mut lease = (*known).clone();
+        if !lease.fits(&order) {
+            return Err(RefusalCode::LeaseTerms);
+        }
         if lease.holding.holder == order.holder {
             let fence = lease.holding.fence;
             if lease.holding.ttl_ms != order.ttl_ms {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use minicbor::{Decode, Encode};
 
+use super::AcquireLease;
 use crate::limits::{LEASE_WAITERS_MAX, Limits};
 use crate::{Fence, HolderName, LeaseName, Namespace, ShardId, TaskId};
 
@@ -103,6 +104,18 @@ impl Lease {
         self.waiters.iter().position(|waiter| waiter.holder == *holder)
     }
 
+    /// Whether what somebody has of this lease already is what is wished for now; so too for whoever has nothing of it.
+    pub fn fits(&self, wish: &AcquireLease) -> bool {
+        if self.holding.holder == wish.holder {
+            return is_same_attempt(self.holding.task.as_ref(), wish.task.as_ref());
+        }
+        let waiter = self.waiters.iter().find(|waiter| waiter.holder == wish.holder);
+        waiter.is_none_or(|waiter| {
+            waiter.ttl_ms == wish.ttl_ms
+                && is_same_attempt(waiter.task.as_ref(), wish.task.as_ref())
+        })
+    }
+
     /// Lifetime of what a mark names, if it is still so.
     pub fn ttl_of(&self, mark: LeaseMark) -> Option<u32> {
         match mark {
@@ -132,4 +145,10 @@ impl Lease {
             && self.waiters.iter().all(|waiter| names.insert(&waiter.holder))
             && self.marks().all(|(_, ttl_ms)| ttl_fits(ttl_ms))
     }
+}
+
+/// The shard is only what some node knew at some time.
+fn is_same_attempt(one: Option<&BoundTask>, other: Option<&BoundTask>) -> bool {
+    let attempt = |task: &BoundTask| (task.id.clone(), task.fence);
+    one.map(attempt) == other.map(attempt)
 }
