@@ -59,7 +59,7 @@ impl Default for LeaseConfig {
             poll_ms: 500,
             retry_ms: 250,
             spread_ms: 200,
-            favour_ms: 1_000,
+            favour_ms: 300,
             batch_bytes_max: 1 << 20,
         }
     }

@@ -74,7 +74,7 @@ impl DatabasePlan {
             poll_ms: log_uniform(rng, 100, 1_000),
             retry_ms: log_uniform(rng, 50, 500),
             spread_ms: rng.u64(0..=300),
-            favour_ms: 1_000,
+            favour_ms: 300,
             batch_bytes_max: log_uniform(rng, 200, 1 << 20),
         };
         Self {

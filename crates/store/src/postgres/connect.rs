@@ -84,6 +84,16 @@ pub enum PostgresError {
         /// What was said.
         why: String,
     },
+    /// The database takes no writes.
+    #[error(
+        "{target} takes no writes ({why}): name the primary, not a standby, or end its read-only mode (default_transaction_read_only)"
+    )]
+    ReadOnly {
+        /// Where.
+        target: String,
+        /// What was said.
+        why: String,
+    },
     /// A statement failed; nobody knows whether it happened.
     #[error("{0}")]
     Statement(String),
@@ -192,11 +202,11 @@ impl Connection {
     pub(super) fn explain(&self, error: &tokio_postgres::Error) -> PostgresError {
         let (target, why) = (self.target.clone(), words(error));
         match error.code() {
-            Some(code)
-                if *code == SqlState::INSUFFICIENT_PRIVILEGE
-                    || *code == SqlState::READ_ONLY_SQL_TRANSACTION =>
-            {
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
                 PostgresError::Rights { target, why }
+            }
+            Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
+                PostgresError::ReadOnly { target, why }
             }
             _ => PostgresError::Statement(format!("{target}: {why}")),
         }

@@ -10,6 +10,11 @@ use super::lease::{Holder, LeaseRow, Parameter, SHOWN, read_lease};
 /// Most rows of one answer.
 const ROWS_MAX: i64 = 1_024;
 
+/// Most entries that one statement of a purge deletes: of 1 MiB each, still seconds of work.
+const PURGE_ROWS_MAX: i64 = 500;
+/// Most chunks of older snapshots that one statement deletes.
+const PURGE_CHUNKS_MAX: i64 = 100;
+
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRow {
@@ -50,6 +55,7 @@ impl Connection {
     ///
     /// The row of the lease is locked for sharing: a takeover waits until this statement is over, and one that came first
     /// is seen here. The end of the log is looked at too, since a log that was set back must not get a gap.
+    /// Nobody is told here: commits that notify wait for each other in the whole database, so appends could not share a sync.
     pub async fn append_entries(
         &self,
         shard: u16,
@@ -71,10 +77,8 @@ impl Connection {
                 SELECT $1, $5 + entry.place - 1, $4, entry.payload
                 FROM held, fits, unnest($6::bytea[]) WITH ORDINALITY AS entry (payload, place)
                 RETURNING 1
-            ), told AS (
-                SELECT pg_notify('ikada', $1::integer::text) FROM held, fits
             )
-            SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM put), (SELECT count(*) FROM told)";
+            SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM put)";
         let payloads: Vec<&[u8]> = payloads.iter().map(Bytes::as_ref).collect();
         let (shard, node, life) = (i32::from(shard), holder.node as i64, holder.life as i64);
         let (epoch, first_index) = (epoch as i64, first_index as i64);
@@ -156,6 +160,9 @@ impl Connection {
     }
 
     /// Drops the entries up to an index, if the lease is still ours. A stored snapshot must cover them.
+    ///
+    /// First the log's beginning moves; what lies below it then goes in parts, each within the time of one statement. Parts that
+    /// an earlier try left behind go too.
     pub async fn purge_entries(
         &self,
         shard: u16,
@@ -163,27 +170,50 @@ impl Connection {
         epoch: u64,
         to_index: u64,
     ) -> Result<(), PostgresError> {
-        const SQL: &str = "
+        const MOVE: &str = "
             WITH held AS (
                 SELECT 1 AS one FROM ikada_lease
                 WHERE shard = $1 AND holder = $2 AND life = $3 AND epoch = $4 FOR SHARE
-            ), moved AS (
-                UPDATE ikada_shard SET purged_index = $5 FROM held
-                WHERE shard = $1 AND purged_index < $5 RETURNING 1 AS one
-            ), older AS (
-                DELETE FROM ikada_snapshot USING moved WHERE shard = $1 AND index < $5
             )
-            DELETE FROM ikada_log USING moved WHERE shard = $1 AND index <= $5";
-        let (shard, node, life) = (i32::from(shard), holder.node as i64, holder.life as i64);
+            UPDATE ikada_shard SET purged_index = greatest(purged_index, $5) FROM held
+            WHERE shard = $1 RETURNING 1";
+        let (number, node, life) = (i32::from(shard), holder.node as i64, holder.life as i64);
         let (epoch, to_index) = (epoch as i64, to_index as i64);
         let parameters: [Parameter<'_>; 5] = [
-            (&shard, Type::INT4),
+            (&number, Type::INT4),
             (&node, Type::INT8),
             (&life, Type::INT8),
             (&epoch, Type::INT8),
             (&to_index, Type::INT8),
         ];
-        let done = self.client.query_typed(SQL, &parameters).await;
-        done.map(drop).map_err(|error| self.explain(&error))
+        let moved = self.client.query_typed(MOVE, &parameters).await;
+        if moved.map_err(|error| self.explain(&error))?.is_empty() {
+            return Ok(());
+        }
+        while self.drop_part(shard).await? {}
+        Ok(())
+    }
+
+    /// Deletes one part of what lies below the log's beginning; false once nothing is left.
+    async fn drop_part(&self, shard: u16) -> Result<bool, PostgresError> {
+        // The rows are named by their place, so that no part touches more of them than it may.
+        let sql = format!(
+            "WITH gone AS (
+                DELETE FROM ikada_log WHERE shard = $1 AND index IN (
+                    SELECT index FROM ikada_log WHERE shard = $1
+                        AND index <= (SELECT purged_index FROM ikada_shard WHERE shard = $1)
+                    ORDER BY index LIMIT {PURGE_ROWS_MAX}) RETURNING 1
+            ), older AS (
+                DELETE FROM ikada_snapshot WHERE shard = $1 AND (index, part) IN (
+                    SELECT index, part FROM ikada_snapshot WHERE shard = $1
+                        AND index < (SELECT purged_index FROM ikada_shard WHERE shard = $1)
+                    ORDER BY index, part LIMIT {PURGE_CHUNKS_MAX}) RETURNING 1
+            )
+            SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM older)"
+        );
+        let shard = i32::from(shard);
+        let rows = self.client.query_typed(&sql, &[(&shard, Type::INT4)]).await;
+        let rows = rows.map_err(|error| self.explain(&error))?;
+        Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) > 0))
     }
 }

@@ -13,6 +13,7 @@ mod log;
 mod node;
 mod protect;
 mod schema;
+mod seed;
 mod snapshot;
 mod watch;
 
@@ -21,5 +22,6 @@ pub use lease::{Holder, LeaseRow};
 pub use log::{AppendOutcome, LogRow, Tail};
 pub use node::NodeRow;
 pub use schema::SCHEMA_VERSION;
+pub use seed::ShardSeed;
 pub use snapshot::StoredSnapshot;
 pub use watch::{Watch, watch};

@@ -18,13 +18,21 @@ pub struct NodeRow {
     pub client_addr: String,
 }
 
+/// A node that has not been heard of for so long, before there is a cluster, has given up or died. By the database's clock.
+const HEARD_S: u32 = 10;
+
 impl Connection {
-    /// Enters this node. False if the id belongs to another data folder.
+    /// Enters this node, or says once more that it is there. False if the id belongs to another data folder; as long as there
+    /// is no cluster, an entry that nobody keeps up stands in nobody's way.
     pub async fn enter_node(&self, row: &NodeRow) -> Result<bool, PostgresError> {
-        let sql = "INSERT INTO ikada_node AS n (node, incarnation, peer_addr, client_addr) VALUES ($1, $2, $3, $4)
-            ON CONFLICT (node) DO UPDATE SET peer_addr = excluded.peer_addr, client_addr = excluded.client_addr,
-                seen_at = clock_timestamp()
-            WHERE n.incarnation = excluded.incarnation RETURNING 1";
+        let sql = format!(
+            "INSERT INTO ikada_node AS n (node, incarnation, peer_addr, client_addr) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (node) DO UPDATE SET incarnation = excluded.incarnation, peer_addr = excluded.peer_addr,
+                client_addr = excluded.client_addr, seen_at = clock_timestamp()
+            WHERE n.incarnation = excluded.incarnation OR (n.seen_at < clock_timestamp() - interval '{HEARD_S} seconds'
+                AND (SELECT plan IS NULL FROM ikada_cluster))
+            RETURNING 1"
+        );
         let (node, incarnation) = (row.node as i64, row.incarnation as i64);
         let parameters: [Parameter<'_>; 4] = [
             (&node, Type::INT8),
@@ -32,14 +40,30 @@ impl Connection {
             (&row.peer_addr, Type::TEXT),
             (&row.client_addr, Type::TEXT),
         ];
-        let rows = self.client.query_typed(sql, &parameters).await;
+        let rows = self.client.query_typed(&sql, &parameters).await;
         rows.map(|rows| !rows.is_empty()).map_err(|error| self.explain(&error))
     }
 
-    /// All nodes that ever entered, by id.
-    pub async fn nodes(&self) -> Result<Vec<NodeRow>, PostgresError> {
-        let sql = "SELECT node, incarnation, peer_addr, client_addr FROM ikada_node ORDER BY node";
-        let rows = self.client.query_typed(sql, &[]).await.map_err(|error| self.explain(&error))?;
+    /// Takes this node's entry back: it is none of the cluster's.
+    pub async fn leave_node(&self, row: &NodeRow) -> Result<(), PostgresError> {
+        let sql = "DELETE FROM ikada_node WHERE node = $1 AND incarnation = $2";
+        let (node, incarnation) = (row.node as i64, row.incarnation as i64);
+        let parameters: [Parameter<'_>; 2] = [(&node, Type::INT8), (&incarnation, Type::INT8)];
+        let done = self.client.query_typed(sql, &parameters).await;
+        done.map(drop).map_err(|error| self.explain(&error))
+    }
+
+    /// The nodes that are entered, by id: all of them, or those heard of lately.
+    pub async fn nodes(&self, lately: bool) -> Result<Vec<NodeRow>, PostgresError> {
+        let heard = match lately {
+            true => format!("WHERE seen_at >= clock_timestamp() - interval '{HEARD_S} seconds'"),
+            false => String::new(),
+        };
+        let sql = format!(
+            "SELECT node, incarnation, peer_addr, client_addr FROM ikada_node {heard} ORDER BY node"
+        );
+        let rows =
+            self.client.query_typed(&sql, &[]).await.map_err(|error| self.explain(&error))?;
         let node = |row: &tokio_postgres::Row| NodeRow {
             node: row.get::<_, i64>(0) as u64,
             incarnation: row.get::<_, i64>(1) as u64,

@@ -1,12 +1,25 @@
-//! The tables: made on the first start, checked on every other.
+//! The tables: made on the first start, brought up to date by the first node of a newer version, checked on every start.
+//!
+//! Promises: a step runs whole or not at all, once, under a lock that only one node has. Steps are only ever added: what an
+//! earlier version made is what the next step begins with. Nodes of an older version that run meanwhile go on; they are refused
+//! when they start again.
 
 use tokio_postgres::types::Type;
 
 use super::connect::{Connection, PostgresError};
 
-/// Version of the tables; raised when they change.
-pub const SCHEMA_VERSION: i32 = 1;
+/// Version of the tables: how many steps have made them.
+pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
 
+/// What makes each version from the one before.
+const STEPS: [&str; 2] = [TABLES, ROOM_FOR_RENEWALS];
+
+/// Version 2: the row of a lease is written anew with every renewal; with room beside it that stays on its page.
+const ROOM_FOR_RENEWALS: &str = "
+ALTER TABLE ikada_lease SET (fillfactor = 20);
+";
+
+/// Version 1.
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS ikada_cluster (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -46,22 +59,26 @@ CREATE TABLE IF NOT EXISTS ikada_snapshot (
     bytes bytea NOT NULL,
     PRIMARY KEY (shard, index, part)
 );
-INSERT INTO ikada_cluster (version) VALUES (1) ON CONFLICT DO NOTHING;
 ";
 
 /// One node makes the tables at a time; the number is arbitrary and only ours.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(4921706823)";
 
 impl Connection {
-    /// Makes the tables if they are not there, and checks their version.
+    /// Makes the tables if they are not there, brings older ones up to date, and checks their version.
     pub async fn prepare_schema(&self) -> Result<(), PostgresError> {
-        if self.version().await?.is_none() {
-            let batch = format!("BEGIN; {LOCK}; {TABLES} COMMIT;");
-            if let Err(error) = self.client.batch_execute(&batch).await {
+        if self.version().await?.unwrap_or(0) < SCHEMA_VERSION {
+            let migrated = self.migrate().await;
+            if migrated.is_err() {
                 let _ = self.client.batch_execute("ROLLBACK").await;
-                return Err(self.explain(&error));
             }
+            migrated?;
         }
+        self.check_schema().await
+    }
+
+    /// Checks the version of the tables, and changes nothing.
+    pub async fn check_schema(&self) -> Result<(), PostgresError> {
         match self.version().await? {
             Some(SCHEMA_VERSION) => Ok(()),
             found => Err(PostgresError::Version {
@@ -70,6 +87,27 @@ impl Connection {
                 wanted: SCHEMA_VERSION,
             }),
         }
+    }
+
+    /// Runs the steps that are missing, all in one transaction.
+    async fn migrate(&self) -> Result<(), PostgresError> {
+        let run = async |sql: &str| {
+            self.client.batch_execute(sql).await.map_err(|error| self.explain(&error))
+        };
+        run(&format!("BEGIN; {LOCK}")).await?;
+        // Another node may have been faster.
+        let found = self.version().await?.unwrap_or(0);
+        let missing = STEPS.iter().enumerate().skip(usize::try_from(found).unwrap_or(usize::MAX));
+        for (before, step) in missing {
+            run(step).await?;
+            let version = before + 1;
+            run(&format!(
+                "INSERT INTO ikada_cluster (version) VALUES ({version})
+                 ON CONFLICT (one) DO UPDATE SET version = {version}"
+            ))
+            .await?;
+        }
+        run("COMMIT").await
     }
 
     /// The version of the tables; nothing if there are none.

@@ -3,8 +3,9 @@
 
 use tokio::sync::mpsc;
 use tokio_postgres::AsyncMessage;
+use tokio_postgres::types::Type;
 
-use super::connect::{PostgresError, Target};
+use super::connect::{Connection, PostgresError, Target};
 
 /// Notices of changed shards.
 pub struct Watch {
@@ -15,6 +16,16 @@ pub struct Watch {
 
 /// Notices that may wait; more are dropped, the next poll makes up for them.
 const NOTICES_MAX: usize = 1_024;
+
+impl Connection {
+    /// Tells whoever watches that these shards changed. Writes nothing, so it waits for no disk.
+    pub async fn tell(&self, shards: &[u16]) -> Result<(), PostgresError> {
+        let sql = "SELECT pg_notify('ikada', shard::text) FROM unnest($1::integer[]) AS shard";
+        let shards: Vec<i32> = shards.iter().copied().map(i32::from).collect();
+        let done = self.client.query_typed(sql, &[(&shards, Type::INT4_ARRAY)]).await;
+        done.map(drop).map_err(|error| self.explain(&error))
+    }
+}
 
 /// Opens a connection that only listens.
 pub async fn watch(target: &Target) -> Result<Watch, PostgresError> {

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ikada_store::postgres::{
-    AppendOutcome, Connection, Holder, NodeRow, PostgresError, Target, watch,
+    AppendOutcome, Connection, Holder, NodeRow, PostgresError, SCHEMA_VERSION, ShardSeed, Target,
+    watch,
 };
 use server::Server;
 
@@ -187,12 +188,42 @@ fn a_long_log_is_read_in_parts_and_purged_below_a_snapshot() {
 }
 
 #[test]
-fn ls_10_whoever_watches_hears_of_appends_and_releases() {
+fn a_purge_goes_in_parts_and_takes_up_what_was_left() {
+    with_database(|server, db| async move {
+        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        let many: Vec<Bytes> = (0..1_200).map(|_| Bytes::from_static(b"x")).collect();
+        db.append_entries(0, ANN, 2, 2, &many).await.unwrap();
+        for index in [100, 600] {
+            for chunk in 0..120 {
+                db.put_snapshot_chunk(0, index, chunk, b"state").await.unwrap();
+            }
+            db.put_snapshot_manifest(0, index, b"manifest").await.unwrap();
+        }
+        // As a purge leaves it that broke off after its first step.
+        server.sql("UPDATE ikada_shard SET purged_index = 1100 WHERE shard = 0");
+        // One statement never deletes more than its share.
+        server.sql(
+            "CREATE FUNCTION few() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF (SELECT count(*) FROM gone) > 500 THEN RAISE EXCEPTION 'too many at once'; END IF; RETURN NULL; END $$;
+             CREATE TRIGGER few AFTER DELETE ON ikada_log REFERENCING OLD TABLE AS gone
+                FOR EACH STATEMENT EXECUTE FUNCTION few()",
+        );
+        db.purge_entries(0, ANN, 2, 700).await.unwrap();
+        let tail = db.read_entries(0, ANN, 1_101, 1 << 20).await.unwrap();
+        assert_eq!((tail.purged_index, tail.entries.len()), (1_100, 101), "never back");
+        let left = "SELECT (SELECT count(*) FROM ikada_log), (SELECT count(*) FROM ikada_snapshot)";
+        assert_eq!(server.sql(left), "101|0");
+    });
+}
+
+#[test]
+fn ls_10_whoever_watches_hears_of_changes_and_releases() {
     with_database(|server, db| async move {
         let mut watch = watch(&Target::parse(&server.url()).unwrap()).await.unwrap();
         db.take_lease(1, ANN, TTL_MS).await.unwrap();
         db.append_entries(1, ANN, 2, 2, &payloads(&["a"])).await.unwrap();
-        assert_eq!(watch.next().await, Some(1));
+        db.tell(&[0, 1]).await.unwrap();
+        assert_eq!((watch.next().await, watch.next().await), (Some(0), Some(1)));
         db.release_lease(1, ANN, 2, None).await.unwrap();
         assert_eq!(watch.next().await, Some(1));
         server.sql(
@@ -204,7 +235,7 @@ fn ls_10_whoever_watches_hears_of_appends_and_releases() {
 
 #[test]
 fn nodes_agree_on_one_plan() {
-    with_database(|_, db| async move {
+    with_database(|server, db| async move {
         let row = |node, incarnation| NodeRow {
             node,
             incarnation,
@@ -214,10 +245,93 @@ fn nodes_agree_on_one_plan() {
         assert!(db.enter_node(&row(1, 10)).await.unwrap());
         assert!(db.enter_node(&row(2, 20)).await.unwrap());
         assert!(!db.enter_node(&row(1, 11)).await.unwrap(), "another folder's id");
-        assert_eq!(db.nodes().await.unwrap(), [row(1, 10), row(2, 20)]);
+        assert_eq!(db.nodes(false).await.unwrap(), [row(1, 10), row(2, 20)]);
+        // Nobody keeps the entry of the first up: it does not count, and its id is free.
+        server.sql("UPDATE ikada_node SET seen_at = seen_at - interval '1 minute' WHERE node = 1");
+        assert_eq!(db.nodes(true).await.unwrap(), [row(2, 20)]);
+        assert!(db.enter_node(&row(1, 11)).await.unwrap(), "given up before there was a cluster");
+        db.leave_node(&row(1, 10)).await.unwrap();
+        assert_eq!(db.nodes(true).await.unwrap(), [row(1, 11), row(2, 20)], "not his to take back");
         assert_eq!(db.agree_on_plan(None).await.unwrap(), None);
         assert_eq!(db.agree_on_plan(Some(b"one")).await.unwrap().unwrap(), b"one");
         assert_eq!(db.agree_on_plan(Some(b"two")).await.unwrap().unwrap(), b"one");
+        server.sql("UPDATE ikada_node SET seen_at = seen_at - interval '1 minute'");
+        assert!(!db.enter_node(&row(1, 12)).await.unwrap(), "a member may be away for long");
+        db.leave_node(&row(1, 11)).await.unwrap();
+        assert_eq!(db.nodes(false).await.unwrap(), [row(2, 20)]);
+    });
+}
+
+/// The tables as version 1 made them, word for word.
+const VERSION_1: &str = "
+CREATE TABLE ikada_cluster (one boolean PRIMARY KEY DEFAULT true CHECK (one), version integer NOT NULL, plan bytea);
+CREATE TABLE ikada_node (node bigint PRIMARY KEY, incarnation bigint NOT NULL, peer_addr text NOT NULL, client_addr text NOT NULL,
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE ikada_lease (shard integer PRIMARY KEY, holder bigint NOT NULL, life bigint NOT NULL, epoch bigint NOT NULL,
+    expires_at timestamptz NOT NULL, favoured bigint);
+CREATE TABLE ikada_shard (shard integer PRIMARY KEY, purged_index bigint NOT NULL);
+CREATE TABLE ikada_log (shard integer NOT NULL, index bigint NOT NULL, epoch bigint NOT NULL, payload bytea NOT NULL,
+    PRIMARY KEY (shard, index));
+CREATE TABLE ikada_snapshot (shard integer NOT NULL, index bigint NOT NULL, part integer NOT NULL, bytes bytea NOT NULL,
+    PRIMARY KEY (shard, index, part));
+INSERT INTO ikada_cluster (version, plan) VALUES (1, 'a plan');
+INSERT INTO ikada_shard VALUES (0, 1), (1, 1);
+INSERT INTO ikada_lease VALUES (0, 1, 11, 2, clock_timestamp() + interval '1 hour');
+INSERT INTO ikada_log VALUES (0, 2, 2, 'an entry');";
+
+#[test]
+fn tables_of_an_older_version_are_brought_up_to_date_once_and_keep_what_they_hold() {
+    with_database(|server, db| async move {
+        server.sql("DROP TABLE ikada_cluster, ikada_node, ikada_lease, ikada_shard, ikada_log, ikada_snapshot");
+        server.sql(VERSION_1);
+        let target = Target::parse(&server.url()).unwrap();
+        let all = all_prepare(&target, 4).await;
+        for prepared in all {
+            prepared.unwrap();
+        }
+        let version = server.sql("SELECT version FROM ikada_cluster");
+        assert_eq!(version, SCHEMA_VERSION.to_string());
+        let lease = "SELECT reloptions FROM pg_class WHERE relname = 'ikada_lease'";
+        assert!(server.sql(lease).contains("fillfactor"), "the step was taken");
+        assert_eq!(db.agree_on_plan(None).await.unwrap().unwrap(), b"a plan");
+        let tail = db.read_entries(0, ANN, 2, 1 << 20).await.unwrap();
+        assert_eq!((tail.entries.len(), tail.lease.is_ours), (1, true));
+        let next = db.append_entries(0, ANN, 2, 3, &payloads(&["more"])).await.unwrap();
+        assert_eq!(next, AppendOutcome::Appended);
+        // A step that fails leaves everything as it was.
+        server.sql("UPDATE ikada_cluster SET version = 1; DROP TABLE ikada_lease");
+        db.prepare_schema().await.unwrap_err();
+        assert_eq!(server.sql("SELECT version FROM ikada_cluster"), "1");
+    });
+}
+
+/// So many nodes prepare the tables at the same time.
+async fn all_prepare(target: &Target, count: usize) -> Vec<Result<(), PostgresError>> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..count {
+        let target = target.clone();
+        tasks.spawn(async move { target.connect().await?.prepare_schema().await });
+    }
+    tasks.join_all().await
+}
+
+#[test]
+fn a_cluster_is_seeded_whole_and_once() {
+    with_database(|server, db| async move {
+        assert!(db.clear_for_seeds().await.unwrap());
+        server.sql("DELETE FROM ikada_shard");
+        db.put_snapshot_manifest(0, 9, b"of a try that broke off").await.unwrap();
+        assert!(db.clear_for_seeds().await.unwrap());
+        assert!(db.newest_snapshot(0).await.unwrap().is_none());
+        let seed = |index, first: &'static str| ShardSeed { index, epoch: 7, first: first.into() };
+        assert!(db.seed_cluster(b"plan", &[seed(40, "a"), seed(50, "b")]).await.unwrap());
+        assert!(!db.seed_cluster(b"other", &[seed(1, "c")]).await.unwrap());
+        assert!(!db.clear_for_seeds().await.unwrap(), "a cluster is not touched");
+        let tail = db.read_entries(1, ANN, 51, 1 << 20).await.unwrap();
+        assert_eq!((tail.purged_index, tail.last_index, tail.lease.epoch), (50, 51, 7));
+        assert_eq!(tail.entries[0].payload, "b");
+        let taken = db.take_lease(1, ANN, TTL_MS).await.unwrap();
+        assert_eq!((taken.is_ours, taken.epoch), (true, 8), "free, and above all that was");
     });
 }
 
@@ -232,12 +346,17 @@ fn what_is_wrong_with_the_database_is_told() {
         server.sql("UPDATE ikada_cluster SET version = 7");
         let error = db.prepare_schema().await.unwrap_err();
         assert!(matches!(error, PostgresError::Version { found: 7, .. }), "{error}");
-        server.sql("UPDATE ikada_cluster SET version = 1");
+        server.sql(&format!("UPDATE ikada_cluster SET version = {SCHEMA_VERSION}"));
         server.sql("CREATE ROLE weak LOGIN");
         let url = server.url().replace("ikada@", "weak@");
         let weak = Target::parse(&url).unwrap().connect().await.unwrap();
         let error = weak.prepare_schema().await.unwrap_err();
         assert!(matches!(error, PostgresError::Rights { .. }), "{error}");
+        server.sql("ALTER ROLE ikada SET default_transaction_read_only = on");
+        let standby = Target::parse(&server.url()).unwrap().connect().await.unwrap();
+        let error = standby.take_lease(0, ANN, TTL_MS).await.unwrap_err();
+        assert!(matches!(error, PostgresError::ReadOnly { .. }), "{error}");
+        assert!(error.to_string().contains("primary"), "{error}");
         let url = server.url().replace("/postgres", "/nowhere");
         let Err(error) = Target::parse(&url).unwrap().connect().await else {
             panic!("connected to a database that does not exist");

@@ -204,7 +204,7 @@ fn x_20_values_travel_as_parameters() {
             client_addr: "$1 \\ \" %s".to_owned(),
         };
         assert!(db.enter_node(&row).await.unwrap());
-        assert_eq!(db.nodes().await.unwrap(), [row]);
+        assert_eq!(db.nodes(false).await.unwrap(), [row]);
         db.take_lease(0, ANN, TTL_MS).await.unwrap();
         let appended = db.append_entries(0, ANN, 2, 2, &payloads(&[&hostile])).await.unwrap();
         assert_eq!(appended, AppendOutcome::Appended);
