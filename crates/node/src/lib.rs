@@ -38,8 +38,11 @@ mod watch;
 pub mod offline {
     pub use crate::backup::{Backup, BackupError};
     pub use crate::boot::{
-        Offline, OfflineError, OfflineShard, RefoundError, Refounding, read_offline, refound,
+        Offline, OfflineError, OfflineShard, RefoundError, Refounded, Refounding, read_offline,
+        refound,
     };
+    pub use crate::database::{Seeding, SeedingError, read_database};
+    pub use ikada_store::postgres::Target;
 }
 
 pub use handle::Handle;

@@ -269,17 +269,48 @@ pub(crate) struct RestoreArgs {
     /// The restore epoch; needed when this backup was restored before and that cluster has granted fences.
     #[arg(long, value_name = "N")]
     pub(crate) epoch: Option<u16>,
+    #[command(flatten)]
+    pub(crate) into: IntoDatabase,
+}
+
+/// Where a new cluster's logs go, if not into its folder.
+#[derive(Debug, Args)]
+pub(crate) struct IntoDatabase {
+    /// Keep the new cluster's logs in this Postgres: postgres://user@host:5432/database. Its tables must hold no cluster.
+    #[arg(long, value_name = "URL")]
+    pub(crate) log: Option<String>,
+    /// Another node of it: its id, its address for nodes, its address for clients; repeat it for each. They start with
+    /// empty folders and --new-folder.
+    #[arg(long = "member", value_name = "ID=PEER,CLIENT", requires = "log", value_parser = member)]
+    pub(crate) members: Vec<(u64, String, String)>,
+}
+
+fn member(text: &str) -> Result<(u64, String, String), String> {
+    let parts = text.split_once('=').and_then(|(id, rest)| Some((id, rest.split_once(',')?)));
+    let Some((id, (peer, client))) = parts else {
+        return Err("write ID=PEER,CLIENT, e.g. 2=10.0.0.2:7401,10.0.0.2:7400".to_owned());
+    };
+    if !peer.contains(':') || !client.contains(':') {
+        return Err("both addresses need a port".to_owned());
+    }
+    match id.parse() {
+        Ok(0) | Err(_) => Err(format!("{id} is no node id; use 1 or more")),
+        Ok(id) => Ok((id, peer.to_owned(), client.to_owned())),
+    }
 }
 
 /// Flags of `recover`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada cluster recover --data lost --to new\n\nWithout --phrase it only shows what the disk holds. See docs/operations.md, A lost majority."
+    after_help = "Examples:\n  ikada cluster recover --data lost --to new\n  ikada cluster recover --data lost --from-log postgres://ikada@db/ikada --to new --log postgres://ikada@db/fresh\n\nWithout --phrase it only shows what the disk holds. See docs/operations.md, A lost majority."
 )]
 pub(crate) struct RecoverArgs {
-    /// The data folder of the stopped node that holds most.
+    /// The data folder of the stopped node that holds most; with --from-log any, for the objects' bytes in it.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
+    /// The logs are in this Postgres, which was brought back to an older state: make the new cluster of what it holds.
+    #[arg(long, value_name = "URL")]
+    pub(crate) from_log: Option<String>,
     /// The data folder to make; it must not exist or be empty. The old one is kept.
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,
@@ -295,4 +326,6 @@ pub(crate) struct RecoverArgs {
     /// Where other nodes will reach it.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7401")]
     pub(crate) peer_advertise: String,
+    #[command(flatten)]
+    pub(crate) into: IntoDatabase,
 }

@@ -41,8 +41,8 @@ pub(crate) use bench::{
 };
 pub(crate) use claim::{ClaimArgs, CompleteArgs, FailArgs, HeldArgs};
 pub(crate) use cluster::{
-    BackupArgs, BackupPlace, ClusterCommand, ElectionsArgs, EventsArgs, GrowArgs, RecoverArgs,
-    RestoreArgs, TransferArgs, WatchArgs,
+    BackupArgs, BackupPlace, ClusterCommand, ElectionsArgs, EventsArgs, GrowArgs, IntoDatabase,
+    RecoverArgs, RestoreArgs, TransferArgs, WatchArgs,
 };
 pub(crate) use demo::DemoArgs;
 pub(crate) use dev::DevArgs;

@@ -55,6 +55,9 @@ pub(crate) struct ServerArgs {
     /// may stand in PGPASSWORD, or the whole URL in IKADA_LOG_URL.
     #[arg(long, value_name = "URL")]
     log: Option<String>,
+    /// The folder of this member (--node-id) is lost: take its place with an empty one. Only with --log.
+    #[arg(long)]
+    new_folder: bool,
     /// How many nodes found the cluster together [default: 1].
     #[arg(long, value_name = "N")]
     expect: Option<u16>,
@@ -147,6 +150,7 @@ impl ServerArgs {
             peer: (!self.peer.is_empty()).then(|| self.peer.clone()),
             join: (!self.join.is_empty()).then(|| self.join.clone()),
             log: self.log.clone(),
+            new_folder: self.new_folder.then_some(true),
             expect: self.expect,
             shards: self.shards,
             node_id: self.node_id,

@@ -22,7 +22,7 @@ pub(crate) async fn cluster(
     // These two work on folders, without a cluster.
     let command = match command {
         ClusterCommand::Restore(args) => return backup::restore(args, screen).await,
-        ClusterCommand::Recover(args) => return backup::recover(&args, screen),
+        ClusterCommand::Recover(args) => return backup::recover(&args, screen).await,
         other => other,
     };
     let client = shared.client()?;

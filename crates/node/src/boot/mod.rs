@@ -19,4 +19,4 @@ pub use join::join;
 pub use offline::{Offline, OfflineError, OfflineShard, read_offline};
 pub use papers::{Papers, PapersError};
 pub use recover::{Boot, BootError, load_state, log_exists, recover};
-pub use refound::{RefoundError, Refounding, refound};
+pub use refound::{RefoundError, Refounded, Refounding, refound};

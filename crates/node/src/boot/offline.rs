@@ -39,7 +39,7 @@ pub enum OfflineError {
     /// Its log is elsewhere.
     #[error(
         "{path}: the logs of this cluster are in a database, and its folders hold only older snapshots: bring the database \
-         back from a backup of it"
+         back from a backup of it, or name it with --from-log to make a new cluster of what it holds"
     )]
     InDatabase {
         /// The folder.

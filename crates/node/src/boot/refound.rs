@@ -1,4 +1,5 @@
-//! A new cluster of one node that begins with given states: from a backup, or from the one disk that was left.
+//! A new cluster that begins with given states: from a backup, from the one disk that was left, or from an older database.
+//! With logs in its folders it has one node; with logs in a database all its nodes are named here, and one gets a folder.
 //!
 //! Promise: the snapshots on the new disk are the given states, with their hashes; what is new (members, the restore
 //! epoch) follows as the first entry of each log. The cluster id is a fresh one, so that no node of the old cluster can
@@ -64,7 +65,7 @@ pub enum RefoundError {
 /// What the new cluster is to be.
 #[derive(Debug, Clone)]
 pub struct Refounding {
-    /// Its only node.
+    /// Its only node, or the first.
     pub node: u64,
     /// Where peers reach it.
     pub peer_addr: String,
@@ -72,19 +73,34 @@ pub struct Refounding {
     pub client_addr: String,
     /// Its restore epoch; the next one when absent.
     pub epoch: Option<u16>,
+    /// Whether its logs will live in a database; the entries are then not written here.
+    pub in_database: bool,
+    /// The other nodes, each by id, address for peers and address for clients. Only with logs in a database.
+    pub others: Vec<(u64, String, String)>,
+}
+
+/// What was made.
+#[derive(Debug, Clone)]
+pub struct Refounded {
+    /// The cluster.
+    pub plan: Plan,
+    /// Its restore epoch.
+    pub epoch: u16,
+    /// The first entry of each log.
+    pub first: Vec<Bytes>,
 }
 
 /// Where the bytes of objects come from: gives the next piece until there is none.
 pub type Pieces<'a> = &'a mut dyn FnMut() -> Result<Option<(Digest, Vec<u8>)>, String>;
 
 /// Makes the data folder of a new cluster of one node with these states, in order of their shards, and these bytes of
-/// objects. Gives the cluster's id and epoch. When it fails, nothing is left of what it made.
+/// objects. Gives the cluster as it is to be. When it fails, nothing is left of what it made.
 pub fn refound(
     folder: &Path,
     wish: &Refounding,
     states: &[Shard],
     pieces: Pieces,
-) -> Result<(u64, u16), RefoundError> {
+) -> Result<Refounded, RefoundError> {
     let path = folder.display().to_string();
     let broken = |source| RefoundError::Folder { path: path.clone(), source };
     let was_there = folder.exists();
@@ -108,7 +124,7 @@ fn fill(
     wish: &Refounding,
     states: &[Shard],
     pieces: Pieces,
-) -> Result<(u64, u16), RefoundError> {
+) -> Result<Refounded, RefoundError> {
     let path = folder.display().to_string();
     let broken = |source| RefoundError::Folder { path: path.clone(), source };
     let epoch = next_epoch(states, wish.epoch)?;
@@ -119,26 +135,39 @@ fn fill(
     }
     let mut draw = fastrand::Rng::new();
     let (cluster, incarnation) = (draw.u64(1..), draw.u64(1..));
-    let me = Candidate {
-        node: wish.node,
-        incarnation,
-        peer_addr: wish.peer_addr.clone(),
-        client_addr: wish.client_addr.clone(),
-    };
-    let plan = Plan { cluster, members: vec![me], shards: states.len() as u16 };
+    let me = (wish.node, wish.peer_addr.clone(), wish.client_addr.clone());
+    let nodes = [me].into_iter().chain(wish.others.iter().cloned());
+    let mut members: Vec<Candidate> = nodes
+        .map(|(node, peer_addr, client_addr)| {
+            let incarnation = if node == wish.node { incarnation } else { draw.u64(1..) };
+            Candidate { node, incarnation, peer_addr, client_addr }
+        })
+        .collect();
+    members.sort_by_key(|member| member.node);
+    let plan = Plan { cluster, members, shards: states.len() as u16 };
     let papers = Papers {
         node: wish.node,
         incarnation,
         promise: Some(plan.clone()),
         worked: true,
         members: None,
-        in_database: false,
+        in_database: wish.in_database,
     };
     papers.store(&disk)?;
     let identity = Identity { cluster, node: wish.node, incarnation, name: String::new() };
-    write_states(&disk, &identity, &plan, epoch, states)?;
+    let first: Vec<Bytes> = states.iter().map(|state| first_entry(&plan, epoch, state)).collect();
+    let entries = if wish.in_database { &[] } else { first.as_slice() };
+    write_states(&disk, &identity, &plan, states, entries)?;
     identity.store(&disk).map_err(BootError::from)?;
-    Ok((cluster, epoch))
+    Ok(Refounded { plan, epoch, first })
+}
+
+/// What is new: the members and the restore epoch.
+fn first_entry(plan: &Plan, epoch: u16, state: &Shard) -> Bytes {
+    let command = Command::Refound(Refound { epoch, members: members(plan) });
+    let mut batch = BatchBuilder::new();
+    batch.push(&Order { namespace: Namespace::default(), request: None, command });
+    Bytes::from(batch.finish(state.time_ms()))
 }
 
 fn next_epoch(states: &[Shard], asked: Option<u16>) -> Result<u16, RefoundError> {
@@ -150,38 +179,38 @@ fn next_epoch(states: &[Shard], asked: Option<u16>) -> Result<u16, RefoundError>
     }
 }
 
+/// Writes the states as snapshots, and the entry that follows each unless it goes elsewhere.
 fn write_states(
     disk: &RealDisk,
     identity: &Identity,
     plan: &Plan,
-    epoch: u16,
     states: &[Shard],
+    entries: &[Bytes],
 ) -> Result<(), BootError> {
     let snapshots = Snapshots::open(disk.clone(), identity)?;
     let (mut log, _) = Log::open(disk.clone(), identity, LogOptions::default())?;
     let mut conf = Vec::new();
-    Conf::of_voters([identity.node]).encode(&mut conf);
+    Conf::of_voters(plan.members.iter().map(|member| member.node)).encode(&mut conf);
     for (shard, state) in states.iter().enumerate() {
-        let shard = shard as u16;
         let frozen = state.freeze();
         let at = state.applied();
-        let mut writer = snapshots.begin(shard, at.index, at.term)?;
+        let mut writer = snapshots.begin(shard as u16, at.index, at.term)?;
         for chunk in frozen.chunks() {
             writer.chunk(&chunk)?;
         }
         writer.finish(&conf, frozen.hash())?;
-        let (term, index) = (at.term, at.index + 1);
-        let command = Command::Refound(Refound { epoch, members: members(plan) });
-        let mut batch = BatchBuilder::new();
-        batch.push(&Order { namespace: Namespace::default(), request: None, command });
-        let data = Bytes::from(batch.finish(state.time_ms()));
-        let (kind, context) = (EntryKind::Normal.number(), Bytes::new());
-        log.append(&[
+        let entry = entries.get(shard).cloned();
+        let (shard, term, index) = (shard as u16, at.term, at.index + 1);
+        let mut records = vec![
             Record::Start { shard, index: at.index, term },
             Record::Hard { shard, term, vote: 0, commit: at.index },
-            Record::Entry { shard, term, index, kind, data, context },
-            Record::Hard { shard, term, vote: 0, commit: index },
-        ])?;
+        ];
+        if let Some(data) = entry {
+            let (kind, context) = (EntryKind::Normal.number(), Bytes::new());
+            records.push(Record::Entry { shard, term, index, kind, data, context });
+            records.push(Record::Hard { shard, term, vote: 0, commit: index });
+        }
+        log.append(&records)?;
     }
     log.sync()?;
     Ok(())

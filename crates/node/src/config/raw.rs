@@ -27,6 +27,8 @@ pub struct RawConfig {
     pub join: Option<Vec<String>>,
     /// Where the logs live instead of in the data folders: a Postgres URL.
     pub log: Option<String>,
+    /// Take the place of this member's lost data folder.
+    pub new_folder: Option<bool>,
     /// How many nodes found the cluster.
     pub expect: Option<u16>,
     /// How many shards the cluster is founded with.
@@ -135,6 +137,7 @@ impl RawConfig {
             }
             // IKADA_LOG says what is written to the terminal.
             "log-url" => self.log = text(),
+            "new-folder" => self.new_folder = Some(flag(value)?),
             "expect" => self.expect = number(value)?,
             "shards" => self.shards = number(value)?,
             "node-id" => self.node_id = number(value)?,
@@ -177,6 +180,7 @@ impl RawConfig {
             peer: self.peer.or(lower.peer),
             join: self.join.or(lower.join),
             log: self.log.or(lower.log),
+            new_folder: self.new_folder.or(lower.new_folder),
             expect: self.expect.or(lower.expect),
             shards: self.shards.or(lower.shards),
             node_id: self.node_id.or(lower.node_id),

@@ -33,6 +33,8 @@ pub struct Config {
     pub join: Vec<String>,
     /// The database that holds the logs, if one does.
     pub log: Option<Target>,
+    /// Whether this node takes the place of its own lost data folder.
+    pub new_folder: bool,
     /// How many nodes found the cluster.
     pub expect: u16,
     /// How many shards it is founded with.
@@ -104,7 +106,9 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
     check_join(&join, raw.expect, raw.shards, &peers, &mut problems);
     let expect = raw.expect.unwrap_or(1);
     let shards = raw.shards.unwrap_or(4);
+    let new_folder = raw.new_folder.unwrap_or(false);
     let log = read_log(raw.log.as_deref(), &join, &mut problems);
+    check_new_folder(new_folder, log.is_some(), raw.node_id, &mut problems);
     check_counts(expect, shards, raw.log.is_some() || !peers.is_empty(), &mut problems);
     if let Some(url) = &raw.otlp
         && let Err(why) = traces::collector(url, "")
@@ -130,6 +134,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         peers,
         join,
         log,
+        new_folder,
         expect,
         shards,
         node_id: raw.node_id,
@@ -202,6 +207,20 @@ fn read_log(url: Option<&str>, join: &[String], problems: &mut Vec<String>) -> O
         problems.push("join does not go together with log: nodes meet in the database".to_owned());
     }
     Target::parse(url).map_err(|error| problems.push(error.to_string())).ok()
+}
+
+/// Only where nothing that counts was in the folder can another take its place.
+fn check_new_folder(
+    asked: bool,
+    in_database: bool,
+    node_id: Option<u64>,
+    problems: &mut Vec<String>,
+) {
+    if asked && (!in_database || node_id.is_none()) {
+        problems.push(
+            "new-folder needs log and node-id: it is for a member whose logs are in a database; elsewhere a node that lost its folder joins under a new id".to_owned(),
+        );
+    }
 }
 
 fn check_peers(peers: &[String], problems: &mut Vec<String>) {

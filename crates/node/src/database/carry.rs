@@ -1,6 +1,12 @@
 //! Carries questions to the database over lanes: one connection each, one statement at a time, opened again when it breaks.
+//!
+//! Shards are spread over the lanes for appends, which also take and release leases: what a start or a stop asks for many
+//! shards goes side by side, and their commits share a sync. Renewals have a lane that nothing else is in the way of.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,11 +30,39 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a snapshot may take to be stored or fetched.
 const BULK_PATIENCE: Duration = Duration::from_secs(600);
 
+/// How often a purge is tried; after that the next snapshot's purge makes up for it.
+const PURGE_TRIES: u32 = 5;
+/// Pause between two tries.
+const PURGE_PAUSE: Duration = Duration::from_secs(2);
+
 type Inbox = mpsc::UnboundedSender<DatabaseWork>;
+
+/// Shards that followers have not been told of yet.
+#[derive(Clone)]
+struct News {
+    shards: Rc<RefCell<BTreeSet<u16>>>,
+    teller: Inbox,
+}
+
+impl News {
+    /// Has the shard told of; whatever comes in before that is told with it.
+    fn add(&self, shard: u16) {
+        let mut shards = self.shards.borrow_mut();
+        if shards.is_empty() {
+            // A lane ends only with the thread.
+            let _ = self.teller.send(DatabaseWork::Tell);
+        }
+        shards.insert(shard);
+    }
+
+    fn take(&self) -> Vec<u16> {
+        std::mem::take(&mut *self.shards.borrow_mut()).into_iter().collect()
+    }
+}
 
 /// The lanes, by what they are for.
 pub(super) struct Lanes {
-    lease: Inbox,
+    renew: Inbox,
     look: Inbox,
     tail: Inbox,
     append: Vec<Inbox>,
@@ -38,25 +72,31 @@ pub(super) struct Lanes {
 impl Lanes {
     /// Starts all lanes on the thread's own task set.
     pub(super) fn new(shared: &Shared, snapshots: Snapshots<RealDisk>) -> Lanes {
-        let snapshots = Rc::new(snapshots);
-        let lane = |patience: Duration| {
-            let (sender, inbox) = mpsc::unbounded_channel();
+        let snapshots = Arc::new(snapshots);
+        let (look, questions) = mpsc::unbounded_channel();
+        let news = News { shards: Rc::default(), teller: look.clone() };
+        let start = |inbox| {
             let lane = Lane {
                 shared: shared.clone(),
                 snapshots: snapshots.clone(),
-                patience,
+                news: news.clone(),
                 connection: None,
                 is_troubled: false,
             };
             tokio::task::spawn_local(lane.run(inbox));
+        };
+        start(questions);
+        let lane = || {
+            let (sender, inbox) = mpsc::unbounded_channel();
+            start(inbox);
             sender
         };
         Lanes {
-            lease: lane(LEASE_PATIENCE),
-            look: lane(PATIENCE),
-            tail: lane(PATIENCE),
-            append: (0..APPEND_LANES).map(|_| lane(PATIENCE)).collect(),
-            bulk: lane(BULK_PATIENCE),
+            renew: lane(),
+            look,
+            tail: lane(),
+            append: (0..APPEND_LANES).map(|_| lane()).collect(),
+            bulk: lane(),
         }
     }
 
@@ -64,9 +104,12 @@ impl Lanes {
     pub(super) fn take(&self, work: DatabaseWork) {
         let lane = match &work {
             DatabaseWork::Fetch(_) => &self.bulk,
+            DatabaseWork::Tell => &self.look,
             DatabaseWork::Ask(ask) => match ask.work {
-                Work::Take { .. } | Work::Renew { .. } | Work::Release { .. } => &self.lease,
-                Work::Append { .. } => &self.append[usize::from(ask.shard) % APPEND_LANES],
+                Work::Renew { .. } => &self.renew,
+                Work::Append { .. } | Work::Take { .. } | Work::Release { .. } => {
+                    &self.append[usize::from(ask.shard) % APPEND_LANES]
+                }
                 Work::Read { .. } => &self.tail,
                 Work::Look => &self.look,
                 Work::Purge { .. } => &self.bulk,
@@ -77,10 +120,19 @@ impl Lanes {
     }
 }
 
+/// How long a question may take.
+fn patience(work: &Work) -> Duration {
+    match work {
+        Work::Take { .. } | Work::Renew { .. } | Work::Release { .. } => LEASE_PATIENCE,
+        Work::Append { .. } | Work::Read { .. } | Work::Look => PATIENCE,
+        Work::Purge { .. } => BULK_PATIENCE,
+    }
+}
+
 struct Lane {
     shared: Shared,
-    snapshots: Rc<Snapshots<RealDisk>>,
-    patience: Duration,
+    snapshots: Arc<Snapshots<RealDisk>>,
+    news: News,
     connection: Option<Connection>,
     /// Whether the operator has been told.
     is_troubled: bool,
@@ -92,9 +144,16 @@ impl Lane {
             match work {
                 DatabaseWork::Ask(ask) => {
                     let (shard, id) = (ask.shard, ask.id);
-                    let answer = self.answer(&ask).await;
+                    let answer = match ask.work {
+                        Work::Purge { .. } => self.purge(&ask).await,
+                        _ => self.answer(&ask).await,
+                    };
+                    if matches!(answer, Answer::Appended) {
+                        self.news.add(shard);
+                    }
                     self.shared.tell(DatabaseTold::Answered { shard, id, answer });
                 }
+                DatabaseWork::Tell => self.tell().await,
                 DatabaseWork::Fetch(shard) => {
                     let found = self.fetch(shard).await;
                     self.shared.tell(DatabaseTold::Fetched { shard, found });
@@ -104,7 +163,7 @@ impl Lane {
     }
 
     async fn answer(&mut self, ask: &Ask) -> Answer {
-        let asking = tokio::time::timeout(self.patience, self.carry_out(ask)).await;
+        let asking = tokio::time::timeout(patience(&ask.work), self.carry_out(ask)).await;
         let outcome = asking.unwrap_or_else(|_| {
             Err(PostgresError::Statement(format!("{}: no answer in time", self.shared.target)))
         });
@@ -124,6 +183,27 @@ impl Lane {
                 Answer::Failed
             }
         }
+    }
+
+    /// Wakes those who follow. Nobody repeats it: they poll too.
+    async fn tell(&mut self) {
+        let shards = self.news.take();
+        let telling = async { self.connection().await?.tell(&shards).await };
+        let told = tokio::time::timeout(LEASE_PATIENCE, telling).await;
+        if !matches!(told, Ok(Ok(()))) {
+            self.connection = None;
+        }
+    }
+
+    /// A snapshot is stored and the log below it goes; what one try left is taken up by the next.
+    async fn purge(&mut self, ask: &Ask) -> Answer {
+        for _ in 1..PURGE_TRIES {
+            match self.answer(ask).await {
+                Answer::Failed => tokio::time::sleep(PURGE_PAUSE).await,
+                done => return done,
+            }
+        }
+        self.answer(ask).await
     }
 
     async fn connection(&mut self) -> Result<&Connection, PostgresError> {

@@ -1,6 +1,6 @@
 //! Founding through the database: nodes enter themselves, and the first to see enough of them writes the plan.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ikada_replica::consensus::BOOTSTRAP;
 use ikada_replica::founding::{Candidate, Plan};
@@ -16,6 +16,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Pause before a database that cannot be reached is tried again.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a node that waits for others says that it is still there.
+const ENTER_EVERY: Duration = Duration::from_secs(2);
+/// How often the operator is told what is waited for.
+const TELL_EVERY: Duration = Duration::from_secs(30);
+
 /// Why a node cannot work with the database.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
@@ -27,7 +32,7 @@ pub enum DatabaseError {
     Papers(#[from] PapersError),
     /// The id is taken.
     #[error(
-        "node {node} is entered in {target} by another data folder: start with that folder, or under another --node-id"
+        "node {node} is entered in {target} by another data folder: start with that folder, or under another --node-id; if it is lost, take its place with --new-folder"
     )]
     OtherFolder {
         /// This node.
@@ -44,6 +49,14 @@ pub enum DatabaseError {
         node: u64,
         /// How many there are.
         count: usize,
+        /// The database.
+        target: String,
+    },
+    /// The flag is for lost folders only.
+    #[error(
+        "--new-folder is for a member whose folder is lost, but {target} holds no cluster yet: start without it"
+    )]
+    NotLost {
         /// The database.
         target: String,
     },
@@ -67,16 +80,18 @@ pub enum DatabaseError {
     },
 }
 
-/// Where the nodes that have entered themselves so far are reached by peers: one of them gives a newcomer its certificate.
+/// Where the nodes are reached by peers that take part, or are about to: one of them gives a newcomer its certificate.
 pub async fn entered(target: &Target) -> Result<Vec<String>, DatabaseError> {
     let connection = connect(target).await?;
     connection.prepare_schema().await?;
-    let nodes = connection.nodes().await?;
-    Ok(nodes.into_iter().map(|node| node.peer_addr).collect())
+    let plan = standing(&connection, target).await?;
+    let nodes = connection.nodes(plan.is_none()).await?;
+    let takes_part = |node: &NodeRow| plan.as_ref().is_none_or(|plan| is_member(plan, node.node));
+    Ok(nodes.into_iter().filter(takes_part).map(|node| node.peer_addr).collect())
 }
 
 /// Brings this node and the database together: gives the plan that its cluster was founded with; a new cluster gets the
-/// number `fresh`. A database that does not answer is waited for.
+/// number `fresh`. A database that does not answer is waited for. Whoever is refused leaves no trace there.
 pub async fn found(
     config: &Config,
     target: &Target,
@@ -87,37 +102,53 @@ pub async fn found(
 ) -> Result<Plan, DatabaseError> {
     let connection = connect(target).await?;
     connection.prepare_schema().await?;
-    let row = NodeRow {
+    let mut row = NodeRow {
         node: me.node,
         incarnation: me.incarnation,
         peer_addr: me.peer_addr.clone(),
         client_addr: me.client_addr.clone(),
     };
+    let standing = standing(&connection, target).await?;
+    let plan = match (&papers.promise, standing) {
+        (Some(promised), standing) => Some(stands(target, promised, standing)?),
+        (None, Some(plan)) => {
+            row.incarnation = admit(config, target, &plan, &row)?;
+            Some(plan)
+        }
+        (None, None) if config.new_folder => {
+            return Err(DatabaseError::NotLost { target: target.to_string() });
+        }
+        (None, None) => None,
+    };
     if !connection.enter_node(&row).await? {
         return Err(DatabaseError::OtherFolder { node: me.node, target: target.to_string() });
     }
-    let plan = match papers.promise.clone() {
-        Some(promised) => stands(&connection, target, promised).await?,
-        None => agree(config, &connection, target, me, fresh).await?,
+    let plan = match plan {
+        Some(plan) => plan,
+        None => agree(config, &connection, target, &row, fresh).await?,
     };
     connection.prepare_shards(plan.shards, BOOTSTRAP.index).await?;
     if papers.promise.as_ref() != Some(&plan) {
         papers.promise = Some(plan.clone());
+        papers.incarnation = row.incarnation;
         papers.in_database = true;
         papers.store(disk)?;
     }
     Ok(plan)
 }
 
-/// Waits for a database that is down; whatever else is wrong is an error.
+/// Waits for a database that is down, for as long as it takes; whatever else is wrong is an error.
 async fn connect(target: &Target) -> Result<Connection, DatabaseError> {
-    let mut is_told = false;
+    let began = Instant::now();
+    let mut told: Option<Instant> = None;
     loop {
         match target.connect().await {
             Ok(connection) => return Ok(connection),
             Err(error) if error.is_passing() => {
-                if !std::mem::replace(&mut is_told, true) {
-                    warn!(%error, "waiting for the database");
+                if told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+                    told = Some(Instant::now());
+                    let waited_s = began.elapsed().as_secs();
+                    warn!(%error, waited_s, "waiting for the database; are host and port in --log right?");
                 }
                 tokio::time::sleep(RETRY_EVERY).await;
             }
@@ -126,45 +157,71 @@ async fn connect(target: &Target) -> Result<Connection, DatabaseError> {
     }
 }
 
-/// A node that was here before: the database must still hold its cluster.
-async fn stands(
-    connection: &Connection,
+/// The plan in the database, if there is one.
+async fn standing(connection: &Connection, target: &Target) -> Result<Option<Plan>, DatabaseError> {
+    let bytes = connection.agree_on_plan(None).await?;
+    bytes.map(|bytes| read(&bytes, target)).transpose()
+}
+
+fn is_member(plan: &Plan, node: u64) -> bool {
+    plan.members.iter().any(|member| member.node == node)
+}
+
+/// A folder that knows no cluster, and a database that holds one: the incarnation under which the node takes part.
+///
+/// Logs, votes and epochs are in the database: a folder that is lost took nothing along that a member must remember, so a new
+/// one may have its place. What it held of objects is fetched again from the others.
+fn admit(
+    config: &Config,
     target: &Target,
-    promised: Plan,
-) -> Result<Plan, DatabaseError> {
-    let found = connection.agree_on_plan(None).await?;
+    plan: &Plan,
+    row: &NodeRow,
+) -> Result<u64, DatabaseError> {
+    let (node, count, target) = (row.node, plan.members.len(), target.to_string());
+    match plan.members.iter().find(|member| member.node == node) {
+        None => Err(DatabaseError::NotAMember { node, count, target }),
+        Some(member) if member.incarnation == row.incarnation => Ok(row.incarnation),
+        Some(member) if config.new_folder => {
+            warn!(node, "this folder takes the place of one that is lost");
+            Ok(member.incarnation)
+        }
+        Some(_) => Err(DatabaseError::OtherFolder { node, target }),
+    }
+}
+
+/// A node that was here before: the database must still hold its cluster.
+fn stands(target: &Target, promised: &Plan, standing: Option<Plan>) -> Result<Plan, DatabaseError> {
     let other = |database: String| DatabaseError::OtherCluster {
         folder: promised.cluster,
         database,
         target: target.to_string(),
     };
-    let Some(bytes) = found else {
-        return Err(other("none".to_owned()));
-    };
-    let plan = read(&bytes, target)?;
-    if plan != promised {
-        return Err(other(format!("cluster {:016x}", plan.cluster)));
+    match standing {
+        None => Err(other("none".to_owned())),
+        Some(plan) if plan != *promised => Err(other(format!("cluster {:016x}", plan.cluster))),
+        Some(plan) => Ok(plan),
     }
-    Ok(plan)
 }
 
-/// A new node: waits until as many as expected have entered, then one plan stands.
+/// A new node: waits until as many as expected are there, then one plan stands. Says meanwhile that it is there itself.
 async fn agree(
     config: &Config,
     connection: &Connection,
     target: &Target,
-    me: &Candidate,
+    row: &NodeRow,
     fresh: u64,
 ) -> Result<Plan, DatabaseError> {
     let mut told = 0;
+    let mut heard = Instant::now();
     loop {
-        let nodes = connection.nodes().await?;
+        let nodes = connection.nodes(true).await?;
         let enough = nodes.len() >= usize::from(config.expect);
         let proposed = enough.then(|| propose(config, fresh, nodes.iter()));
         if let Some(bytes) = connection.agree_on_plan(proposed.as_deref()).await? {
             let plan = read(&bytes, target)?;
-            let (node, count) = (me.node, plan.members.len());
-            if !plan.members.iter().any(|member| member.node == node) {
+            let (node, count) = (row.node, plan.members.len());
+            if !is_member(&plan, node) {
+                connection.leave_node(row).await?;
                 return Err(DatabaseError::NotAMember { node, count, target: target.to_string() });
             }
             return Ok(plan);
@@ -173,6 +230,13 @@ async fn agree(
             info!(known = nodes.len(), expected = config.expect, "waiting for the other nodes");
         }
         tokio::time::sleep(LOOK_EVERY).await;
+        if heard.elapsed() >= ENTER_EVERY {
+            heard = Instant::now();
+            if !connection.enter_node(row).await? {
+                let (node, target) = (row.node, target.to_string());
+                return Err(DatabaseError::OtherFolder { node, target });
+            }
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Logs in a database: founding through it, a thread that carries the lease protocol's questions to it, and snapshots.
+//! Logs in a database: founding through it, a thread that carries the lease protocol's questions to it, and snapshots;
+//! clusters made and read there without a running node.
 //!
 //! Promises: every question is answered exactly once, `Failed` when its time is over; leases, reads and appends have
 //! connections of their own, so that a renewal never waits behind a large append; the password appears in no word. Leaves
@@ -6,8 +7,12 @@
 
 mod carry;
 mod found;
+mod offline;
+mod seed;
 mod snapshot;
 mod thread;
 
 pub use found::{DatabaseError, entered, found};
+pub use offline::read_database;
+pub use seed::{Seeding, SeedingError};
 pub use thread::{Database, DatabaseSender, DatabaseWork};

@@ -18,6 +18,8 @@ use crate::driver::{DriverMessage, DriverSender};
 pub enum DatabaseWork {
     /// A question.
     Ask(Ask),
+    /// Followers shall hear of what was appended; the lanes ask this of each other.
+    Tell,
     /// The snapshot stored for this shard shall be brought here.
     Fetch(u16),
 }
@@ -84,6 +86,8 @@ impl Database {
                     lanes.take(work);
                 }
             });
+            // A disk that stands still with a snapshot does not hold the end up.
+            runtime.shutdown_background();
         })
     }
 }

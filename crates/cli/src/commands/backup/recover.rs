@@ -1,13 +1,14 @@
-//! `ikada cluster recover`: the last disk of a lost majority becomes a new cluster.
+//! `ikada cluster recover`: the last disk of a lost majority, or a database that was set back, becomes a new cluster.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ikada_api::state::{Digest, Shard};
-use ikada_node::offline::{read_offline, refound};
+use ikada_node::offline::{Offline, read_database, read_offline, refound};
 
+use super::found::{Ground, target, wish};
+use super::position;
 use super::report::{ObjectsReport, Report, ShardReport};
-use super::{position, tell_next, wish};
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -15,8 +16,8 @@ use crate::render::Screen;
 /// What must be typed, since acknowledged work may be lost.
 const PHRASE: &str = "acknowledged work may be lost";
 
-pub(crate) fn recover(args: &RecoverArgs, screen: &Screen) -> Result<(), Failure> {
-    let old = read_offline(&args.data).map_err(|error| Failure::failed(error.to_string()))?;
+pub(crate) async fn recover(args: &RecoverArgs, screen: &Screen) -> Result<(), Failure> {
+    let old = read(args).await?;
     let shards = old.shards.iter().enumerate().map(|(shard, found)| ShardReport {
         shard,
         position: position(found.last),
@@ -28,18 +29,20 @@ pub(crate) fn recover(args: &RecoverArgs, screen: &Screen) -> Result<(), Failure
     if args.phrase.as_deref() != Some(PHRASE) {
         report.show(screen)?;
         return Err(Failure::usage(format!(
-            "entries that only the lost nodes held are gone, though they may have been acknowledged; if no majority can be brought back, run this again with --phrase '{PHRASE}'"
+            "entries that only the lost nodes, or a newer state of the database, held are gone, though they may have been acknowledged; if those cannot be brought back, run this again with --phrase '{PHRASE}'"
         )));
     }
-    let wish = wish(args.node_id, &args.peer_advertise, &args.advertise, None);
+    let ground = Ground::look(&args.into).await?;
+    let (peer, client) = (&args.peer_advertise, &args.advertise);
+    let wish = wish(args.node_id, peer, client, None, &args.into)?;
     let states: Vec<_> = old.shards.into_iter().map(|found| found.state).collect();
     let mut left = Leftover::of(&args.data, &states);
-    let (cluster, epoch) = refound(&args.to, &wish, &states, &mut || left.next_piece())
+    let made = refound(&args.to, &wish, &states, &mut || left.next_piece())
         .map_err(|error| Failure::failed(error.to_string()))?;
     report.made = Some(args.to.display().to_string());
-    (report.cluster, report.epoch) = (Some(format!("{cluster:016x}")), Some(epoch));
+    report.cluster = Some(format!("{:016x}", made.plan.cluster));
+    report.epoch = Some(made.epoch);
     let report = Report { objects: Some(left.report()), ..report };
-    report.show(screen)?;
     if left.missing > 0 {
         eprintln!(
             "{} pieces of objects are not on this disk: those objects cannot be read",
@@ -47,11 +50,23 @@ pub(crate) fn recover(args: &RecoverArgs, screen: &Screen) -> Result<(), Failure
         );
     }
     eprintln!(
-        "cluster {:016x} is given up: its nodes cannot join the new one; keep node {}'s old folder until all is well",
-        old.cluster, old.node
+        "cluster {:016x} is given up: its nodes cannot join the new one; keep {} until all is well",
+        old.cluster,
+        args.data.display()
     );
-    tell_next(&args.to, cluster, epoch);
-    Ok(())
+    ground.finish(&args.to, &args.into, &made, &states).await?;
+    report.show(screen)
+}
+
+/// What is left of the old cluster.
+async fn read(args: &RecoverArgs) -> Result<Offline, Failure> {
+    match &args.from_log {
+        None => read_offline(&args.data).map_err(|error| Failure::failed(error.to_string())),
+        Some(url) => {
+            let found = read_database(&target(url)?).await;
+            found.map_err(|error| Failure::failed(error.to_string()))
+        }
+    }
 }
 
 /// The bytes of objects that a disk still has.
