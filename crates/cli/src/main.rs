@@ -30,6 +30,9 @@ fn main() -> ExitCode {
     if let Some(code) = ikada_worker::sandbox::helper() {
         return code;
     }
+    if let Some(code) = commands::lease_companion() {
+        return code;
+    }
     let cli = Cli::parse();
     if matches!(cli.command, Command::Server(_) | Command::Worker(_)) {
         forgo_core_dumps();

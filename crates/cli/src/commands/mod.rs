@@ -38,7 +38,7 @@ pub(crate) use dev::dev;
 pub(crate) use doctor::doctor;
 pub(crate) use job::job;
 pub(crate) use join_token::join_token;
-pub(crate) use lease::lease;
+pub(crate) use lease::{companion as lease_companion, lease};
 pub(crate) use namespace::namespace;
 pub(crate) use object::object;
 pub(crate) use paper::{completions, man};

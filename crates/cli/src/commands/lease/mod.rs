@@ -1,5 +1,6 @@
 //! `ikada lease run|list|show|acquire|release`.
 
+mod companion;
 mod run;
 
 use std::time::Duration;
@@ -10,6 +11,8 @@ use ikada_api::v1::{AcquireLease, LeasePage, LeaseTask, Number, ReleaseLease};
 use crate::args::{LeaseCommand, LeaseTakeArgs, SharedArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
+
+pub(crate) use companion::companion;
 
 /// One look at a watched lease waits this long for news.
 const WATCH_STEP: Duration = Duration::from_secs(30);

@@ -1,20 +1,25 @@
 //! `ikada lease run`: a command that runs only while its lease is held.
 //!
-//! The command is the leader of a process group of its own, so that everything it started ends with it. A lost lease, or a
-//! request to stop, ends the group; the lease is given back only after that.
+//! The command lives in a process group of its own, led by its companion (`companion.rs`), so that everything it started ends
+//! with it: when it exits, when the lease is lost, at a request to stop, and when this process dies. The lease is given back
+//! only after that.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use ikada_api::Client;
-use ikada_api::client::{LeaseGuard, LeaseOptions, unique_key};
+use ikada_api::client::{Error, LeaseGuard, LeaseOptions, unique_key};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::companion::{COMPANION, code_of};
 use crate::args::LeaseRunArgs;
 use crate::failure::Failure;
+
+/// Pause before a cluster that could not serve is asked for the lease again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How the command came to its end.
 enum End {
@@ -35,7 +40,16 @@ pub(super) async fn run(client: &Client, args: LeaseRunArgs) -> Result<(), Failu
             },
             task: None,
         };
-        let guard = client.hold_lease(&args.name, options).await?;
+        let guard = match client.hold_lease(&args.name, options).await {
+            Ok(guard) => guard,
+            // Whoever stands by does so through a time without a cluster too.
+            Err(error @ (Error::Unavailable { .. } | Error::Unknown { .. })) if args.again => {
+                eprintln!("ikada: lease {}: {error}; asking again", args.name);
+                tokio::time::sleep(ASK_AGAIN).await;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         match run_once(guard, &args).await? {
             End::Exited(status) => return passed_on(status),
             End::Stopped => return Err(Failure::failed("told to stop; the command was ended")),
@@ -52,25 +66,16 @@ pub(super) async fn run(client: &Client, args: LeaseRunArgs) -> Result<(), Failu
 }
 
 async fn run_once(mut guard: LeaseGuard, args: &LeaseRunArgs) -> Result<End, Failure> {
-    let (program, arguments) =
-        args.command.split_first().ok_or_else(|| Failure::usage("name the command after --"))?;
     let mut terminate = signal(SignalKind::terminate())
         .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
-    let spawned = Command::new(program)
-        .args(arguments)
-        .env("IKADA_LEASE", &args.name)
-        .env("IKADA_FENCE", guard.fence().to_string())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn();
-    let mut child = match spawned {
+    let mut child = match start(args, guard.fence().0) {
         Ok(child) => child,
         Err(error) => {
             give_back(guard).await;
-            let program = program.to_string_lossy();
-            return Err(Failure::failed(format!("{program} could not be started: {error}")));
+            return Err(Failure::failed(format!("the command could not be started: {error}")));
         }
     };
+    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let end = tokio::select! {
         status = child.wait() => match status {
             Ok(status) => End::Exited(status),
@@ -80,10 +85,16 @@ async fn run_once(mut guard: LeaseGuard, args: &LeaseRunArgs) -> Result<End, Fai
         _ = tokio::signal::ctrl_c() => End::Stopped,
         _ = terminate.recv() => End::Stopped,
     };
-    match end {
-        End::Exited(_) => {}
-        End::Lost => end_group(&mut child, Duration::from_millis(args.grace_ms)).await,
-        End::Stopped => end_group(&mut child, Duration::from_secs(5)).await,
+    match (&end, group) {
+        // Somebody killed the companion alone: it could not tidy up.
+        (End::Exited(status), Some(group)) if status.signal().is_some() => {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        (End::Exited(_), _) => {}
+        (End::Lost, group) => {
+            end_group(&mut child, group, Duration::from_millis(args.grace_ms)).await;
+        }
+        (End::Stopped, group) => end_group(&mut child, group, Duration::from_secs(5)).await,
     }
     if !matches!(end, End::Lost) {
         give_back(guard).await;
@@ -91,9 +102,21 @@ async fn run_once(mut guard: LeaseGuard, args: &LeaseRunArgs) -> Result<End, Fai
     Ok(end)
 }
 
+/// Starts the command by way of its companion.
+fn start(args: &LeaseRunArgs, fence: u64) -> std::io::Result<Child> {
+    Command::new(std::env::current_exe()?)
+        .arg(COMPANION)
+        .arg(std::process::id().to_string())
+        .args(&args.command)
+        .env("IKADA_LEASE", &args.name)
+        .env("IKADA_FENCE", fence.to_string())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+}
+
 /// Asks the whole group to end, then kills what is left of it.
-async fn end_group(child: &mut Child, grace: Duration) {
-    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+async fn end_group(child: &mut Child, group: Option<Pid>, grace: Duration) {
     if let Some(group) = group.filter(|_| !grace.is_zero()) {
         let _ = kill_process_group(group, Signal::TERM);
         let _ = tokio::time::timeout(grace, child.wait()).await;
@@ -112,10 +135,9 @@ async fn give_back(guard: LeaseGuard) {
     }
 }
 
-/// The command's own exit code; 128 and the number of the signal that ended it.
+/// The command's own exit code.
 fn passed_on(status: ExitStatus) -> Result<(), Failure> {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    match u8::try_from(code).unwrap_or(1) {
+    match code_of(status) {
         0 => Ok(()),
         code => Err(Failure::Command { message: format!("the command ended: {status}"), code }),
     }
