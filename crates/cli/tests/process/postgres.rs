@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use ikada_store::postgres::{AppendOutcome, Holder, Target};
+
 use crate::cluster::{Cluster, client};
 use crate::fresh::refusal;
+use crate::scenario::Scenario;
+use crate::server::Server;
 use crate::wait::until;
 use crate::work::{Stream, check_all_there};
 
@@ -51,13 +55,18 @@ async fn ls_10_a_holder_that_is_asked_to_stop_gives_its_leases_back() {
     check_all_there(&cluster.client(), &acked).await;
 }
 
-// LS-9, F-39: its next append is refused by the database.
+// LS-9, F-39: what it would append next, as the process that it was, the database refuses; and it does not try.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ls_9_a_holder_paused_past_its_lease_writes_nothing_afterwards() {
     let Some(cluster) = Cluster::start_in_postgres(2).await else { return };
     let stream = Stream::start(&cluster.urls());
+    let mut scenario = Scenario::begin("F-39 pause", &cluster).await;
     stream.advance(30).await;
     let holder = cluster.settle().await[&0];
+    let database = cluster.database.as_ref().expect("a database");
+    let row = database.sql("SELECT holder, life, epoch FROM ikada_lease WHERE shard = 0");
+    let row: Vec<u64> = row.split('|').filter_map(|number| number.parse().ok()).collect();
+    assert_eq!((row.len(), row[0]), (3, holder));
     cluster.signal(holder, "STOP");
     let others: Vec<String> = cluster
         .nodes
@@ -71,15 +80,34 @@ async fn ls_9_a_holder_paused_past_its_lease_writes_nothing_afterwards() {
         shard.leader.filter(|leader| leader.0 != holder)
     })
     .await;
+    append_is_refused(database, Holder { node: row[0], life: row[1] }, row[2]).await;
     cluster.signal(holder, "CONT");
     stream.advance(50).await;
     cluster.settle().await;
-    let database = cluster.database.as_ref().expect("a database");
     let falls = "SELECT count(*) FROM (SELECT epoch < lag(epoch) OVER (PARTITION BY shard ORDER BY index) AS falls FROM ikada_log) AS steps WHERE falls";
     assert_eq!(database.sql(falls), "0", "P1: no entry of an older epoch after a newer one");
+    scenario.gap(stream.silence_ms(scenario.began()));
     let acked = stream.stop().await;
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
+    scenario.end(&cluster).await;
+}
+
+/// The very statement that this holder would send, at the end of the log as it is.
+async fn append_is_refused(database: &Server, holder: Holder, epoch: u64) {
+    let connection = Target::parse(&database.url()).expect("a URL").connect().await;
+    let connection = connection.expect("connected");
+    let entry = [bytes::Bytes::from_static(b"too late")];
+    // The new holder writes meanwhile: only an append at the very end is refused for the epoch's sake.
+    let refused = until("the append meets the end of the log", || async {
+        let tail = connection.read_entries(0, holder, u64::MAX >> 1, 1).await.expect("read");
+        let next = tail.last_index + 1;
+        let outcome = connection.append_entries(0, holder, epoch, next, &entry).await;
+        let outcome = outcome.expect("answered");
+        (outcome != AppendOutcome::Conflict).then_some(outcome)
+    })
+    .await;
+    assert_eq!(refused, AppendOutcome::Deposed);
 }
 
 // LS-14, F-39
@@ -87,6 +115,7 @@ async fn ls_9_a_holder_paused_past_its_lease_writes_nothing_afterwards() {
 async fn ls_14_a_database_that_restarts_loses_nothing() {
     let Some(mut cluster) = Cluster::start_in_postgres(2).await else { return };
     let stream = Stream::start(&cluster.urls());
+    let mut scenario = Scenario::begin("F-39 restart", &cluster).await;
     for _ in 0..2 {
         stream.advance(50).await;
         let database = cluster.database.as_mut().expect("a database");
@@ -94,10 +123,12 @@ async fn ls_14_a_database_that_restarts_loses_nothing() {
         database.resume();
         stream.advance(50).await;
     }
+    scenario.gap(stream.silence_ms(scenario.began()));
     let acked = stream.stop().await;
     cluster.settle().await;
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
+    scenario.end(&cluster).await;
 }
 
 // P2, F-39

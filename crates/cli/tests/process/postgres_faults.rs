@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, client};
 use crate::fresh::{ikada, refusal};
 use crate::full_disk::SmallDisk;
 use crate::pooler::Pooler;
+use crate::scenario::Scenario;
 use crate::strait::Strait;
 use crate::wait::until;
 use crate::work::{Stream, check_all_there, write};
@@ -53,13 +54,15 @@ async fn another_leads(cluster: &Cluster, but: u64) {
 }
 
 /// All is well in the end.
-async fn end_well(cluster: &Cluster, stream: Stream) {
+async fn end_well(cluster: &Cluster, stream: Stream, mut scenario: Scenario) {
     stream.advance(30).await;
+    scenario.gap(stream.silence_ms(scenario.began()));
     let acked = stream.stop().await;
     cluster.settle().await;
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
     check_epochs(cluster);
+    scenario.end(cluster).await;
 }
 
 // LS-6, LS-14, F-39
@@ -67,6 +70,7 @@ async fn end_well(cluster: &Cluster, stream: Stream) {
 async fn ls_14_f_39_a_database_that_stalls_has_no_leader_and_loses_nothing() {
     let Some(cluster) = Cluster::start_in_postgres(2).await else { return };
     let stream = Stream::start(&cluster.urls());
+    let scenario = Scenario::begin("F-39 stall", &cluster).await;
     stream.advance(50).await;
     let database = cluster.database.as_ref().expect("a database");
     database.pause();
@@ -76,7 +80,7 @@ async fn ls_14_f_39_a_database_that_stalls_has_no_leader_and_loses_nothing() {
         assert!(seen.shards.iter().all(|part| part.role != "leader"), "node {} leads", node.id);
     }
     database.unpause();
-    end_well(&cluster, stream).await;
+    end_well(&cluster, stream, scenario).await;
 }
 
 // LS-9, P1, F-39: what the holder sends is held back on its way, and arrives after its lease was taken.
@@ -97,6 +101,7 @@ async fn ls_9_f_39_an_append_that_arrives_after_its_lease_was_taken_is_refused_b
     }
     cluster.settle().await;
     let stream = Stream::start(&cluster.urls());
+    let scenario = Scenario::begin("F-39 late append", &cluster).await;
     for _ in 0..rounds() {
         stream.advance(30).await;
         let holder = cluster.settle().await[&0];
@@ -119,7 +124,7 @@ async fn ls_9_f_39_an_append_that_arrives_after_its_lease_was_taken_is_refused_b
         stream.advance(10).await;
         check_epochs(&cluster);
     }
-    end_well(&cluster, stream).await;
+    end_well(&cluster, stream, scenario).await;
 }
 
 // LS-8, P4, F-39. The database's clock is moved by a function of the same name that the role finds first: what the
@@ -128,6 +133,7 @@ async fn ls_9_f_39_an_append_that_arrives_after_its_lease_was_taken_is_refused_b
 async fn ls_8_f_39_a_database_clock_that_is_moved_costs_no_entry_and_no_hour() {
     let Some(mut cluster) = Cluster::start_in_postgres(1).await else { return };
     let stream = Stream::start(&cluster.urls());
+    let scenario = Scenario::begin("F-39 clock", &cluster).await;
     stream.advance(30).await;
     let database = cluster.database.as_ref().expect("a database");
     database.sql(
@@ -158,7 +164,7 @@ async fn ls_8_f_39_a_database_clock_that_is_moved_costs_no_entry_and_no_hour() {
     database.sql("UPDATE moved.by SET span = '-2 hours'");
     database_forgets_nothing(&cluster, holder).await;
     cluster.launch(holder);
-    end_well(&cluster, stream).await;
+    end_well(&cluster, stream, scenario).await;
 }
 
 async fn database_forgets_nothing(cluster: &Cluster, dead: u64) {
@@ -171,6 +177,7 @@ async fn database_forgets_nothing(cluster: &Cluster, dead: u64) {
 async fn p_2_f_39_nodes_halt_before_a_restored_dump_also_after_a_restart() {
     let Some(mut cluster) = Cluster::start_in_postgres(1).await else { return };
     let stream = Stream::start(&cluster.urls());
+    let scenario = Scenario::begin("F-39 older dump", &cluster).await;
     stream.advance(30).await;
     let database = cluster.database.as_ref().expect("a database");
     database.dump("older");
@@ -203,6 +210,7 @@ async fn p_2_f_39_nodes_halt_before_a_restored_dump_also_after_a_restart() {
     cluster.settle().await;
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
+    scenario.end(&cluster).await;
 }
 
 // F-39: no notices come through, and every statement may run on another connection.
@@ -218,12 +226,13 @@ async fn f_39_a_pooler_in_transaction_mode_is_good_enough() {
     }
     let holder = cluster.settle().await[&0];
     let stream = Stream::start(&cluster.urls());
+    let scenario = Scenario::begin("F-39 pooler", &cluster).await;
     stream.advance(50).await;
     cluster.kill(holder);
     cluster.settle().await;
     stream.advance(50).await;
     cluster.launch(holder);
-    end_well(&cluster, stream).await;
+    end_well(&cluster, stream, scenario).await;
 }
 
 // LS-14: what cannot be written is not acknowledged, and all goes on by itself.
@@ -231,6 +240,7 @@ async fn f_39_a_pooler_in_transaction_mode_is_good_enough() {
 async fn ls_14_a_database_that_becomes_read_only_is_waited_for() {
     let Some(cluster) = Cluster::start_in_postgres(1).await else { return };
     let stream = Stream::start(&cluster.urls());
+    let scenario = Scenario::begin("F-39 read-only", &cluster).await;
     stream.advance(30).await;
     let database = cluster.database.as_ref().expect("a database");
     database.sql("ALTER SYSTEM SET default_transaction_read_only = on");
@@ -248,7 +258,7 @@ async fn ls_14_a_database_that_becomes_read_only_is_waited_for() {
     assert!(!write(&quick, "meanwhile").await, "acknowledged without being written");
     database.sql("ALTER SYSTEM RESET default_transaction_read_only");
     database.sql("SELECT pg_reload_conf()");
-    end_well(&cluster, stream).await;
+    end_well(&cluster, stream, scenario).await;
 }
 
 // LS-14: a database without room acknowledges nothing; with room again all goes on. Only the log's table is on the small disk.
@@ -264,6 +274,7 @@ async fn ls_14_a_database_that_is_full_is_waited_for() {
     database.sql(&format!("CREATE TABLESPACE small LOCATION '{}'", place.display()));
     database.sql("ALTER TABLE ikada_log SET TABLESPACE small");
     let stream = Stream::start(&cluster.urls());
+    let scenario = Scenario::begin("F-39 full", &cluster).await;
     stream.advance(30).await;
     let ballast = place.join("ballast");
     std::fs::write(&ballast, vec![0; disk.free_bytes() as usize]).expect("ballast");
@@ -275,7 +286,7 @@ async fn ls_14_a_database_that_is_full_is_waited_for() {
     let quick = cluster.client().with_timeout(Duration::from_secs(2));
     assert!(!write(&quick, "meanwhile").await, "acknowledged without being written");
     std::fs::remove_file(&ballast).expect("room");
-    end_well(&cluster, stream).await;
+    end_well(&cluster, stream, scenario).await;
     drop(cluster);
     drop(disk);
 }

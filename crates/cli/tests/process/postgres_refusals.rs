@@ -76,6 +76,9 @@ async fn other_versions_and_other_clusters_are_refused() {
     assert!(said.contains("another data folder") && said.contains("--node-id"), "{said}");
     let said = told_as(4, &url);
     assert!(said.contains("none of them") && said.contains("another schema"), "{said}");
+    let rows =
+        cluster.database.as_ref().expect("a database").sql("SELECT count(*) FROM ikada_node");
+    assert_eq!(rows, "3", "whoever is refused leaves no entry behind");
     for id in 1..=3 {
         cluster.kill(id);
     }

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ikada_api::Client;
-use ikada_api::v1::{ClaimRequest, CompleteRequest, NewTask, Number};
+use ikada_api::v1::{ClaimRequest, CompleteRequest, NewTask, Number, TransferRequest};
 
 use crate::cluster::{Cluster, client};
 use crate::holder;
+use crate::scenario::Scenario;
 use crate::wait::until;
 use crate::work::{check_all_there, write_all};
 
@@ -49,6 +50,33 @@ async fn ls_16_three_nodes_lead_eight_shards_and_a_kill_moves_only_its_own() {
         before.keys().filter(|shard| before[shard] == dead).map(|shard| after[shard]).collect();
     assert!(!heirs.contains(&dead), "{after:?}");
     assert_eq!(shares(&after).len(), 2, "both others lead: {after:?}");
+    // Back again it leads what it is given.
+    cluster.launch(dead);
+    cluster.settle().await;
+    let wish = TransferRequest { shard: Some(0), to: Some(Number(dead)), from: None };
+    cluster.client().transfer(&wish).await.expect("moved");
+    until("the node that came back leads again", || async {
+        (cluster.settle().await[&0] == dead).then_some(())
+    })
+    .await;
+}
+
+/// The balancer waits for half a minute of quiet before each move: `IKADA_TEST_BALANCE` for those who have the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_16_a_node_that_comes_back_leads_a_share_without_anybodys_doing() {
+    if std::env::var_os("IKADA_TEST_BALANCE").is_none() {
+        eprintln!("passed over: it takes a minute; set IKADA_TEST_BALANCE");
+        return;
+    }
+    let Some(mut cluster) = Cluster::start_in_postgres(SHARDS).await else { return };
+    let dead = cluster.settle().await[&0];
+    cluster.kill(dead);
+    cluster.settle().await;
+    cluster.launch(dead);
+    until("it leads again", || async {
+        cluster.settle().await.values().any(|leader| *leader == dead).then_some(())
+    })
+    .await;
 }
 
 // LS-15: what was weighed against a lease in a database. A ring would have to make its lost token anew and to close up again;
@@ -96,6 +124,7 @@ async fn work(client: Client, name: String, done: Arc<AtomicU64>, goal: u64) -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ls_16_ls_19_due_tasks_are_drained_by_all_nodes_and_a_hundred_workers_without_duplicates() {
     let Some(cluster) = Cluster::start_in_postgres(SHARDS).await else { return };
+    let scenario = Scenario::begin("LS-16 drain", &cluster).await;
     let submitter = client(&cluster.urls());
     for first in (0..due()).step_by(BATCH as usize) {
         let task = |number: u64| NewTask {
@@ -136,4 +165,5 @@ async fn ls_16_ls_19_due_tasks_are_drained_by_all_nodes_and_a_hundred_workers_wi
     tokio::time::timeout(Duration::from_secs(60), cluster.copies_become_equal())
         .await
         .expect("the copies become equal");
+    scenario.end(&cluster).await;
 }

@@ -45,6 +45,11 @@ impl Scenario {
         self.throughput_percent = Some(percent.round() as u64);
     }
 
+    /// When it began.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
     /// The longest time without writes.
     pub fn gap(&mut self, ms: u128) {
         self.gap_ms = Some(ms as u64);

@@ -34,10 +34,49 @@ const TESTS: &[(&str, &str)] = &[
     ("F-11", "slow_disk::f_11_a_follower_with_a_slow_disk_is_not_felt"),
     ("F-25", "crowd::f_25_many_workers_come_back_after_a_failover_without_a_second_election"),
     ("F-28", "rolling::f_28_a_rolling_restart_under_load_loses_nothing"),
+    ("F-39 restart", "postgres::ls_14_a_database_that_restarts_loses_nothing"),
+    (
+        "F-39 stall",
+        "postgres_faults::ls_14_f_39_a_database_that_stalls_has_no_leader_and_loses_nothing",
+    ),
+    ("F-39 pause", "postgres::ls_9_a_holder_paused_past_its_lease_writes_nothing_afterwards"),
+    (
+        "F-39 late append",
+        "postgres_faults::ls_9_f_39_an_append_that_arrives_after_its_lease_was_taken_is_refused_by_the_database",
+    ),
+    (
+        "F-39 clock",
+        "postgres_faults::ls_8_f_39_a_database_clock_that_is_moved_costs_no_entry_and_no_hour",
+    ),
+    ("F-39 pooler", "postgres_faults::f_39_a_pooler_in_transaction_mode_is_good_enough"),
+    ("F-39 read-only", "postgres_faults::ls_14_a_database_that_becomes_read_only_is_waited_for"),
+    ("F-39 full", "postgres_faults::ls_14_a_database_that_is_full_is_waited_for"),
+    (
+        "F-39 older dump",
+        "postgres_faults::p_2_f_39_nodes_halt_before_a_restored_dump_also_after_a_restart",
+    ),
+    (
+        "LS-16 drain",
+        "postgres_shards::ls_16_ls_19_due_tasks_are_drained_by_all_nodes_and_a_hundred_workers_without_duplicates",
+    ),
 ];
 /// What happens where the simulator has no script.
-const PROCESSES_ONLY: &[(&str, &str)] =
-    &[("F-25", "500 workers come back after the leader was killed")];
+const PROCESSES_ONLY: &[(&str, &str)] = &[
+    ("F-25", "500 workers come back after the leader was killed"),
+    ("F-39 restart", "the database that holds the logs is killed and started again, twice"),
+    ("F-39 stall", "it stands still with all its connections"),
+    ("F-39 pause", "the holder of a lease is paused past its ttl and goes on"),
+    ("F-39 late append", "an append arrives after its lease was taken"),
+    ("F-39 clock", "its clock is moved by an hour, forward and back, and a holder dies"),
+    ("F-39 pooler", "all goes through a pooler in transaction mode, and a holder dies"),
+    ("F-39 read-only", "it takes no writes for a while"),
+    ("F-39 full", "it has no room for a while"),
+    ("F-39 older dump", "it is restored to an older dump, then to the newest"),
+    ("LS-16 drain", "three nodes and 120 workers drain what is due"),
+];
+/// What `--long` asks of the tests: the sizes of F-39 and LS-16. They take hours together.
+const LONG: [(&str, &str); 3] =
+    [("IKADA_TEST_STALL_S", "30"), ("IKADA_TEST_ROUNDS", "200"), ("IKADA_TEST_DRAIN", "1000000")];
 
 /// Settings of a run.
 #[derive(Debug, clap::Args)]
@@ -48,6 +87,9 @@ pub struct ScenarioArgs {
     /// The seed of the simulator's scripts.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Give the tests with logs in a database their whole size: stalls of 30 s, 200 rounds, a million tasks.
+    #[arg(long)]
+    long: bool,
     /// Print one line of JSON per row instead of a table.
     #[arg(long)]
     json: bool,
@@ -56,19 +98,24 @@ pub struct ScenarioArgs {
 /// Runs all; true if none failed.
 pub fn run(root: &Path, args: &ScenarioArgs) -> anyhow::Result<bool> {
     let is_wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only));
-    let mut rows: Vec<Row> = simulate(root, args.seed)?;
+    let has_no_script = |name: &str| PROCESSES_ONLY.iter().any(|(known, _)| *known == name);
+    let mut wanted = TESTS.iter().filter(|(name, _)| is_wanted(name));
+    let mut rows: Vec<Row> = match wanted.all(|(name, _)| has_no_script(name)) {
+        true => Vec::new(),
+        false => simulate(root, args.seed)?,
+    };
     rows.retain(|row| is_wanted(&row.name));
     let mut texts: BTreeMap<String, String> =
         rows.iter().map(|row| (row.name.clone(), row.what.clone())).collect();
     texts.extend(PROCESSES_ONLY.iter().map(|(name, what)| ((*name).into(), (*what).into())));
     let folder = root.join("target").join("scenarios");
     std::fs::create_dir_all(&folder).context("target/scenarios")?;
-    test(root, &["--no-run"], None)?;
+    test(root, &["--no-run"], None, false)?;
     for (name, path) in TESTS.iter().filter(|(name, _)| is_wanted(name)) {
         eprintln!("{name}: {path}");
         let report = folder.join("report.json");
         let _ = std::fs::remove_file(&report);
-        let is_well = test(root, &["-E", &format!("test(={path})")], Some(&report))?;
+        let is_well = test(root, &["-E", &format!("test(={path})")], Some(&report), args.long)?;
         let line = std::fs::read_to_string(&report).ok();
         let told = line.map(|line| serde_json::from_str(&line)).transpose().context("a report")?;
         let what = texts.get(*name).cloned().unwrap_or_default();
@@ -120,10 +167,13 @@ fn of_test(name: &str, what: String, is_well: bool, told: Option<&Value>) -> Row
 }
 
 /// Runs tests of real processes; true if they passed.
-fn test(root: &Path, args: &[&str], report: Option<&Path>) -> anyhow::Result<bool> {
+fn test(root: &Path, args: &[&str], report: Option<&Path>, long: bool) -> anyhow::Result<bool> {
     let mut command = Command::new("cargo");
     command.args(["nextest", "run", "--locked", "-p", "ikada-cli", "--test", "process"]).args(args);
     command.current_dir(root).stdout(std::process::Stdio::null());
+    if long {
+        command.args(["--profile", "long"]).envs(LONG);
+    }
     if let Some(report) = report {
         command.env("IKADA_SCENARIO_REPORT", report);
     }

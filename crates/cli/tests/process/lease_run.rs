@@ -1,0 +1,139 @@
+//! `ikada lease run` and the processes under it: they end with the lease, with their runner, and with the command (LS-1, LS-6).
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use ikada_api::v1::ReleaseLease;
+
+use crate::cluster::Cluster;
+use crate::fresh::{ikada, ports};
+use crate::wait::until;
+
+const LEASE: &str = "job";
+const TTL_MS: &str = "1500";
+
+/// A runner; killed when dropped.
+struct Runner {
+    child: Child,
+    notes: PathBuf,
+}
+
+impl Runner {
+    /// Starts a runner whose command notes its own process and one that it left in the background.
+    fn start(cluster: &Cluster, folder: &Path, name: &str, then: &str) -> Runner {
+        let notes = folder.join(name);
+        let script = format!(
+            "sleep 600 & echo $$ $! > {0}.part && mv {0}.part {0}; {then}",
+            notes.display()
+        );
+        let mut command = ikada();
+        command.args(["lease", "--url", &cluster.urls().join(","), "run", "--name", LEASE]);
+        command.args(["--holder", name, "--ttl-ms", TTL_MS, "--", "sh", "-c", &script]);
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        Runner { child: child.expect("it starts"), notes }
+    }
+
+    /// Waits until the command runs: its process, and the one in the background.
+    async fn runs(&self) -> Vec<u32> {
+        until("the command runs", || async {
+            let text = std::fs::read_to_string(&self.notes).ok()?;
+            let pids: Vec<u32> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
+            (pids.len() == 2).then_some(pids)
+        })
+        .await
+    }
+
+    async fn ended(&mut self) -> i32 {
+        let child = &mut self.child;
+        let status = until("the runner ends", || {
+            let status = child.try_wait().expect("a child");
+            async move { status }
+        });
+        status.await.code().expect("an exit code")
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether a process still does something; one that nobody has buried yet does not.
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+}
+
+async fn all_gone(pids: &[u32]) {
+    until("the processes are gone", || async {
+        (!pids.iter().any(|pid| lives(*pid))).then_some(())
+    })
+    .await;
+}
+
+async fn a_command_lives_as_long_as_its_lease(cluster: &Cluster) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let client = cluster.client();
+    let mut first = Runner::start(cluster, folder.path(), "first", "wait");
+    let of_first = first.runs().await;
+    let mut second = Runner::start(cluster, folder.path(), "second", "wait");
+    until("the second waits", || async {
+        let seen = client.lease(LEASE).await.ok()?;
+        (!seen.waiters.is_empty()).then_some(())
+    })
+    .await;
+    assert!(!second.notes.exists(), "two run at once");
+    // Somebody takes the lease from it by hand.
+    let release = ReleaseLease { holder: "first".to_owned(), fence: None };
+    client.release_lease(LEASE, &release).await.expect("released");
+    assert_eq!(first.ended().await, 3, "a lost lease has an exit code of its own");
+    all_gone(&of_first).await;
+    let of_second = second.runs().await;
+    // The runner is killed: nobody is there to end the group but its companion, and the lease ends by its ttl.
+    second.child.kill().expect("killed");
+    all_gone(&of_second).await;
+    let mut third = Runner::start(cluster, folder.path(), "third", "exit 7");
+    let of_third = third.runs().await;
+    assert_eq!(third.ended().await, 7, "the command's own exit code");
+    assert!(!of_third.iter().any(|pid| lives(*pid)), "it left something running");
+    let free = client.lease(LEASE).await.expect("seen");
+    assert_eq!(free.fence, None, "given back at once: {free:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_1_ls_6_a_command_lives_as_long_as_its_lease() {
+    let cluster = Cluster::start().await;
+    a_command_lives_as_long_as_its_lease(&cluster).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_1_ls_6_a_command_lives_as_long_as_its_lease_with_logs_in_postgres() {
+    let Some(cluster) = Cluster::start_in_postgres(2).await else { return };
+    a_command_lives_as_long_as_its_lease(&cluster).await;
+}
+
+// LS-1: whoever stands by does so through a time without a cluster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_1_a_runner_that_stands_by_waits_for_the_cluster() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let addresses = ports(2);
+    let url = format!("http://{}", addresses[0]);
+    let (notes, said) = (folder.path().join("ran"), folder.path().join("said"));
+    let mut command = ikada();
+    command.args(["lease", "--url", &url, "--timeout", "1", "run", "--name", LEASE, "--again"]);
+    command.arg("--").arg("touch").arg(&notes);
+    let errors = std::fs::File::create(&said).expect("a file");
+    let child = command.stdin(Stdio::null()).stderr(errors).spawn().expect("it starts");
+    let mut runner = Runner { child, notes: notes.clone() };
+    until("it asks again", || async {
+        std::fs::read_to_string(&said).ok()?.contains("asking again").then_some(())
+    })
+    .await;
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).expect("a folder");
+    let _lone = crate::backup::Lone::start(&data, &addresses).await;
+    assert_eq!(runner.ended().await, 0);
+    assert!(notes.exists());
+}
