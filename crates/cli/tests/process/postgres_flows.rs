@@ -48,9 +48,14 @@ fn lease(cluster: &Cluster) -> (u64, u64) {
 async fn ls_4_ls_13_a_lost_renewal_does_not_cost_the_lease() {
     let Some((cluster, straits)) = start_behind_straits("UPDATE ikada_lease").await else { return };
     let stream = Stream::start(&cluster.urls());
+    let database = cluster.database.as_ref().expect("a database");
+    let until_when = || database.sql("SELECT expires_at FROM ikada_lease");
     for round in 1.. {
         stream.advance(10).await;
         let holder = cluster.settle().await[&0];
+        // The connection for renewals is opened by the first of them.
+        let taken = until_when();
+        until("the lease is renewed", || async { (until_when() != taken).then_some(()) }).await;
         let (before, remaining_ms) = lease(&cluster);
         assert!(remaining_ms <= 5_000, "LS-4: {remaining_ms} ms are left");
         let strait = &straits[holder as usize - 1];
