@@ -26,7 +26,7 @@ pub(super) async fn work(shared: &SharedArgs, args: WorkerArgs) -> Result<(), Fa
         Sandbox::open(config(&args)?).map_err(|error| Failure::usage(error.to_string()))?;
     describe(&args, &sandbox);
     let programs = Programs::new(client.clone(), sandbox, args.allow_url.clone());
-    let mut worker = builtin::equip(Worker::new(client.clone()), &client)
+    let mut worker = builtin::equip(Worker::new(client.clone()), &client, &args.allow_url)
         .slots(args.slots)
         .drain_timeout(Duration::from_secs(args.drain_s))
         .programs(Arc::new(programs));

@@ -64,6 +64,12 @@ async fn b4_35_a_job_reads_from_an_object_store_and_its_result_goes_to_one() {
     );
     let got = as_admin(&house.cluster, "object", &["get", "results/copies/map/0/copy", "-"]);
     assert_eq!(String::from_utf8_lossy(&got.stdout), "one two");
+    // What is built in reads through the same door (B4-35).
+    let mut count = house.knows(ikada(), &format!("http://{}", house.door));
+    count.env("IKADA_URL", cluster.urls().join(",")).args(["job", "run", "--map", "wordcount"]);
+    let counted = count.args(inputs).args(["--reduce", "merge"]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&counted.stderr);
+    assert_eq!(String::from_utf8_lossy(&counted.stdout), "one\t1\nthree\t1\ntwo\t1\n", "{said}");
     // What the operator did not allow is not read, whatever the key opens; nor does a program see the key.
     let (code, said) = run(&["--input", "s3://private/in/secret.txt"]);
     assert_eq!(code, Some(1), "{said}");

@@ -65,6 +65,10 @@ impl Program for Grep {
         }
     }
 
+    fn kept(&self) -> usize {
+        self.open.len() + self.found.len()
+    }
+
     fn finish(self: Box<Self>) -> (Made, serde_json::Value) {
         let result = serde_json::json!({ "matches": self.count });
         (vec![("matches.txt".to_owned(), self.found)], result)

@@ -1,7 +1,8 @@
 //! Programs that every worker has: `wordcount`, `grep` and `merge`. They show how jobs work with nothing pushed first.
 //!
-//! Promises: inputs are read as they come, whole texts are never in memory; the same inputs give the same bytes. All
-//! take the setting `pause-ms`, which waits so long before the work, to try things out.
+//! Promises: inputs are read as they come, and what a program keeps of them (words, matches, lines) has a bound: beyond
+//! [`KEPT_BYTES_MAX`] it gives up and says so; the same inputs give the same bytes. All take the setting `pause-ms`, which
+//! waits so long before the work, to try things out.
 //! Leaves out: whose result counts (the cluster's fence), and slots (the agent's).
 
 mod grep;
@@ -10,6 +11,7 @@ mod read;
 mod wordcount;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,21 +26,22 @@ use crate::run::{Claimed, TaskError, TaskResult, Worker};
 
 /// Longest `pause-ms`.
 const PAUSE_MS_MAX: u64 = 60_000;
+/// Most bytes that one attempt keeps in memory: it runs in the worker's own process, which has other tasks, too.
+const KEPT_BYTES_MAX: usize = 256 << 20;
 /// Most partitions of what is counted.
 const PARTITIONS_MAX: u64 = 1_024;
 
 /// What a program came to.
-#[derive(Debug, Clone, Default)]
-pub struct Brought {
+struct Brought {
     /// Small result, as JSON.
-    pub result: Vec<u8>,
+    result: Vec<u8>,
     /// Files, uploaded already; a completion that counts publishes them.
-    pub outputs: Vec<OutputItem>,
+    outputs: Vec<OutputItem>,
 }
 
 /// Why a program gave up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BuiltinError {
+enum BuiltinError {
     /// Another try may help.
     #[error("{0}")]
     Failed(String),
@@ -58,25 +61,39 @@ trait Program: Send {
     fn feed(&mut self, bytes: &[u8]);
     /// The input is over.
     fn end(&mut self);
+    /// Bytes that it keeps in memory, about.
+    fn kept(&self) -> usize;
+    /// Whether it must see all inputs once more from the beginning, for what it found in them.
+    fn wants_again(&mut self) -> bool {
+        false
+    }
     /// Files and small result.
     fn finish(self: Box<Self>) -> (Made, serde_json::Value);
 }
 
-/// Gives a worker all programs that are built in.
-pub fn equip(worker: Worker, client: &Client) -> Worker {
+/// Gives a worker all programs that are built in; their inputs may also come from addresses that begin so.
+pub fn equip(worker: Worker, client: &Client, urls: &[String]) -> Worker {
+    let sources = Arc::new(Sources { client: client.clone(), urls: urls.to_vec() });
     BUILTIN_PROGRAMS.into_iter().fold(worker, |worker, name| {
-        let client = client.clone();
+        let sources = sources.clone();
         worker.function(name, move |task: Claimed| {
-            let client = client.clone();
-            async move { attempt(&client, task).await }
+            let sources = sources.clone();
+            async move { attempt(&sources, task).await }
         })
     })
 }
 
-async fn attempt(client: &Client, task: Claimed) -> Result<TaskResult, TaskError> {
+/// Where inputs come from.
+struct Sources {
+    client: Client,
+    /// Addresses that inputs may begin with.
+    urls: Vec<String>,
+}
+
+async fn attempt(sources: &Sources, task: Claimed) -> Result<TaskResult, TaskError> {
     let work = task.work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
     let missing = || TaskError::new(format!("program {} is not built in", work.program.name));
-    match run(client, &work).await.ok_or_else(missing)? {
+    match run(sources, &work).await.ok_or_else(missing)? {
         Ok(brought) => Ok(TaskResult::from(brought.result).with_outputs(brought.outputs)),
         Err(BuiltinError::Failed(why)) => Err(TaskError::new(why)),
         Err(BuiltinError::Hopeless(why)) => Err(TaskError::give_up(why)),
@@ -84,7 +101,7 @@ async fn attempt(client: &Client, task: Claimed) -> Result<TaskResult, TaskError
 }
 
 /// Runs a program by name; none if it is not built in.
-pub async fn run(client: &Client, work: &WorkInfo) -> Option<Result<Brought, BuiltinError>> {
+async fn run(sources: &Sources, work: &WorkInfo) -> Option<Result<Brought, BuiltinError>> {
     let program: Result<Box<dyn Program>, BuiltinError> = match work.program.name.as_str() {
         "wordcount" => wordcount::WordCount::new(&work.settings).map(|it| Box::new(it) as _),
         "grep" => grep::Grep::new(&work.settings).map(|it| Box::new(it) as _),
@@ -92,23 +109,23 @@ pub async fn run(client: &Client, work: &WorkInfo) -> Option<Result<Brought, Bui
         _ => return None,
     };
     Some(match program {
-        Ok(program) => carry_out(client, work, program).await,
+        Ok(program) => carry_out(sources, work, program).await,
         Err(error) => Err(error),
     })
 }
 
 async fn carry_out(
-    client: &Client,
+    sources: &Sources,
     work: &WorkInfo,
     program: Box<dyn Program>,
 ) -> Result<Brought, BuiltinError> {
     let pause_ms = number(&work.settings, "pause-ms", PAUSE_MS_MAX)?.unwrap_or(0);
     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-    let (files, result) = read::read_all(client, &work.inputs, program).await?;
+    let (files, result) = read::read_all(sources, &work.inputs, program).await?;
     let mut outputs = Vec::with_capacity(files.len());
     for (name, bytes) in files {
         let source = ObjectSource::Bytes(Bytes::from(bytes));
-        let stored = client.upload(&source, &PutOptions::default()).await;
+        let stored = sources.client.upload(&source, &PutOptions::default()).await;
         let stored = stored.map_err(|error| {
             BuiltinError::Failed(format!("output {name} could not be stored: {error}"))
         })?;

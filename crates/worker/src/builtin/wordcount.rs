@@ -7,6 +7,8 @@ use super::{BuiltinError, Made, PARTITIONS_MAX, Program, number, word};
 
 /// Longest word; longer runs of letters are cut.
 const WORD_BYTES_MAX: usize = 256;
+/// What a word takes beside its letters: its count, its place in the table, and its share of free places.
+const WORD_BYTES_MORE: usize = 64;
 
 /// Words with how often they came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Counts {
     /// The word that may go on with the next bytes.
     open: Vec<u8>,
     keep_case: bool,
+    /// What the words take, about.
+    bytes: usize,
 }
 
 impl Counts {
@@ -73,7 +77,10 @@ impl Counts {
         }
         match self.counts.get_mut(&*folded) {
             Some(count) => *count += 1,
-            None => drop(self.counts.insert(folded.to_vec(), 1)),
+            None => {
+                let word = folded.to_vec();
+                self.insert(word, 1);
+            }
         }
     }
 
@@ -81,8 +88,18 @@ impl Counts {
     pub fn add(&mut self, word: &[u8], count: u64) {
         match self.counts.get_mut(word) {
             Some(known) => *known = known.saturating_add(count),
-            None => drop(self.counts.insert(word.to_vec(), count)),
+            None => self.insert(word.to_vec(), count),
         }
+    }
+
+    fn insert(&mut self, word: Vec<u8>, count: u64) {
+        self.bytes += word.len() + WORD_BYTES_MORE;
+        self.counts.insert(word, count);
+    }
+
+    /// What the words take in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Adds all of another count.
@@ -164,6 +181,10 @@ impl Program for WordCount {
 
     fn end(&mut self) {
         self.counts.end();
+    }
+
+    fn kept(&self) -> usize {
+        self.counts.bytes()
     }
 
     fn finish(self: Box<Self>) -> (Made, serde_json::Value) {

@@ -1,83 +1,36 @@
-//! Brings a program and its inputs to this machine. Programs are kept by their digest and never fetched twice.
+//! Brings inputs to this machine: objects, texts, and addresses that the operator allows. All inputs of an attempt
+//! together have a bound, that of the attempt's folder: they are counted as they come.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ikada_api::Client;
-use ikada_api::client::{Error, GetOptions, unique_key};
-use ikada_api::v1::{ProgramManifest, WorkInput};
+use ikada_api::client::{Error, GetOptions};
+use ikada_api::v1::WorkInput;
 
 use super::folder::{Folder, INPUTS};
-use super::stores::{copy_stored, is_store};
+use super::stores::UrlReader;
 use crate::beneath::Beneath;
 use crate::run::TaskError;
 
-/// Largest manifest.
-const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 /// First pause before asking again; it doubles.
 pub(super) const PAUSE_FIRST: Duration = Duration::from_millis(500);
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// The bucket of programs.
-const BUCKET: &str = "programs";
-
-/// What a program consists of, by the digest that the task names.
-pub(super) async fn manifest(
-    client: &Client,
-    store: &Path,
-    digest: &str,
-) -> Result<ProgramManifest, TaskError> {
-    let path = program(client, store, "manifest", digest).await?;
-    if fs::metadata(&path)?.len() > MANIFEST_BYTES_MAX {
-        return Err(TaskError::give_up("the program's manifest is too large"));
-    }
-    Ok(serde_json::from_slice(&fs::read(&path)?)?)
-}
-
-/// A file of a program, fetched once.
-pub(super) async fn program(
-    client: &Client,
-    store: &Path,
-    kind: &str,
-    digest: &str,
-) -> Result<PathBuf, TaskError> {
-    if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(TaskError::give_up("the program has no good digest"));
-    }
-    let path = store.join(digest);
-    if path.exists() {
-        return Ok(path);
-    }
-    fs::create_dir_all(store)?;
-    fs::set_permissions(store, Permissions::from_mode(0o711))?;
-    let fresh = store.join(format!("fresh-{}", unique_key()));
-    let options = GetOptions { if_match: Some(digest.to_owned()), ..GetOptions::default() };
-    let mut file = File::create(&fresh)?;
-    let fetched =
-        download(client, BUCKET, &format!("{kind}/{digest}"), &options, None, &mut file).await;
-    if let Err(error) = fetched {
-        // What came is not whole; nobody will ask for it by this name.
-        let _ = fs::remove_file(&fresh);
-        return Err(error);
-    }
-    // Other users read and run it, nobody but the worker writes it.
-    fs::set_permissions(&fresh, Permissions::from_mode(0o755))?;
-    fs::rename(&fresh, &path)?;
-    Ok(path)
-}
-
 /// Puts all inputs into the attempt's folder.
 pub(super) async fn inputs(
     client: &Client,
     urls: &[String],
     inputs: &[WorkInput],
     folder: &Folder,
+    bytes_max: u64,
 ) -> Result<(), TaskError> {
+    let mut left = bytes_max;
     for input in inputs {
-        let mut file = place(folder, &input.name)?;
+        let mut file = Bounded::new(place(folder, &input.name)?, &mut left, bytes_max);
         match (&input.bucket, &input.key, &input.url, &input.text) {
             (Some(bucket), Some(key), ..) => {
                 let options = GetOptions {
@@ -88,14 +41,45 @@ pub(super) async fn inputs(
                 };
                 download(client, bucket, key, &options, input.length, &mut file).await?;
             }
-            (.., Some(url), _) if is_store(url) => copy_stored(urls, url, &mut file).await?,
-            (.., Some(url), _) => copy_url(urls, url, &mut file)?,
+            (.., Some(url), _) => copy_url(urls, url, &mut file).await?,
             (.., Some(text)) => file.write_all(text.as_bytes())?,
             _ => return Err(TaskError::give_up(format!("input {} has no source", input.name))),
         }
-        folder.hand_over_open(&file)?;
+        folder.hand_over_open(&file.file)?;
     }
     Ok(())
+}
+
+/// The file of an input, which takes what is left of the bound on all inputs.
+pub(super) struct Bounded<'a> {
+    pub(super) file: File,
+    left: &'a mut u64,
+    bytes_max: u64,
+}
+
+impl<'a> Bounded<'a> {
+    pub(super) fn new(file: File, left: &'a mut u64, bytes_max: u64) -> Bounded<'a> {
+        Bounded { file, left, bytes_max }
+    }
+}
+
+impl Write for Bounded<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+            let most = self.bytes_max;
+            return Err(io::Error::other(format!(
+                "the inputs have more than the {most} bytes that this worker gives an attempt"
+            )));
+        };
+        let written = self.file.write(bytes)?;
+        // What was not written is offered again.
+        *self.left = left + (bytes.len() - written) as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// The file of an input; its name is a path below the folder and nowhere else.
@@ -131,7 +115,7 @@ pub(super) async fn download(
     key: &str,
     options: &GetOptions,
     length: Option<u64>,
-    file: &mut File,
+    file: &mut impl Write,
 ) -> Result<(), TaskError> {
     let failed =
         |error: Error| TaskError::new(format!("object {bucket}/{key} could not be read: {error}"));
@@ -171,19 +155,35 @@ pub(super) fn rule<'a>(
     })
 }
 
-/// Copies a file of this machine, if its operator allows the address.
-fn copy_url(allowed: &[String], url: &str, target: &mut File) -> Result<(), TaskError> {
+/// Copies what lies at an address, if the operator allows it. A file keeps its rights: it may be a program.
+async fn copy_url(
+    allowed: &[String],
+    url: &str,
+    target: &mut Bounded<'_>,
+) -> Result<(), TaskError> {
+    let mut reader = UrlReader::open(allowed, url).await?;
+    let failed = |error: io::Error| TaskError::new(format!("{url}: {error}"));
+    while let Some(bytes) = reader.next().await? {
+        target.write_all(&bytes).map_err(failed)?;
+    }
+    if let Some(file) = reader.file() {
+        let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+        target.file.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Opens a file of this machine, if its operator allows the address.
+pub(super) fn open_local(allowed: &[String], url: &str) -> Result<File, TaskError> {
     let (prefix, rest) = rule(allowed, url)?;
     let Some(root) = local_path(prefix) else {
         return Err(TaskError::new(format!(
             "this worker opens addresses that begin with file:///, s3:// or gs:// only, not {url}"
         )));
     };
-    let failed = |error: io::Error| TaskError::new(format!("{url}: {error}"));
-    let mut source = open_source(root, rest).map_err(failed)?;
-    let mode = source.metadata().map_err(failed)?.permissions().mode() & 0o777;
-    io::copy(&mut source, target).map_err(failed)?;
-    target.set_permissions(Permissions::from_mode(mode)).map_err(failed)
+    let opened = open_source(root, rest);
+    let file = opened.map_err(|error| TaskError::new(format!("{url}: {error}")))?;
+    Ok(file)
 }
 
 /// The operator's own path is followed wherever it leads; what a task adds to it stays below.

@@ -1,41 +1,46 @@
 //! Inputs are put below their folder and taken from below what the operator allows, links or not (X8, X13).
 
+use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
 
-fn copy_to(allowed: &[String], url: &str, folder: &Path) -> Result<String, TaskError> {
+async fn copy_to(allowed: &[String], url: &str, folder: &Path) -> Result<String, TaskError> {
     let path = folder.join("copy");
-    let mut file = File::create(&path).unwrap();
-    copy_url(allowed, url, &mut file)?;
+    let mut left = 1 << 20;
+    let mut file = Bounded::new(File::create(&path).unwrap(), &mut left, 1 << 20);
+    copy_url(allowed, url, &mut file).await?;
     Ok(fs::read_to_string(path).unwrap())
 }
 
-#[test]
-fn x_13_an_allowed_address_ends_at_its_folder() {
+#[tokio::test]
+async fn x_13_an_allowed_address_ends_at_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display();
     for part in ["in", "inside"] {
         fs::create_dir(folder.path().join(part)).unwrap();
         fs::write(folder.path().join(part).join("a"), part).unwrap();
     }
-    let opens = |allowed: &str, asked: &str| {
-        let allowed = [format!("file://{root}{allowed}")];
-        copy_to(&allowed, &format!("file://{root}{asked}"), folder.path()).is_ok()
-    };
-    assert!(opens("/in", "/in/a"));
-    assert!(opens("/in/", "/in/a"));
-    assert!(opens("/in/a", "/in/a"));
-    assert!(opens("/", "/inside/a"));
-    assert!(!opens("/in", "/inside/a"), "another folder whose name begins alike");
-    assert!(!opens("/in/", "/in/../inside/a"));
-    assert!(!opens("/in", "/a"));
-    let foreign = copy_to(&["http://".to_owned()], "http://127.0.0.1:1/", folder.path());
+    for (allowed, asked, opens) in [
+        ("/in", "/in/a", true),
+        ("/in/", "/in/a", true),
+        ("/in/a", "/in/a", true),
+        ("/", "/inside/a", true),
+        // Another folder whose name begins alike.
+        ("/in", "/inside/a", false),
+        ("/in/", "/in/../inside/a", false),
+        ("/in", "/a", false),
+    ] {
+        let rules = [format!("file://{root}{allowed}")];
+        let copied = copy_to(&rules, &format!("file://{root}{asked}"), folder.path()).await;
+        assert_eq!(copied.is_ok(), opens, "{allowed} {asked}");
+    }
+    let foreign = copy_to(&["http://".to_owned()], "http://127.0.0.1:1/", folder.path()).await;
     assert!(foreign.unwrap_err().message().contains("gs:// only"));
 }
 
-#[test]
-fn x_8_a_link_below_an_allowed_address_does_not_lead_out_of_it() {
+#[tokio::test]
+async fn x_8_a_link_below_an_allowed_address_does_not_lead_out_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir_all(at("in/deep")).unwrap();
@@ -49,14 +54,14 @@ fn x_8_a_link_below_an_allowed_address_does_not_lead_out_of_it() {
     symlink("/proc/self/root/etc/hostname", at("in/magic")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, at("in/pipe"), rustix::fs::Mode::from(0o600)).unwrap();
     let url = |name: &str| format!("file://{}/{name}", folder.path().display());
-    let copied = |name: &str| copy_to(&[url("in")], &url(name), folder.path());
-    assert_eq!(copied("in/good").unwrap(), "good");
-    assert_eq!(copied("in/deep/stays").unwrap(), "good");
+    let copied = async |name: &str| copy_to(&[url("in")], &url(name), folder.path()).await;
+    assert_eq!(copied("in/good").await.unwrap(), "good");
+    assert_eq!(copied("in/deep/stays").await.unwrap(), "good");
     for name in ["in/file", "in/folder/key", "in/absolute", "in/magic", "in/pipe", "in/deep"] {
-        assert!(copied(name).is_err(), "{name}");
+        assert!(copied(name).await.is_err(), "{name}");
     }
     // What the operator named is the operator's business, a link too.
-    assert_eq!(copy_to(&[url("in/file")], &url("in/file"), folder.path()).unwrap(), "canary");
+    assert_eq!(copy_to(&[url("in/file")], &url("in/file"), folder.path()).await.unwrap(), "canary");
 }
 
 #[test]
@@ -97,4 +102,29 @@ fn x_8_a_program_that_swaps_its_folders_publishes_nothing_foreign() {
     fs::remove_file(aside.join("out/mine")).unwrap();
     symlink(outside.path().join("out/key"), aside.join("out/mine")).unwrap();
     assert!(ikada_api::client::OpenSource::open(&found[0]).is_err());
+}
+
+#[tokio::test]
+async fn x_11_all_inputs_together_keep_within_the_bound_of_an_attempts_folder() {
+    let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(data.path().join("large"), vec![b'x'; 600]).unwrap();
+    let url = format!("file://{}/large", data.path().display());
+    let client = Client::new(["http://127.0.0.1:1"]).unwrap();
+    let text =
+        WorkInput { name: "text".to_owned(), text: Some("y".repeat(400)), ..WorkInput::default() };
+    let file =
+        WorkInput { name: "file".to_owned(), url: Some(url.clone()), ..WorkInput::default() };
+    let wanted = [text, file];
+    for (bytes_max, good) in [(1_000, true), (999, false), (0, false)] {
+        let folder = Folder::make(work.path(), None).unwrap();
+        let brought =
+            inputs(&client, std::slice::from_ref(&url), &wanted, &folder, bytes_max).await;
+        assert_eq!(brought.is_ok(), good, "{bytes_max}: {brought:?}");
+        if let Err(error) = brought {
+            assert!(
+                error.message().contains(&format!("more than the {bytes_max} bytes")),
+                "{error:?}"
+            );
+        }
+    }
 }

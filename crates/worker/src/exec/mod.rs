@@ -9,6 +9,7 @@
 //! Leaves out: the walls themselves (`sandbox`) and whose result counts (the cluster's fence).
 
 mod bound;
+mod cache;
 mod capture;
 mod checkpoints;
 mod fetch;
@@ -31,6 +32,7 @@ pub use folder::{Folder, closed_way};
 pub use outputs::FoundOutput;
 pub use programs::Programs;
 pub use run::{Sandbox, SandboxError};
+pub(crate) use stores::UrlReader;
 pub use stores::is_store;
 
 use crate::run::{Stop, TaskError, TaskResult};

@@ -1,5 +1,6 @@
 //! Tasks that name a program: fetched, run, and their files uploaded.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 
 use super::checkpoints::Keeper;
-use super::{Attempt, Code, Finish, Log, Sandbox, fetch, logs, stopped};
+use super::{Attempt, Code, Finish, Log, Sandbox, cache, fetch, logs, stopped};
 use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
 /// The word in a command that stands for the program's own file.
@@ -50,7 +51,7 @@ impl Inner {
         let work = task.work.take();
         let work = work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
         let (mut told, stopping) = (stop.clone(), stop.clone());
-        let code = tokio::select! {
+        let (code, _held) = tokio::select! {
             code = self.code(&work) => code?,
             () = told.told() => return Err(stopped()),
         };
@@ -69,7 +70,8 @@ impl Inner {
         };
         let keeper = Keeper::new(&self.client, &task);
         let bring = async |folder: &Arc<super::Folder>| {
-            fetch::inputs(&self.client, &self.urls, &work.inputs, folder).await?;
+            let most = self.sandbox.config().limits.disk_bytes;
+            fetch::inputs(&self.client, &self.urls, &work.inputs, folder, most).await?;
             keeper.begin(folder).await
         };
         let publish = async |finish: Finish| self.publish(finish, told).await;
@@ -79,19 +81,23 @@ impl Inner {
         logs::send_while(&self.client, &name, &log, running).await
     }
 
-    /// Brings the program here and says how to run it.
-    async fn code(&self, work: &WorkInfo) -> Result<Code, TaskError> {
+    /// Brings the program here and says how to run it. Its file is kept for as long as the handle to it.
+    async fn code(&self, work: &WorkInfo) -> Result<(Code, Option<File>), TaskError> {
         let name = &work.program.name;
         let digest = work.program.digest.as_deref();
         let digest = digest.ok_or_else(|| TaskError::give_up(format!("{name} has no digest")))?;
-        let manifest = fetch::manifest(&self.client, &self.store, digest).await?;
+        let manifest = cache::manifest(&self.client, &self.store, digest).await?;
         let file = match &manifest.file {
             Some(file) => {
-                Some(fetch::program(&self.client, &self.store, "file", &file.digest).await?)
+                Some(cache::program(&self.client, &self.store, "file", &file.digest).await?)
             }
             None => None,
         };
-        arrange(manifest, file)
+        let (file, held) = match file {
+            Some((file, held)) => (Some(file), Some(held)),
+            None => (None, None),
+        };
+        Ok((arrange(manifest, file, work.program.entry.clone())?, held))
     }
 
     /// Uploads the files; they become visible with the completion.
@@ -124,7 +130,12 @@ impl Inner {
     }
 }
 
-fn arrange(manifest: ProgramManifest, file: Option<PathBuf>) -> Result<Code, TaskError> {
+/// How a program is run; a module from what the task names, else from what its manifest names.
+fn arrange(
+    manifest: ProgramManifest,
+    file: Option<PathBuf>,
+    entry: Option<String>,
+) -> Result<Code, TaskError> {
     match (manifest.kind.as_str(), file) {
         ("command", file) => {
             let path = file.as_ref().map(|file| file.to_string_lossy().into_owned());
@@ -135,7 +146,7 @@ fn arrange(manifest: ProgramManifest, file: Option<PathBuf>) -> Result<Code, Tas
             Ok(Code::Command { argv: manifest.argv.into_iter().map(put).collect(), file })
         }
         ("wasm", Some(file)) => {
-            let entry = manifest.entry.unwrap_or_else(|| ENTRY.to_owned());
+            let entry = entry.or(manifest.entry).unwrap_or_else(|| ENTRY.to_owned());
             Ok(Code::Module { file, entry })
         }
         (kind, _) => Err(TaskError::give_up(format!("a program of kind {kind} cannot run here"))),

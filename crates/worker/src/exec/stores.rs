@@ -1,12 +1,15 @@
-//! Inputs in object stores: `s3://bucket/key` and `gs://bucket/key`, read by the worker alone, with the worker's own key, and only below
-//! what its operator allows (X13). The key comes from the environment of the worker, which programs do not see.
+//! Inputs at addresses: files of this machine, and objects of stores (`s3://bucket/key`, `gs://bucket/key`), read by the worker alone,
+//! with the worker's own key, and only below what its operator allows (X13). The key comes from the environment of the worker, which
+//! programs do not see.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Read};
+use std::sync::Arc;
 
-use ikada_api::s3::{Download, Store, StoreError, StorePlace, StoreSettings};
+use bytes::Bytes;
+use ikada_api::s3::{Download, Store, StorePlace, StoreSettings};
 
-use super::fetch::rule;
+use super::fetch::{open_local, rule};
 use crate::run::TaskError;
 
 /// Whether an address is one of an object store.
@@ -14,29 +17,70 @@ pub fn is_store(url: &str) -> bool {
     url.starts_with("s3://") || url.starts_with("gs://")
 }
 
-/// Copies an object, if the operator allows its address.
-pub(super) async fn copy_stored(
-    allowed: &[String],
-    url: &str,
-    target: &mut File,
-) -> Result<(), TaskError> {
-    rule(allowed, url)?;
-    let place = match StorePlace::parse(url) {
-        Some(Ok(place)) => place,
-        Some(Err(error)) => return Err(TaskError::give_up(error.to_string())),
-        None => return Err(TaskError::give_up(format!("{url} names no object"))),
-    };
-    let settings = StoreSettings::read(place.door, |name| std::env::var(name).ok());
-    let store = settings.and_then(Store::new);
-    let store = store.map_err(|error| TaskError::new(format!("{url}: this worker: {error}")))?;
-    let failed = |error: StoreError| TaskError::new(format!("{url}: {error}"));
-    let Some(mut reader) = Download::begin(store, place).await.map_err(failed)? else {
-        return Err(TaskError::new(format!("{url}: there is no such object")));
-    };
-    while let Some(bytes) = reader.next().await.map_err(failed)? {
-        target.write_all(&bytes)?;
+/// Bytes read from a file at one time.
+const READ_BYTES: usize = 256 << 10;
+
+/// What lies at an address that the operator allows, read from its beginning to its end.
+pub(crate) enum UrlReader {
+    /// An object of a store.
+    Stored(String, Box<Download>),
+    /// A file of this machine.
+    Local(String, Arc<File>),
+}
+
+impl UrlReader {
+    /// Opens an address, if the operator allows it.
+    pub(crate) async fn open(allowed: &[String], url: &str) -> Result<UrlReader, TaskError> {
+        if !is_store(url) {
+            return Ok(UrlReader::Local(url.to_owned(), Arc::new(open_local(allowed, url)?)));
+        }
+        rule(allowed, url)?;
+        let place = match StorePlace::parse(url) {
+            Some(Ok(place)) => place,
+            Some(Err(error)) => return Err(TaskError::give_up(error.to_string())),
+            None => return Err(TaskError::give_up(format!("{url} names no object"))),
+        };
+        let settings = StoreSettings::read(place.door, |name| std::env::var(name).ok());
+        let store = settings.and_then(Store::new);
+        let store =
+            store.map_err(|error| TaskError::new(format!("{url}: this worker: {error}")))?;
+        match Download::begin(store, place).await {
+            Ok(Some(reader)) => Ok(UrlReader::Stored(url.to_owned(), Box::new(reader))),
+            Ok(None) => Err(TaskError::new(format!("{url}: there is no such object"))),
+            Err(error) => Err(TaskError::new(format!("{url}: {error}"))),
+        }
     }
-    Ok(())
+
+    /// The next bytes; none at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, TaskError> {
+        match self {
+            UrlReader::Stored(url, reader) => {
+                reader.next().await.map_err(|error| TaskError::new(format!("{url}: {error}")))
+            }
+            UrlReader::Local(url, file) => {
+                let file = file.clone();
+                let read = tokio::task::spawn_blocking(move || {
+                    let mut bytes = vec![0; READ_BYTES];
+                    let count = (&*file).read(&mut bytes)?;
+                    bytes.truncate(count);
+                    Ok::<_, io::Error>(Bytes::from(bytes))
+                });
+                let failed =
+                    |error: &dyn std::fmt::Display| TaskError::new(format!("{url}: {error}"));
+                let bytes = read.await.map_err(|error| failed(&error))?;
+                let bytes = bytes.map_err(|error| failed(&error))?;
+                Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+            }
+        }
+    }
+
+    /// The file that is read, if it is one.
+    pub(super) fn file(&self) -> Option<&File> {
+        match self {
+            UrlReader::Stored(..) => None,
+            UrlReader::Local(_, file) => Some(file),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -44,9 +88,8 @@ mod tests {
     use super::*;
 
     async fn refused(allowed: &str, url: &str) -> String {
-        let mut file = tempfile::tempfile().unwrap();
-        let error = copy_stored(&[allowed.to_owned()], url, &mut file).await.unwrap_err();
-        error.message().to_owned()
+        let opened = UrlReader::open(&[allowed.to_owned()], url).await;
+        opened.err().expect("it is not opened").message().to_owned()
     }
 
     #[tokio::test]

@@ -154,7 +154,9 @@ impl Worker {
         self
     }
 
-    /// Runs tasks that name this program by this function, whatever their queue; for the rest see `handle`.
+    /// Runs tasks that name this program by this function, whatever their queue; for the rest see `handle`. The cluster
+    /// must know the name: `ikada program push --handler NAME`. Inputs are read by [`Claimed::read_input`], files are
+    /// brought by [`TaskResult::with_outputs`].
     pub fn function<F, Fut, R>(mut self, program: impl Into<String>, handler: F) -> Worker
     where
         F: Fn(Claimed) -> Fut + Send + Sync + 'static,

@@ -10,6 +10,7 @@ mod build;
 mod call;
 mod claimed;
 mod drive;
+mod inputs;
 mod register;
 mod stop;
 
