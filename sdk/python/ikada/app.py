@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 import functools
 from dataclasses import replace
-from typing import Any, Awaitable, Callable, Dict, Generic, List, Optional, TypeVar, Union
+from typing import Any, Awaitable, Callable, Dict, Generic, List, Optional, Set, TypeVar, Union
 
 from .client import Client, Urls
+from .context import TaskContext
 from .handle import Handle
 from .models import NewTask
 
 R = TypeVar("R")
 Function = Callable[..., Union[R, Awaitable[R]]]
+Program = Callable[[TaskContext], Any]
 
 
 class BoundTask(Generic[R]):
@@ -51,6 +53,8 @@ class App:
     def __init__(self, urls: Optional[Urls] = None, *, client: Optional[Client] = None, **settings: Any):
         self.client = client or Client(urls, **settings)
         self.tasks: Dict[str, BoundTask[Any]] = {}
+        self.programs: Dict[str, Callable[[TaskContext], Any]] = {}
+        self._program_queues: Set[str] = set()
 
     def task(self, *, queue: str = "default", name: Optional[str] = None, **settings: Any) -> "Callable[[Function[R]], BoundTask[R]]":
         """Makes a function a task. Settings are those of `NewTask`: `max_attempts`, `ttl_s`, `timeout_s`, `priority`, `backoff_s`, ..
@@ -67,7 +71,22 @@ class App:
 
         return bind
 
+    def program(self, *, queue: str = "default", name: Optional[str] = None) -> "Callable[[Program], Program]":
+        """Makes a function the program of jobs and tasks that name it. It gets a `TaskContext`: `read_input`, `settings`, `write_output`.
+
+        The cluster must know the name: `ikada program push --handler NAME`. `queue` is where its jobs put their tasks.
+        """
+        def bind(function: "Program") -> "Program":
+            known = name or function.__name__
+            if known in self.programs:
+                raise ValueError(f"there is a program named {known!r} already; give one of them a name of its own")
+            self.programs[known] = function
+            self._program_queues.add(queue)
+            return function
+
+        return bind
+
     @property
     def queues(self) -> List[str]:
-        """The queues of all tasks."""
-        return sorted({task.settings.queue or "default" for task in self.tasks.values()})
+        """The queues of all tasks and programs."""
+        return sorted({task.settings.queue or "default" for task in self.tasks.values()} | self._program_queues)

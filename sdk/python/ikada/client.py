@@ -104,12 +104,38 @@ class Client:
         answer = self._transport.call("POST", "/v1/tasks/claim", body=body, keyed=True, wait_s=wait_s).json()
         return [ClaimedTask.read(one) for one in answer["tasks"]]
 
-    def complete(self, worker: str, task: ClaimedTask, result: Any = None, *, then: Sequence[NewTask] = ()) -> Outcome:
-        """Settles a claimed task as done; `then` is submitted in the same step. Safe to repeat: the fence tells attempts apart."""
+    def upload(self, data: bytes) -> Dict[str, Any]:
+        """Stores bytes that have no name yet: `size`, `digest` and `chunks`. They get one as an output of a completion, or go after an hour."""
+        stored: Dict[str, Any] = self._transport.call("POST", "/v1/uploads", raw=data, headers={"Content-Type": "application/octet-stream"}).json()
+        return stored
+
+    def read_input(self, source: Mapping[str, Any]) -> bytes:
+        """The bytes of an input, as a claim tells it: an object or a text. Addresses are opened by `ikada worker` alone."""
+        if "text" in source:
+            return str(source["text"]).encode("utf-8")
+        if "bucket" not in source:
+            raise ValueError(f"input {source.get('name')!r} is an address, which handlers do not open")
+        offset, length = int(source.get("offset", 0)), source.get("length")
+        if length == 0:
+            return b""
+        headers = {"If-Match": f'"{source["digest"]}"'} if "digest" in source else {}
+        if offset or length is not None:
+            headers["Range"] = f"bytes={offset}-{'' if length is None else offset + int(length) - 1}"
+        query = {"version": source.get("version")}
+        return self._transport.call("GET", _object(source["bucket"], source["key"]), query=query, headers=headers).body
+
+    def complete(self, worker: str, task: ClaimedTask, result: Any = None, *, then: Sequence[NewTask] = (),
+                 outputs: Sequence[Mapping[str, Any]] = ()) -> Outcome:
+        """Settles a claimed task as done; `then` is submitted in the same step. Safe to repeat: the fence tells attempts apart.
+
+        `outputs` are uploads with a `name` each; they can be read from this step on, and only if it counts.
+        """
         item: Dict[str, Any] = {"id": task.id, "fence": str(task.fence)}
         put_value(item, "result", result)
         if then:
             item["then"] = [one.body() for one in then]
+        if outputs:
+            item["outputs"] = [dict(one) for one in outputs]
         return self._settle("/v1/tasks/complete", worker, item)
 
     def fail(self, worker: str, task: ClaimedTask, error: str, *, retry: bool = True, delay_s: Optional[float] = None) -> Outcome:
@@ -128,7 +154,7 @@ class Client:
 
     def keep_checkpoint(self, worker: str, task: ClaimedTask, data: bytes) -> None:
         """Keeps how far an attempt has come, for the next one. Refused once another attempt has taken over."""
-        stored = self._transport.call("POST", "/v1/uploads", raw=data, headers={"Content-Type": "application/octet-stream"}).json()
+        stored = self.upload(data)
         body = {"worker": worker, "fence": str(task.fence), "size": stored["size"], "digest": stored["digest"], "chunks": stored["chunks"]}
         self._transport.call("POST", f"/v1/tasks/{_name(task.id)}/checkpoint", body=body)
 
@@ -192,6 +218,10 @@ class Client:
         return Lease(self._transport, name, holder=holder, ttl_s=ttl_s, wait_s=wait_s)
 
     # Objects
+
+    def push_handler(self, name: str) -> None:
+        """Lets jobs and tasks name a program that is a function of its workers (`App.program`)."""
+        self._transport.call("POST", "/v1/programs", body={"name": name, "kind": "handler"}, keyed=True)
 
     def put_object(self, bucket: str, key: str, data: Union[bytes, BinaryIO], *, content_type: str = "application/octet-stream",
                    only_new: bool = False) -> ObjectInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from typing import TYPE_CHECKING, Any, Callable, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from .errors import ClaimLost
 from .models import ClaimedTask, NewTask
@@ -26,6 +26,7 @@ class TaskContext:
         self.follow_ups: List[NewTask] = []
         self._guard = threading.Lock()
         self._when_lost: Optional[Callable[[], Any]] = None
+        self.outputs: List[Dict[str, Any]] = []
 
     @property
     def id(self) -> str:
@@ -88,8 +89,29 @@ class TaskContext:
 
     def _known_client(self) -> "Client":
         if self._client is None:
-            raise RuntimeError("this attempt has no client: checkpoints work inside of a worker")
+            raise RuntimeError("this attempt has no client: this works inside of a worker")
         return self._client
+
+    @property
+    def settings(self) -> Dict[str, str]:
+        """Settings of the program that the task names."""
+        return dict((self.task.work or {}).get("settings", {}))
+
+    @property
+    def inputs(self) -> List[str]:
+        """Names of the task's inputs, in order."""
+        return [one["name"] for one in (self.task.work or {}).get("inputs", [])]
+
+    def read_input(self, name: str) -> bytes:
+        """The bytes of one of the task's inputs."""
+        for one in (self.task.work or {}).get("inputs", []):
+            if one["name"] == name:
+                return self._known_client().read_input(one)
+        raise KeyError(f"task {self.id} has no input {name!r}")
+
+    def write_output(self, name: str, data: bytes) -> None:
+        """Brings a file; it becomes visible if this attempt counts, with its completion."""
+        self.outputs.append({**self._known_client().upload(data), "name": name})
 
     def follow_up(self, task: NewTask) -> None:
         """Has a task submitted in the very step that completes this one."""

@@ -91,8 +91,12 @@ class Jobs:
         job = self.wait(id, timeout_s)
         if job.status != "done":
             raise TaskFailed(f"job {id} is {job.status}: {job.reason or 'no reason was given'}", code=job.status)
-        body = self._transport.call("GET", f"{_path(id)}/result").json()
-        return JobResult(body["status"], take_value(body, "result"), [ObjectInfo.read(one) for one in body.get("outputs", [])])
+        body = page = self._transport.call("GET", f"{_path(id)}/result").json()
+        outputs = [ObjectInfo.read(one) for one in page.get("outputs", [])]
+        while page.get("next") is not None:
+            page = self._transport.call("GET", f"{_path(id)}/result", query={"after": page["next"]}).json()
+            outputs += (ObjectInfo.read(one) for one in page.get("outputs", []))
+        return JobResult(body["status"], take_value(body, "result"), outputs)
 
 
 def _path(id: str) -> str:

@@ -125,6 +125,7 @@ class ClaimedTask:
     payload: Any
     has_checkpoint: bool = False
     traceparent: Optional[str] = None
+    work: Optional[Mapping[str, Json]] = None
 
     @staticmethod
     def read(body: Mapping[str, Json]) -> "ClaimedTask":
@@ -132,7 +133,7 @@ class ClaimedTask:
         timeout_ms = body.get("timeout_ms")
         return ClaimedTask(body["id"], body["queue"], int(body["fence"]), body["attempt"], body["max_attempts"], body["ttl_ms"] / 1000,
                            None if timeout_ms is None else timeout_ms / 1000, take_value(body, "payload"), bool(body.get("checkpoint", False)),
-                           body.get("traceparent"))
+                           body.get("traceparent"), body.get("work"))
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ class Worker:
                 if failure:
                     self.client.fail(self.name, context.task, **failure)
                 else:
-                    self.client.complete(self.name, context.task, result, then=context.follow_ups)
+                    self.client.complete(self.name, context.task, result, then=context.follow_ups, outputs=context.outputs)
                 return
             except (Conflict, NotFound) as error:
                 log.warning("the result of task %s does not count: %s", context.id, error)
@@ -165,13 +165,25 @@ class Worker:
                 time.sleep(_PAUSE_S)
 
     def _run(self, context: TaskContext) -> Any:
+        if context.task.work is not None:
+            return self._finish(context, self._program(context)(context))
         payload = context.task.payload
         name = payload.get("task") if isinstance(payload, dict) else None
         bound = self.app.tasks.get(name) if isinstance(name, str) else None
         if bound is None:
             raise LookupError(f"this worker has no task named {name!r}; it knows {', '.join(sorted(self.app.tasks)) or 'none'}")
         args, kwargs = payload.get("args", []), payload.get("kwargs", {})
-        result = bound.function(*args, **kwargs)
+        return self._finish(context, bound.function(*args, **kwargs))
+
+    def _program(self, context: TaskContext) -> Any:
+        program = (context.task.work or {})["program"]
+        found = self.app.programs.get(program["name"]) if program["kind"] == "handler" else None
+        if found is None:
+            known = ", ".join(sorted(self.app.programs)) or "none"
+            raise LookupError(f"this worker does not run the {program['kind']} {program['name']!r}; it knows {known}")
+        return found
+
+    def _finish(self, context: TaskContext, result: Any) -> Any:
         if inspect.isawaitable(result):
             assert self._loop is not None
             return self._await(context, asyncio.run_coroutine_threadsafe(_await(result), self._loop))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import ikada
 
@@ -93,3 +94,14 @@ def wait_until_lost() -> None:
 async def sleep_long() -> None:
     """Looks at nothing: a lost claim must end it from outside."""
     await asyncio.sleep(600)
+
+
+@app.program(queue="programs")
+def shout(task: ikada.TaskContext) -> Any:
+    """Writes its inputs in capitals."""
+    sizes = {}
+    for name in task.inputs:
+        text = task.read_input(name)
+        task.write_output(f"loud/{name}", text.upper() + task.settings["mark"].encode())
+        sizes[name] = len(text)
+    return sizes

@@ -48,6 +48,17 @@ class WorkerTest(unittest.TestCase):
         self.addCleanup(process.kill)
         return process
 
+    def test_a_job_runs_a_program_of_this_worker(self) -> None:
+        self.client.push_handler("shout")
+        self.client.put_object("texts", "a.txt", b"one two three")
+        self.worker("--queue", "programs", "--slots", "2")
+        inputs = [{"name": "a.txt", "bucket": "texts", "key": "a.txt", "offset": 4, "length": 3}, {"name": "b.txt", "text": "four"}]
+        stage = {"program": "shout", "settings": {"mark": "!"}, "inputs": inputs}
+        job = self.client.jobs.submit({"queue": "programs", "map": stage})
+        done = self.client.jobs.result(job.id, 60)
+        loud = {one.key: self.client.get_object("jobs", one.key) for one in done.outputs}
+        self.assertEqual(loud, {f"{job.id}/map/0/loud/a.txt": b"TWO!", f"{job.id}/map/1/loud/b.txt": b"FOUR!"})
+
     def test_tasks_run_retry_fail_and_follow_up(self) -> None:
         self.worker("--queue", "shop", "--slots", "4")
         shop = self.shop

@@ -191,3 +191,19 @@ fn claims_and_settings_are_bounded() {
     let refused = set_queue_order(&Namespace::default(), key(0), "q", &body).unwrap_err();
     assert_eq!(refused.field, "ttl_ms");
 }
+
+#[test]
+fn b4_35_an_address_that_no_worker_opens_is_refused_at_submission() {
+    let input = |url: &str| {
+        let input = format!("{{\"name\": \"a\", \"url\": \"{url}\"}}");
+        enqueue(&format!("{{\"program\": \"wordcount\", \"inputs\": [{input}]}}"))
+    };
+    for good in ["s3://b/k", "gs://b/k", "file:///a"] {
+        assert!(input(good).is_ok(), "{good}");
+    }
+    for bad in ["az://b/k", "AZ://b/k", "abfss://b@c/k"] {
+        let error = input(bad).unwrap_err();
+        assert_eq!((error.field.as_str(), error.code), ("inputs[0].url", "bad_url"), "{bad}");
+        assert!(error.detail.contains("s3://bucket/key"), "{}", error.detail);
+    }
+}

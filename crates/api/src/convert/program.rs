@@ -24,6 +24,17 @@ const TYPE_DEFAULT: &str = "application/octet-stream";
 pub trait FindProgram {
     /// The program of this name, if there is one.
     fn find(&self, namespace: &Namespace, name: &ProgramName) -> Option<ProgramRef>;
+
+    /// Whether a program can be begun by what a submission names instead of its default; the words say why not. Only
+    /// modules have anything to choose from.
+    fn check_entry(&self, program: &ProgramRef, _entry: &str) -> Result<(), String> {
+        match program.kind {
+            ProgramKind::Wasm => Ok(()),
+            kind => {
+                Err(format!("{} is a {}, and only a module has one", program.name, kind.as_str()))
+            }
+        }
+    }
 }
 
 /// Only what is built in.
@@ -43,6 +54,10 @@ pub struct AnyProgram;
 impl FindProgram for AnyProgram {
     fn find(&self, _: &Namespace, name: &ProgramName) -> Option<ProgramRef> {
         Some(handler(name))
+    }
+
+    fn check_entry(&self, _: &ProgramRef, _: &str) -> Result<(), String> {
+        Ok(())
     }
 }
 
@@ -103,6 +118,11 @@ pub fn read_program(
         });
     };
     if let Some(entry) = entry {
+        programs.check_entry(&program, entry).map_err(|detail| FieldError {
+            field: "entry".to_owned(),
+            code: "bad_entry",
+            detail,
+        })?;
         program.entry = Some(entry.to_owned());
     }
     Ok(program)
@@ -152,7 +172,7 @@ fn read_input(input: &WorkInput) -> Result<Input, FieldError> {
             offset: input.offset.unwrap_or(0),
             length: input.length,
         },
-        (None, None, Some(url), None) => InputSource::Url(url.clone()),
+        (None, None, Some(url), None) => InputSource::Url(read_url(url)?),
         (None, None, None, Some(text)) => InputSource::Text(text.clone()),
         _ => {
             let detail = "give bucket and key, or url, or text";
@@ -160,6 +180,20 @@ fn read_input(input: &WorkInput) -> Result<Input, FieldError> {
         }
     };
     Ok(Input { name, source })
+}
+
+/// An address that some worker may open. Which ones is its operator's business; stores that none speaks to are refused here,
+/// not when the task runs.
+fn read_url(url: &str) -> Result<String, FieldError> {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("az" | "azure" | "abfs" | "abfss" | "wasb" | "wasbs") => {
+            let detail = "workers open file:///path, s3://bucket/key and gs://bucket/key; \
+                          Azure's stores are not spoken to, so put the file into an object first";
+            Err(FieldError { field: "url".to_owned(), code: "bad_url", detail: detail.to_owned() })
+        }
+        _ => Ok(url.to_owned()),
+    }
 }
 
 fn read_digest(field: &str, text: &str) -> Result<Digest, FieldError> {

@@ -129,7 +129,7 @@ impl UploadInfo {
 pub struct NewProgram {
     /// Its name; pushed again, the name stands for the new program, and tasks submitted before keep the old one.
     pub name: String,
-    /// How it is run: `command` or `wasm`.
+    /// How it is run: `command`, `wasm`, or `handler`: by workers whose own code has a function of this name.
     pub kind: String,
     /// Program and arguments of a command, never a shell line; `{file}` stands for the program's file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -145,7 +145,7 @@ pub struct NewProgram {
 /// What a program consists of, as workers read it. Stored under its own digest, which tasks name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramManifest {
-    /// How it is run: `command` or `wasm`.
+    /// How it is run: `command`, `wasm` or `handler`.
     pub kind: String,
     /// Program and arguments of a command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -172,7 +172,7 @@ pub struct ProgramFile {
 pub struct ProgramInfo {
     /// Its name.
     pub name: String,
-    /// How it is run: `handler` (built in), `command` or `wasm`.
+    /// How it is run: `handler` (built in, or a function of its workers), `command` or `wasm`.
     pub kind: String,
     /// Digest of its manifest, in hex; absent for what is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]

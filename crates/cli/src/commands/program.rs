@@ -35,6 +35,11 @@ fn starts_as_module(file: &mut std::fs::File) -> std::io::Result<bool> {
 }
 
 async fn push(client: &Client, args: ProgramPushArgs, screen: &mut Screen) -> Result<(), Failure> {
+    if let Some(name) = args.handler {
+        let kind = "handler".to_owned();
+        let program = NewProgram { name, kind, ..NewProgram::default() };
+        return screen.show(&client.push_program(&program).await?);
+    }
     let stem = args.file.as_ref().and_then(|file| file.file_stem());
     let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
     let name = args.name.or(stem);

@@ -94,7 +94,18 @@ fn check_shape(program: &NewProgram) -> Result<ProgramName, FieldError> {
             return Err(FieldError::bad_value("entry", "only a module has one"));
         }
         ("command", true, _) => {}
-        _ => return Err(FieldError::bad_value("kind", "must be command or wasm")),
+        ("handler", true, _) => return Err(FieldError::bad_value("argv", "a handler has none")),
+        ("handler", _, Some(_)) => {
+            return Err(FieldError::bad_value(
+                "file",
+                "a handler is code of its workers; it has none",
+            ));
+        }
+        ("handler", ..) if program.entry.is_some() => {
+            return Err(FieldError::bad_value("entry", "only a module has one"));
+        }
+        ("handler", false, None) => {}
+        _ => return Err(FieldError::bad_value("kind", "must be command, wasm or handler")),
     }
     let bytes: usize = program.argv.iter().map(String::len).sum();
     if program.argv.len() > WORDS_MAX || bytes > WORDS_BYTES_MAX {
