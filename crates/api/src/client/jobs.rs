@@ -34,9 +34,19 @@ impl Client {
         self.ask(&Ask::get(with_query("/v1/jobs", &query))).await
     }
 
-    /// What a job came to.
+    /// What a job came to, with the first of its outputs; `next` says that there are more.
     pub async fn job_result(&self, id: &str) -> Result<JobResult, Error> {
-        self.ask(&Ask::get(job_path(id, "/result"))).await
+        self.job_result_after(id, None).await
+    }
+
+    /// The same with the outputs of another page: after the `next` of the page before.
+    pub async fn job_result_after(
+        &self,
+        id: &str,
+        after: Option<&str>,
+    ) -> Result<JobResult, Error> {
+        let query: Vec<_> = after.map(|after| ("after", after.to_owned())).into_iter().collect();
+        self.ask(&Ask::get(with_query(&job_path(id, "/result"), &query))).await
     }
 
     /// A page of a job's tasks.

@@ -110,6 +110,18 @@ pub fn unique_key() -> String {
 mod tests {
     use super::*;
 
+    // A billion ids of 128 random bits share one with a chance of about 1 in 10^21.
+    #[test]
+    fn b4_14_ids_are_128_random_bits() {
+        let many: std::collections::BTreeSet<String> = (0..10_000).map(|_| unique_key()).collect();
+        assert_eq!(many.len(), 10_000);
+        assert!(many.iter().all(|key| u128::from_str_radix(key, 16).is_ok() && key.len() == 32));
+        // Every bit is drawn: none is the same in all of them.
+        let bits = || many.iter().filter_map(|key| u128::from_str_radix(key, 16).ok());
+        assert_eq!(bits().fold(u128::MAX, |all, key| all & key), 0);
+        assert_eq!(bits().fold(0, |all, key| all | key), u128::MAX);
+    }
+
     #[test]
     fn base_urls_are_checked() {
         assert_eq!(BaseUrl::parse("127.0.0.1:7400").unwrap().as_str(), "http://127.0.0.1:7400");

@@ -18,6 +18,8 @@ pub(super) const AFTER_ID: Parameter =
     Parameter { name: "after", about: "Continue where the page before ended: its `next`." };
 pub(super) const LIMIT: Parameter =
     Parameter { name: "limit", about: "Most tasks on the page: 1 to 1000, 100 when absent." };
+pub(super) const OUTPUTS_LIMIT: Parameter =
+    Parameter { name: "limit", about: "Most outputs on the page: 1 to 1000, 1000 when absent." };
 pub(super) const ITEM: Parameter =
     Parameter { name: "item", about: "Which item of the request, from 0; 0 when absent." };
 pub(super) const CLAIMED: Parameter = Parameter {

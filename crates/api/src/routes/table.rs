@@ -329,6 +329,7 @@ const OTHERS: &[Route] = &[
         ..look("/v1/jobs/{id}", Operation::ShowJob, VIEW, "Show where a job stands.")
     },
     Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, OUTPUTS_LIMIT],
         answer: Some(of::<v1::JobResult>),
         ..look(
             "/v1/jobs/{id}/result",
@@ -349,7 +350,7 @@ const OTHERS: &[Route] = &[
             "/v1/jobs/{id}/events",
             Operation::FollowJob,
             VIEW,
-            "Wait until a job has changed or ended, and show it.",
+            "Wait until a job has changed or ended, and show it; a live stream (job) with Accept: text/event-stream, gone on with Last-Event-ID.",
         )
     },
     Route {

@@ -269,6 +269,9 @@ pub struct JobResult {
     /// What the tasks of the last stages brought: objects of the bucket `jobs`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<ObjectInfo>,
+    /// Pass this as `after` for more outputs; absent when these are the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// One task of a job.

@@ -18,6 +18,8 @@ const FAILURES_MAX: u32 = 60;
 /// Waits for the end of a job and shows how far it is.
 pub(crate) async fn follow(client: &Client, id: &str) -> Result<JobInfo, Failure> {
     let (bars, mut shown, mut failures) = (MultiProgress::new(), Vec::new(), 0);
+    let expansion = bars.add(bar(1, "begun"));
+    expansion.set_prefix(format!("{:<12} ", "expansion"));
     let mut revision = 0;
     loop {
         let job = match client.follow_job(id, revision).await {
@@ -32,11 +34,22 @@ pub(crate) async fn follow(client: &Client, id: &str) -> Result<JobInfo, Failure
         };
         failures = 0;
         revision = job.revision;
+        draw_expansion(&expansion, &job);
         draw(&bars, &mut shown, &job);
         if job.is_finished() {
             shown.iter().for_each(ProgressBar::finish_and_clear);
             return Ok(job);
         }
+    }
+}
+
+/// How many tasks have come into being, while more are to come.
+fn draw_expansion(bar: &ProgressBar, job: &JobInfo) {
+    let begun: u64 = job.stages.iter().map(|stage| u64::from(stage.begun)).sum();
+    bar.set_length(job.tasks_total);
+    bar.set_position(begun);
+    if begun >= job.tasks_total || job.is_finished() {
+        bar.finish_and_clear();
     }
 }
 

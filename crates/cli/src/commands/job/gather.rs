@@ -10,7 +10,7 @@ use super::cut::{Cut, parts};
 use super::pattern::files;
 use crate::commands::object::{digest_of, objects_under, split};
 use crate::failure::Failure;
-use crate::render::bar;
+use crate::render::bytes_bar;
 
 /// What stands before the name of a stored object.
 const OBJECT: &str = "object:";
@@ -33,9 +33,10 @@ pub(super) async fn gather(
             None => paths.extend(files(pattern)?),
         }
     }
-    let bar = bar(paths.len() as u64, "files");
-    bar.set_prefix("upload ");
-    for path in &paths {
+    let size_of = |path: &Path| path.metadata().map_or(0, |about| about.len());
+    let bar = bytes_bar(Some(paths.iter().map(|path| size_of(path)).sum()));
+    for (place, path) in paths.iter().enumerate() {
+        bar.set_message(format!("upload {}/{}", place + 1, paths.len()));
         let object = upload(client, bucket, path).await?;
         for (offset, length) in parts(path, cut)? {
             let whole = offset == 0 && length == object.size;
@@ -47,7 +48,7 @@ pub(super) async fn gather(
                 ..input_of(&object)
             });
         }
-        bar.inc(1);
+        bar.inc(size_of(path));
     }
     bar.finish_and_clear();
     Ok(inputs)

@@ -5,7 +5,7 @@ use std::path::Path;
 use ikada_api::Client;
 use ikada_api::client::GetOptions;
 use ikada_api::s3::{StorePlace, Upload};
-use ikada_api::v1::{JobResult, ObjectPage};
+use ikada_api::v1::{JobResult, ObjectInfo, ObjectPage};
 
 use crate::commands::backup::open_store;
 use crate::commands::object::{Target, download, to_stdout};
@@ -39,66 +39,99 @@ pub(super) async fn print(
                 write(&found.result_base64.map_or_else(String::new, |text| format!("{text}\n")))
             }
         },
-        [one] => {
+        [one] if found.next.is_none() => {
             let options = GetOptions { version: Some(one.version.0), ..GetOptions::default() };
             to_stdout(client.get_object(BUCKET, &one.key, &options).await?).await
         }
         _ => {
-            eprintln!("{} outputs; fetch them with --to FOLDER", found.outputs.len());
-            screen.show(&ObjectPage { objects: found.outputs, next: None })
+            let (count, next) = (found.outputs.len(), found.next);
+            match next {
+                Some(_) => eprintln!("the first {count} outputs; fetch all with --to FOLDER"),
+                None => eprintln!("{count} outputs; fetch them with --to FOLDER"),
+            }
+            screen.show(&ObjectPage { objects: found.outputs, next })
         }
     }
 }
 
-/// Puts one output under a name of an object store, or all below one that ends with a slash. Nothing is replaced where the store
-/// can tell.
-async fn store(client: &Client, found: &JobResult, to: &str) -> Result<(), Failure> {
-    if found.outputs.len() > 1 && !to.ends_with('/') {
+/// Where outputs go.
+enum Place<'a> {
+    /// A file, or a folder for several: named by stage, number and name.
+    Files(&'a Path),
+    /// An object of a store, or all below one that ends with a slash.
+    Store(&'a str),
+}
+
+/// Saves all outputs, page by page.
+async fn save(client: &Client, found: &JobResult, to: &Path) -> Result<(), Failure> {
+    let place = match to.to_str().filter(|to| ikada_worker::exec::is_store(to)) {
+        Some(to) => Place::Store(to),
+        None => Place::Files(to),
+    };
+    let many = found.outputs.len() > 1 || found.next.is_some();
+    if let Place::Store(to) = &place
+        && many
+        && !to.ends_with('/')
+    {
         let rule = "there are several outputs; name a folder, with a slash at its end";
         return Err(Failure::usage(format!("--to {to}: {rule}")));
     }
-    for output in &found.outputs {
-        let name = output.key.strip_prefix(&format!("{}/", found.id)).unwrap_or(&output.key);
-        let to = if to.ends_with('/') { format!("{to}{name}") } else { to.to_owned() };
-        let Some(Ok(place)) = StorePlace::parse(&to) else {
-            let rule = "name an object, as s3://BUCKET/KEY";
-            return Err(Failure::usage(format!("--to {to}: {rule}")));
-        };
-        let options = GetOptions { version: Some(output.version.0), ..GetOptions::default() };
-        let mut reader = client.get_object(BUCKET, &output.key, &options).await?;
-        let mut upload = Upload::begin(open_store(&place)?, place, PART_BYTES);
-        let sent = async {
-            while let Some(bytes) = reader.next().await? {
-                upload.push(bytes).await?;
+    let mut page = found.clone();
+    loop {
+        for output in &page.outputs {
+            let name = output.key.strip_prefix(&format!("{}/", found.id)).unwrap_or(&output.key);
+            match &place {
+                Place::Store(to) => send(client, output, name, to).await?,
+                Place::Files(to) => fetch(client, output, name, to, many).await?,
             }
-            upload.finish().await?;
-            Ok::<(), Failure>(())
-        };
-        if let Err(error) = sent.await {
-            // What is left of it has no name.
-            let _ = upload.abort().await;
-            return Err(error);
         }
-        eprintln!("{to}");
+        let Some(next) = page.next.take() else {
+            return Ok(());
+        };
+        page = client.job_result_after(&found.id, Some(&next)).await?;
     }
+}
+
+/// Puts an output into an object store. Nothing is replaced where the store can tell.
+async fn send(client: &Client, output: &ObjectInfo, name: &str, to: &str) -> Result<(), Failure> {
+    let to = if to.ends_with('/') { format!("{to}{name}") } else { to.to_owned() };
+    let Some(Ok(place)) = StorePlace::parse(&to) else {
+        let rule = "name an object, as s3://BUCKET/KEY";
+        return Err(Failure::usage(format!("--to {to}: {rule}")));
+    };
+    let options = GetOptions { version: Some(output.version.0), ..GetOptions::default() };
+    let mut reader = client.get_object(BUCKET, &output.key, &options).await?;
+    let mut upload = Upload::begin(open_store(&place)?, place, PART_BYTES);
+    let sent = async {
+        while let Some(bytes) = reader.next().await? {
+            upload.push(bytes).await?;
+        }
+        upload.finish().await?;
+        Ok::<(), Failure>(())
+    };
+    if let Err(error) = sent.await {
+        // What is left of it has no name.
+        let _ = upload.abort().await;
+        return Err(error);
+    }
+    eprintln!("{to}");
     Ok(())
 }
 
-/// Puts one output into a file, or all into a folder, named by stage, number and name.
-async fn save(client: &Client, found: &JobResult, to: &Path) -> Result<(), Failure> {
-    if let Some(to) = to.to_str().filter(|to| ikada_worker::exec::is_store(to)) {
-        return store(client, found, to).await;
-    }
-    let many = found.outputs.len() > 1 || to.is_dir();
-    for output in &found.outputs {
-        let name = output.key.strip_prefix(&format!("{}/", found.id)).unwrap_or(&output.key);
-        let (target, name) = match many {
-            true => (Target::folder(to)?, name.replace('/', ".")),
-            false => Target::of_file(to)?,
-        };
-        let options = GetOptions { version: Some(output.version.0), ..GetOptions::default() };
-        download(client, BUCKET, &output.key, options, &target, &name).await?;
-        eprintln!("{}", target.shown(&name));
-    }
+/// Puts an output into a file.
+async fn fetch(
+    client: &Client,
+    output: &ObjectInfo,
+    name: &str,
+    to: &Path,
+    many: bool,
+) -> Result<(), Failure> {
+    let (target, name) = match many || to.is_dir() {
+        true => (Target::folder(to)?, name.replace('/', ".")),
+        false => Target::of_file(to)?,
+    };
+    let options = GetOptions { version: Some(output.version.0), ..GetOptions::default() };
+    download(client, BUCKET, &output.key, options, &target, &name).await?;
+    eprintln!("{}", target.shown(&name));
     Ok(())
 }

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::Bench;
 
+const STREAM: (&str, &str) = ("accept", "text/event-stream");
+
 async fn claim(bench: &Bench, count: u32) -> Vec<Value> {
     let body = json!({"worker": "w", "queues": ["default"], "count_max": count}).to_string();
     let claimed = bench.post("/v1/tasks/claim", &body).await.json();
@@ -55,7 +57,7 @@ async fn b4_3_one_error_lists_all_that_is_wrong_with_a_job() {
 
 // B4-3, B4-4, B4-5, B4-8, B4-10
 #[tokio::test]
-async fn b4_4_a_job_runs_from_submission_to_result() {
+async fn b4_3_b4_4_b4_5_b4_8_a_job_runs_from_submission_to_result() {
     let bench = Bench::new();
     for name in ["a.txt", "b.txt"] {
         let path = format!("/v1/objects/texts/{name}");
@@ -285,4 +287,63 @@ async fn q4_a_checkpoint_is_kept_for_the_next_attempt_and_only_from_the_live_one
     finish(&bench, &second, "out").await;
     let gone = bench.get("/v1/objects/tasks/t1/.checkpoint").await;
     assert_eq!(gone.status, StatusCode::NOT_FOUND);
+}
+
+// B4-31: two jobs over the same data do not disturb each other: each reads what was there when it was submitted.
+#[tokio::test]
+async fn b4_31_jobs_over_the_same_data_are_isolated() {
+    let bench = Bench::new();
+    let mut read = Vec::new();
+    for (job, text) in [("first", "old"), ("second", "new")] {
+        bench.send("PUT", "/v1/objects/texts/a.txt", &[], text.as_bytes().to_vec()).await;
+        let body = json!({"id": job, "map": {"program": "wordcount", "inputs": [
+            {"name": "a.txt", "bucket": "texts", "key": "a.txt"}]}});
+        let made =
+            bench.send("POST", "/v1/jobs", &[("idempotency-key", job)], body.to_string()).await;
+        assert_eq!(made.status, StatusCode::CREATED);
+    }
+    // Both begin after both were submitted.
+    let mut tasks = claim(&bench, 1).await;
+    tasks.extend(claim(&bench, 1).await);
+    for task in tasks {
+        let input = &task["work"]["inputs"][0];
+        let version = input["version"].as_str().expect("a version");
+        let bytes = bench.get(&format!("/v1/objects/texts/a.txt?version={version}")).await.body;
+        let job = task["work"]["job"]["job"].as_str().expect("a job").to_owned();
+        read.push((job, String::from_utf8_lossy(&bytes).into_owned()));
+        assert_eq!(finish(&bench, &task, "counts").await["outcome"], "completed");
+    }
+    read.sort();
+    let expected = [("first", "old"), ("second", "new")];
+    assert_eq!(read, expected.map(|(job, text)| (job.to_owned(), text.to_owned())));
+    // What they bring lies apart, too (B4-11).
+    for job in ["first", "second"] {
+        let result = bench.get(&format!("/v1/jobs/{job}/result")).await.json();
+        assert_eq!(result["outputs"][0]["key"], format!("{job}/map/0/counts"));
+    }
+}
+
+#[tokio::test]
+async fn b4_25_a_stream_tells_how_a_job_stands_until_it_has_ended() {
+    let bench = Bench::new();
+    let missing = bench.send("GET", "/v1/jobs/j1/events", &[STREAM], "").await;
+    assert_eq!(missing.code(), "job_not_found");
+    let body = json!({"id": "j1", "map": {"program": "wordcount", "range": {"to": 1}}});
+    bench.send("POST", "/v1/jobs", &[("idempotency-key", "r1")], body.to_string()).await;
+    for task in claim(&bench, 1).await {
+        assert_eq!(finish(&bench, &task, "counts").await["outcome"], "completed");
+    }
+    let told = bench.send("GET", "/v1/jobs/j1/events", &[STREAM], "").await;
+    assert_eq!(told.status, StatusCode::OK);
+    let text = String::from_utf8_lossy(&told.body).into_owned();
+    let last = text.trim_end().rsplit("\n\n").next().expect("an event").to_owned();
+    let revision = bench.get("/v1/jobs/j1").await.json()["revision"].to_string();
+    assert!(last.starts_with(&format!("id: {revision}\nevent: job\ndata: {{")), "{text}");
+    assert!(last.contains("\"status\":\"done\""), "{text}");
+    // Who has heard all is told the end once more, and nothing else.
+    let heard = [STREAM, ("last-event-id", revision.as_str())];
+    let again = bench.send("GET", "/v1/jobs/j1/events", &heard, "").await;
+    assert_eq!(String::from_utf8_lossy(&again.body).matches("event: job").count(), 1);
+    let bad = [STREAM, ("last-event-id", "x")];
+    assert!(bench.send("GET", "/v1/jobs/j1/events", &bad, "").await.status.is_client_error());
 }

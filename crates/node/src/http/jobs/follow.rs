@@ -1,4 +1,5 @@
-//! `GET /v1/jobs/{id}/events`: waits until a job has changed since a revision, or ended, and shows it.
+//! `GET /v1/jobs/{id}/events`: waits until a job has changed since a revision, or ended, and shows it; a live stream for
+//! those who ask for one (`stream.rs`).
 //!
 //! The wait looks at what this node has applied, which costs no other node anything; the answer itself is as fresh as
 //! every other read.
@@ -10,6 +11,7 @@ use ikada_api::state::JobState;
 use ikada_replica::call::{Consistency, Query, Request, Routing, View};
 
 use super::show::{job_id, look};
+use super::stream::stream;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::call;
@@ -28,6 +30,9 @@ pub(in crate::http) async fn follow<D: Door>(
     context: &Context,
 ) -> Result<Reply, Stop> {
     let after: u64 = context.query_as("after", "must be a number from 0")?.unwrap_or(0);
+    if context.wants_stream {
+        return stream(app, context, after).await;
+    }
     let rule = format!("must be 0 to {WAIT_MS_MAX}");
     let wait_ms: u64 = context.query_as("wait_ms", &rule)?.unwrap_or(0);
     if wait_ms > WAIT_MS_MAX {

@@ -6,6 +6,7 @@ mod list;
 mod pin;
 mod result;
 mod show;
+mod stream;
 mod submit;
 mod tasks;
 
