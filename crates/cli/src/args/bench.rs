@@ -16,6 +16,8 @@ pub(crate) enum BenchCommand {
     Queue(QueueBenchArgs),
     /// Flood a node with slow, idle, rude and oversized callers: what a well-behaved one notices, and what it costs.
     Floods(FloodsArgs),
+    /// Measure jobs beside the same work without a cluster: empty commands, functions, a word count, very many tasks.
+    Jobs(JobsBenchArgs),
     /// Measure the store of files: many clients with spikes of downloads, or plain transfers.
     Objects(ObjectsBenchArgs),
 }
@@ -35,6 +37,8 @@ Examples:
   ikada bench queue --only lifecycle --log postgres://ikada@127.0.0.1/bench --beside postgres   the same server, both ways
   ikada bench queue --secure --rounds 5         whole lives with and without TLS and tokens, in turn
   ikada bench queue --url http://127.0.0.1:7400 --only enqueue
+  ikada bench jobs                              commands, functions, 256 MiB of words, a million tasks
+  ikada bench jobs --only expansion --tasks 100000
   ikada bench objects                           five nodes, seven clients, spikes, one minute
   ikada bench objects --shed upload=0:50        the same with half of all uploads turned away
   ikada bench objects --workload transfers --nodes 3
@@ -169,6 +173,55 @@ pub(crate) struct ObjectsBenchArgs {
     /// What the nodes turn away, as `ikada server --shed` has it; their defaults, but nothing for `transfers` and `cached`.
     #[arg(long, value_name = "RULE")]
     pub(crate) shed: Vec<String>,
+}
+
+/// A phase of `jobs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum JobsPhase {
+    /// Empty commands through two workers, beside processes started in a bare loop.
+    Commands,
+    /// Functions that do nothing, beside whole lives of plain tasks.
+    Handlers,
+    /// A word count, beside the same code in threads alone.
+    Words,
+    /// A job of very many tasks: memory of the nodes, and what others notice.
+    Expansion,
+}
+
+impl JobsPhase {
+    /// In the order in which they run.
+    pub(crate) const ALL: [JobsPhase; 4] =
+        [Self::Commands, Self::Handlers, Self::Words, Self::Expansion];
+}
+
+/// Flags of `jobs`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct JobsBenchArgs {
+    /// Only these phases.
+    #[arg(long, value_delimiter = ',', value_name = "PHASE")]
+    pub(crate) only: Vec<JobsPhase>,
+    /// Tasks of the phase commands.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000), value_name = "N")]
+    pub(crate) commands: u64,
+    /// Slots of each of the two workers of the phase commands.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256), value_name = "N")]
+    pub(crate) slots: u32,
+    /// Tasks of the phase handlers.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000), value_name = "N")]
+    pub(crate) handlers: u64,
+    /// MiB of the phase words.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384), value_name = "N")]
+    pub(crate) mib: u32,
+    /// Tasks of the phase expansion.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000), value_name = "N")]
+    pub(crate) tasks: u64,
+    /// How many nodes.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=7), value_name = "N")]
+    pub(crate) nodes: u16,
+    /// How many shards.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64), value_name = "N")]
+    pub(crate) shards: u16,
 }
 
 /// A flood.

@@ -36,8 +36,8 @@ pub(crate) use auth::{
     TokenCommand, TokenCreateArgs,
 };
 pub(crate) use bench::{
-    BenchCommand, FailoverArgs, FloodKind, FloodsArgs, ObjectsBenchArgs, ObjectsWorkload,
-    QueueBenchArgs, QueuePhase, StartupArgs,
+    BenchCommand, FailoverArgs, FloodKind, FloodsArgs, JobsBenchArgs, JobsPhase, ObjectsBenchArgs,
+    ObjectsWorkload, QueueBenchArgs, QueuePhase, StartupArgs,
 };
 pub(crate) use claim::{ClaimArgs, CompleteArgs, FailArgs, HeldArgs};
 pub(crate) use cluster::{

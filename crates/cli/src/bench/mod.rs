@@ -7,6 +7,7 @@ mod beside;
 mod database;
 mod failover;
 mod floods;
+mod jobs;
 mod load;
 mod objects;
 mod queue;
@@ -50,6 +51,10 @@ pub(crate) async fn run(
         }
         BenchCommand::Queue(args) => {
             let report = until_interrupted(NODES_STOPPED, queue::measure(shared, args)).await?;
+            screen.show(&report)
+        }
+        BenchCommand::Jobs(args) => {
+            let report = until_interrupted(NODES_STOPPED, jobs::measure(args)).await?;
             screen.show(&report)
         }
         BenchCommand::Objects(args) => {

@@ -14,7 +14,7 @@ const WORDS: usize = 20_000;
 const VOCABULARY: u64 = 5_000;
 
 /// Draws text number `number`: small words are frequent, as in any language.
-fn text(number: u32) -> Vec<u8> {
+pub(crate) fn text(number: u32) -> Vec<u8> {
     let mut state = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = move || {
         state ^= state << 13;

@@ -13,7 +13,7 @@ pub(super) const SLOTS: u32 = 2;
 pub(super) struct Crew {
     folder: PathBuf,
     urls: String,
-    workers: Vec<Child>,
+    workers: Vec<(String, Child)>,
     started: u32,
 }
 
@@ -49,26 +49,27 @@ impl Crew {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log);
-        self.workers.push(command.spawn().map_err(failed)?);
+        let worker = command.spawn().map_err(failed)?;
+        self.workers.push((name, worker));
         Ok(())
     }
 
-    /// Kills the one that was started first, as `kill -9` does.
-    pub(super) fn kill_one(&mut self) -> Result<u32, Failure> {
+    /// Kills the one that was started first, as `kill -9` does; gives its process and its name.
+    pub(super) fn kill_one(&mut self) -> Result<(u32, String), Failure> {
         if self.workers.is_empty() {
             return Err(Failure::failed("there is no worker to kill"));
         }
-        let mut worker = self.workers.remove(0);
+        let (name, mut worker) = self.workers.remove(0);
         let id = worker.id();
         let ended = worker.kill().and_then(|()| worker.wait());
         ended.map_err(|error| Failure::failed(format!("worker {id}: {error}")))?;
-        Ok(id)
+        Ok((id, name))
     }
 }
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        for worker in &mut self.workers {
+        for (_, worker) in &mut self.workers {
             // One that has ended is as good.
             let _ = worker.kill();
             let _ = worker.wait();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use ikada_api::Client;
 use ikada_api::client::{ClientOptions, GetOptions};
-use ikada_api::v1::{BackoffBody, JobInfo, NewJob, NewReduce, NewStage};
+use ikada_api::v1::{BackoffBody, JobInfo, JobTaskInfo, NewJob, NewReduce, NewStage};
 use tokio::task::JoinHandle;
 
 use crate::args::DemoArgs;
@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::local::{NODES_STOPPED, Nodes, Shape, compare_copies, until_interrupted};
 use crate::render::bar;
 use corpus::Corpus;
+pub(crate) use corpus::text as draw_text;
 use crew::Crew;
 use report::Report;
 use strike::Strike;
@@ -60,7 +61,7 @@ async fn perform(args: &DemoArgs) -> Result<(), Failure> {
     let mut crew = Crew::start(nodes.folder(), &nodes.urls(), 2)?;
     let began = Instant::now();
     client.submit_job(&job(&corpus)).await?;
-    let (ended, strike, worker) = progress(&client, &mut nodes, &mut crew).await?;
+    let (ended, strike, (worker, held)) = progress(&client, &mut nodes, &mut crew).await?;
     let worked = began.elapsed();
     let (repeated, lost) = look_at_tasks(&client).await?;
     let result = fetch(&client, &ended).await?;
@@ -68,8 +69,19 @@ async fn perform(args: &DemoArgs) -> Result<(), Failure> {
     let copies = compare_copies(&nodes.urls()).await?;
     let right = result == corpus.counted;
     let (tasks, words) = (ended.tasks_total, corpus.words);
-    let report =
-        Report { tasks, words, started, worked, strike, worker, repeated, lost, right, copies };
+    let report = Report {
+        tasks,
+        words,
+        started,
+        worked,
+        strike,
+        worker,
+        held,
+        repeated,
+        lost,
+        right,
+        copies,
+    };
     eprintln!();
     crate::render::write(&report.text())?;
     if args.keep {
@@ -108,7 +120,7 @@ async fn progress(
     client: &Client,
     nodes: &mut Nodes,
     crew: &mut Crew,
-) -> Result<(JobInfo, Strike, u32), Failure> {
+) -> Result<(JobInfo, Strike, (u32, usize)), Failure> {
     let bar = bar(1, "tasks");
     let (mut worker, mut struck): (_, Option<JoinHandle<_>>) = (None, None);
     let (mut seen, mut moved) = (0, Instant::now());
@@ -136,9 +148,10 @@ async fn progress(
             break job;
         }
         if worker.is_none() && seen >= job.tasks_total / 4 {
-            let id = crew.kill_one()?;
+            let (id, name) = crew.kill_one()?;
             bar.suspend(|| eprintln!("{seen} tasks done: kill -9 of worker process {id}"));
-            worker = Some(id);
+            // It can no longer report anything, and its claims live for their ttl: this is what it held.
+            worker = Some((id, held_by(client, &name).await));
         }
         if struck.is_none() && seen >= job.tasks_total / 2 {
             let target = strike::choose(nodes).await?;
@@ -160,6 +173,21 @@ async fn progress(
         .await
         .map_err(|error| Failure::failed(format!("watching the election: {error}")))??;
     Ok((ended, Strike { gap, ..strike }, worker))
+}
+
+/// How many tasks a worker holds, as far as can be seen.
+async fn held_by(client: &Client, worker: &str) -> usize {
+    let (mut held, mut after) = (0, None);
+    loop {
+        let Ok(page) = client.job_tasks(JOB, None, after.as_deref()).await else { return held };
+        let is_its =
+            |task: &&JobTaskInfo| task.state == "claimed" && task.worker.as_deref() == Some(worker);
+        held += page.tasks.iter().filter(is_its).count();
+        after = page.next;
+        if after.is_none() {
+            return held;
+        }
+    }
 }
 
 /// How many attempts were repeated, and how many tasks are not done.

@@ -14,6 +14,8 @@ pub(super) struct Report {
     pub(super) strike: Strike,
     /// The killed worker's process.
     pub(super) worker: u32,
+    /// Tasks that it held.
+    pub(super) held: usize,
     /// Attempts beyond the first.
     pub(super) repeated: u64,
     /// Tasks that are not done.
@@ -37,7 +39,10 @@ impl Report {
                 format!("three nodes agreed on leaders after {} ms", self.started.as_millis()),
             ),
             ("job", format!("{} tasks, {} words, {worked:.1} s", self.tasks, self.words)),
-            ("worker killed", format!("process {} by kill -9, while it held tasks", self.worker)),
+            (
+                "worker killed",
+                format!("process {} by kill -9, while it held {} tasks", self.worker, self.held),
+            ),
             (
                 "leader killed",
                 format!(
@@ -87,6 +92,7 @@ mod tests {
             worked: Duration::ZERO,
             strike,
             worker: 7,
+            held: 2,
             repeated: 1,
             lost,
             right,

@@ -9,9 +9,9 @@ use super::tasks::consume;
 use crate::failure::Failure;
 
 /// Submitters at one time, as peers were measured.
-pub(super) const SUBMITTERS: usize = 256;
+pub(in crate::bench) const SUBMITTERS: usize = 256;
 /// Consumers at one time, as peers were measured.
-pub(super) const CONSUMERS: usize = 8;
+pub(in crate::bench) const CONSUMERS: usize = 8;
 
 impl Bench<'_> {
     pub(super) async fn lifecycle(&mut self) -> Result<(), Failure> {

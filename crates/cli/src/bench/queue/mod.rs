@@ -15,9 +15,11 @@ mod secure;
 mod servers;
 mod tasks;
 
+pub(in crate::bench) use lifecycle::{CONSUMERS, SUBMITTERS};
 pub(crate) use rivals::Rival;
 pub(in crate::bench) use secure::compare;
 pub(in crate::bench) use servers::{is_existing, memory_of, resident_of};
+pub(in crate::bench) use tasks::{consume, task};
 
 use std::time::Duration;
 

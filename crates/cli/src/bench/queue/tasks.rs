@@ -19,13 +19,13 @@ const CLAIM_MAX: u32 = 200;
 const WAIT_MS: u64 = 200;
 
 /// One task with a payload of so many bytes.
-pub(super) fn task(queue: &str, payload_bytes: usize) -> NewTask {
+pub(in crate::bench) fn task(queue: &str, payload_bytes: usize) -> NewTask {
     let payload_bytes = Some(RawBytes(vec![b'x'; payload_bytes]));
     NewTask { queue: Some(queue.to_owned()), payload_bytes, ..NewTask::default() }
 }
 
 /// What consumers report of each task they have settled.
-pub(super) type OnDone = Arc<dyn Fn(&ClaimedTask) + Send + Sync>;
+pub(in crate::bench) type OnDone = Arc<dyn Fn(&ClaimedTask) + Send + Sync>;
 
 /// How far a queue has been worked off.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Tally {
 }
 
 /// Claims and completes until `total` tasks of the queue are done; fails if one is refused. Gives when the last was.
-pub(super) async fn consume(
+pub(in crate::bench) async fn consume(
     client: &Client,
     queue: &str,
     consumers: usize,
