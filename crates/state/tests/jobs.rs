@@ -77,7 +77,7 @@ fn bring(grant: &Grant, names: &[&str]) -> Command {
 
 // B4-1, B4-4, B4-6, B4-7, B4-10, B4-11
 #[test]
-fn b4_1_a_map_and_its_reduce_end_done_with_one_result() {
+fn b4_1_b4_7_b4_11_a_map_and_its_reduce_end_done_with_one_result() {
     let mut world = World::new();
     let sum = stage("sum", StageSource::Gather { of: vec![0], fan_in: 0 });
     let reply = world.run(submit("j1", spec(vec![stage("map", numbers(3)), sum])));

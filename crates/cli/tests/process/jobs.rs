@@ -5,7 +5,8 @@ use std::process::{Child, Stdio};
 
 use ikada_api::Client;
 use ikada_api::client::{GetOptions, ObjectSource, PutOptions};
-use ikada_api::v1::{JobInfo, NewJob};
+use ikada_api::v1::{ClaimRequest, CompleteRequest, JobInfo, NewJob, OutputItem};
+use ikada_worker::{Claimed, TaskResult, Worker};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -90,7 +91,7 @@ async fn result_of(client: &Client, id: &str) -> BTreeMap<String, u64> {
 
 // B4-9, B4-12, B4-26, B4-28, B4-57
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b4_26_b4_57_workers_and_leaders_killed_through_a_job_leave_its_result_right() {
+async fn b4_9_b4_26_b4_57_workers_and_leaders_killed_through_a_job_leave_its_result_right() {
     let runs = std::env::var("IKADA_JOB_KILLS").ok().and_then(|text| text.parse().ok());
     let mut cluster = Cluster::start().await;
     let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
@@ -129,27 +130,43 @@ async fn b4_26_b4_57_workers_and_leaders_killed_through_a_job_leave_its_result_r
 
 // B4-27, B4-30, B4-33
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b4_27_a_job_without_workers_halts_and_goes_on_with_the_next() {
+async fn b4_6_b4_27_a_job_without_workers_halts_and_goes_on_with_the_next() {
     let cluster = Cluster::start().await;
     let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
     let job: NewJob = serde_json::from_value(json!({
         "id": "slow", "ttl_ms": 1_000, "settings": {"pause-ms": "200"},
         "backoff": {"base_ms": 10, "cap_ms": 100}, "max_attempts": 20,
-        "map": {"program": "wordcount", "range": {"to": 40}}}))
+        "map": {"program": "wordcount", "range": {"to": 60}}}))
     .expect("a job");
     client.submit_job(&job).await.expect("taken");
     assert_eq!(client.job("slow").await.expect("a job").status, "not_started");
+    // Two workers, killed one after the other.
     let mut first = WorkerProcess::start(&cluster, &folder, "a");
+    let mut second = WorkerProcess::start(&cluster, &folder, "b");
     done_at_least(&client, "slow", 4).await;
     first.kill();
+    let alone = client.job("slow").await.expect("a job").tasks_done;
+    done_at_least(&client, "slow", alone + 2).await;
+    second.kill();
     let halted = until("the job halts", || async {
         client.job("slow").await.ok().filter(|job| job.status == "halted")
     })
     .await;
-    assert!(halted.tasks_done < 40 && halted.tasks_total == 40, "{halted:?}");
-    let second = WorkerProcess::start(&cluster, &folder, "b");
-    done_at_least(&client, "slow", halted.tasks_done + 2).await;
-    let cancelled = client.cancel_job("slow").await.expect("cancelled");
+    assert!(halted.tasks_done < 60 && halted.tasks_total == 60, "{halted:?}");
+    let listed = client.job_tasks("slow", None, None).await.expect("tasks").tasks;
+    assert_eq!(listed.len(), 60, "it keeps its tasks");
+    // One worker is enough; the two that are dead are told of.
+    let third = WorkerProcess::start(&cluster, &folder, "c");
+    assert_eq!(done_at_least(&client, "slow", u64::MAX).await.status, "done");
+    let workers = until("the dead are known", || async {
+        client.cluster().await.ok()?.workers.filter(|workers| workers.dead == 2)
+    })
+    .await;
+    assert_eq!((workers.status.as_str(), workers.slots.total), ("degraded", 2));
+    let job = NewJob { id: Some("stopped".to_owned()), ..job };
+    client.submit_job(&job).await.expect("taken");
+    done_at_least(&client, "stopped", 2).await;
+    let cancelled = client.cancel_job("stopped").await.expect("cancelled");
     assert_eq!((cancelled.status.as_str(), cancelled.stages[0].claimed), ("cancelled", 0));
     // The slots are free for others at once.
     let next: NewJob = serde_json::from_value(json!({
@@ -157,7 +174,7 @@ async fn b4_27_a_job_without_workers_halts_and_goes_on_with_the_next() {
     .expect("a job");
     client.submit_job(&next).await.expect("taken");
     assert_eq!(done_at_least(&client, "next", u64::MAX).await.status, "done");
-    drop(second);
+    drop(third);
 }
 
 /// What a run of the command line came to: exit code, standard output, standard error.
@@ -215,4 +232,98 @@ async fn b4_2_the_command_line_runs_jobs_and_tells_mistakes_by_exit_code() {
         assert!(said.contains(named), "{words:?}: {said}");
     }
     drop(worker);
+}
+
+/// Claims so many tasks and completes each with outputs of these names, all with the same few bytes.
+async fn complete_with(client: &Client, tasks: usize, names: std::ops::Range<usize>) {
+    let source = ObjectSource::Bytes("x".into());
+    let stored = client.upload(&source, &PutOptions::default()).await.expect("an upload");
+    let outputs: Vec<OutputItem> =
+        names.map(|name| stored.clone().into_output(format!("{name:04}"))).collect();
+    let mut left = tasks;
+    while left > 0 {
+        let ask =
+            json!({"worker": "hand", "queues": ["default"], "count_max": left, "wait_ms": 5_000});
+        let ask: ClaimRequest = serde_json::from_value(ask).expect("a request");
+        for task in client.claim(&ask).await.expect("a claim").tasks {
+            let item = json!({"id": task.id, "fence": task.fence, "outputs": outputs});
+            let done = json!({"worker": "hand", "tasks": [item]});
+            let done: CompleteRequest = serde_json::from_value(done).expect("a request");
+            let answer = client.complete(&done).await.expect("an answer");
+            assert_eq!(answer.tasks[0].problem, None);
+            left -= 1;
+        }
+    }
+}
+
+// B4-8, B4-29: a result of many files is told and saved whole, page by page.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_8_b4_29_a_result_of_more_files_than_a_page_is_saved_whole() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    let job: NewJob = serde_json::from_value(json!({
+        "id": "many", "map": {"program": "wordcount", "range": {"to": 2}}}))
+    .expect("a job");
+    client.submit_job(&job).await.expect("taken");
+    complete_with(&client, 2, 0..600).await;
+    assert_eq!(done_at_least(&client, "many", u64::MAX).await.status, "done");
+    let (mut names, mut after, mut pages) = (std::collections::BTreeSet::new(), None, 0);
+    loop {
+        let page = client.job_result_after("many", after.as_deref()).await.expect("a page");
+        pages += 1;
+        names.extend(page.outputs.into_iter().map(|output| output.key));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!((names.len(), pages), (1_200, 2));
+    assert!(names.contains("many/map/0/0000") && names.contains("many/map/1/0599"));
+    let (code, _, said) = cli(&cluster, &folder, &["job", "result", "many"]);
+    assert!(code == Some(0) && said.contains("the first 1000 outputs"), "{code:?} {said}");
+    let (code, _, said) = cli(&cluster, &folder, &["job", "result", "many", "--to", "files"]);
+    assert_eq!(code, Some(0), "{said}");
+    let saved = std::fs::read_dir(folder.path().join("files")).expect("a folder").count();
+    assert_eq!(saved, 1_200);
+    let wrong = client.job_result_after("many", Some("other/map/0/x")).await;
+    let said = wrong.expect_err("not a place in this job").to_string();
+    assert!(said.contains("the next of a page"), "{said}");
+}
+
+// B4-38, B4-40, B4-41: a job names code that lives in somebody's own workers as it names any other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_38_b4_41_a_job_runs_a_function_of_somebodys_own_workers() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    for (name, text) in [("a.txt", "one two"), ("b.txt", "three")] {
+        std::fs::write(folder.path().join(name), text).expect("a file");
+    }
+    let run = ["job", "run", "--map", "shout", "--input", "*.txt", "--set", "mark=!"];
+    let (code, _, said) = cli(&cluster, &folder, &run);
+    assert!(code == Some(4) && said.contains("shout"), "{code:?} {said}");
+    let (code, _, said) = cli(&cluster, &folder, &["program", "push", "--handler", "shout"]);
+    assert_eq!(code, Some(0), "{said}");
+    let own = client.clone();
+    let worker = Worker::new(client.clone()).name("own").queue("default");
+    let worker = worker.function("shout", move |task: Claimed| {
+        let client = own.clone();
+        async move {
+            let name = task.input_names().concat();
+            let text = task.read_input(&client, &name, 1 << 20).await?;
+            let mark = task.setting("mark").unwrap_or_default().to_owned();
+            let loud = String::from_utf8_lossy(&text).to_uppercase() + &mark;
+            let source = ObjectSource::Bytes(loud.into());
+            let stored = client.upload(&source, &PutOptions::default()).await?;
+            let outputs = vec![stored.into_output("loud.txt")];
+            Ok(TaskResult::from(json!({"bytes": text.len()})).with_outputs(outputs))
+        }
+    });
+    let mut worker = worker.start().expect("a good worker");
+    let (code, _, said) = cli(&cluster, &folder, &[&run[..], &["--to", "loud"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("loud").join(name));
+    assert_eq!(read("map.0.loud.txt").expect("a file"), "ONE TWO!");
+    assert_eq!(read("map.1.loud.txt").expect("a file"), "THREE!");
+    worker.drain();
+    assert_eq!(worker.wait().await.completed, 2);
 }

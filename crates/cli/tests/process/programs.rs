@@ -322,3 +322,75 @@ async fn b4_26_a_slow_task_is_begun_a_second_time_and_the_first_is_ended() {
     until("the first is ended", || async { (!is_running("5713.5")).then_some(()) }).await;
     drop((slow, fast));
 }
+
+/// A module with two exports: `_start` does nothing, `other` breaks off.
+const TWO_ENTRIES: &[u8] = b"\0asm\x01\0\0\0\
+    \x01\x04\x01\x60\0\0\
+    \x03\x03\x02\0\0\
+    \x05\x03\x01\0\x01\
+    \x07\x1b\x03\x06memory\x02\0\x06_start\0\0\x05other\0\x01\
+    \x0a\x08\x02\x02\0\x0b\x03\0\0\x0b";
+
+// B4-39: what a submission names inside a program is checked before it is taken, and is what runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_39_an_entry_is_looked_for_at_submission_and_is_what_runs() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    let source = ObjectSource::Bytes(TWO_ENTRIES.into());
+    let file = client.upload(&source, &PutOptions::default()).await.expect("an upload");
+    let (name, kind) = ("two".to_owned(), "wasm".to_owned());
+    let program = NewProgram { name, kind, file: Some(file), ..NewProgram::default() };
+    client.push_program(&program).await.expect("a good program");
+    push(&client, "script", "true").await;
+    for (program, entry, named) in [
+        ("two", "third", "exports no function \"third\""),
+        ("two", "memory", "exports no function \"memory\""),
+        ("script", "other", "script is a command"),
+        ("wordcount", "other", "wordcount is a handler"),
+    ] {
+        let task = json!({"program": program, "entry": entry});
+        let task: NewTask = serde_json::from_value(task).expect("a task");
+        let refused = client.enqueue(vec![task]).await;
+        let said = match refused {
+            Ok(answer) => serde_json::to_string(&answer).expect("text"),
+            Err(error) => error.to_string(),
+        };
+        assert!(said.contains(&named.replace('"', "\\\"")) || said.contains(named), "{said}");
+        let job = json!({"map": {"program": program, "entry": entry, "range": {"to": 1}}});
+        let job: ikada_api::v1::NewJob = serde_json::from_value(job).expect("a job");
+        let said = client.submit_job(&job).await.expect_err("refused").to_string();
+        assert!(said.contains(named), "{said}");
+    }
+    let worker = WorkerProcess::start(&cluster, &folder, "w1", &[]);
+    submit(&client, json!({"id": "start", "program": "two"})).await;
+    submit(&client, json!({"id": "named", "program": "two", "entry": "_start"})).await;
+    submit(&client, json!({"id": "other", "program": "two", "entry": "other", "max_attempts": 1}))
+        .await;
+    settled(&client, "start", TaskStateName::Done).await;
+    settled(&client, "named", TaskStateName::Done).await;
+    settled(&client, "other", TaskStateName::Dead).await;
+    drop(worker);
+}
+
+// Told to end, a worker finishes what it has and leaves with a good word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_told_to_end_finishes_its_task_and_exits_well() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    push(&client, "nap", "sleep 1; echo '1' > $IKADA_RESULT").await;
+    let mut worker = WorkerProcess::start(&cluster, &folder, "w1", &["--slots", "1"]);
+    submit(&client, json!({"id": "first", "program": "nap"})).await;
+    settled(&client, "first", TaskStateName::Claimed).await;
+    submit(&client, json!({"id": "second", "program": "nap"})).await;
+    worker.signal(rustix::process::Signal::TERM);
+    let ended = until("the worker ends", || {
+        let ended = worker.child.try_wait().expect("a look");
+        async move { ended }
+    })
+    .await;
+    assert_eq!(ended.code(), Some(0));
+    let first = client.task("first").await.expect("a task");
+    assert_eq!((first.state, first.attempts_begun), (TaskStateName::Done, 1), "{first:?}");
+    let second = client.task("second").await.expect("a task");
+    assert_eq!((second.state, second.attempts_begun), (TaskStateName::Ready, 0), "{second:?}");
+}

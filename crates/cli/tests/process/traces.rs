@@ -166,7 +166,7 @@ async fn traces_of_a_task_tell_its_attempts() {
 
 /// A job, its tasks and their attempts are one trace, and a program sees its attempt's place.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn traces_of_a_job_hang_together() {
+async fn b4_37_traces_of_a_job_hang_together() {
     let (collector, url) = Collector::start().await;
     let mut cluster = Cluster::prepare(1);
     cluster.extra = vec!["--otlp".to_owned(), url];
