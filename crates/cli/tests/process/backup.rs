@@ -185,6 +185,46 @@ async fn a_backup_carries_the_bytes_of_objects() {
     assert!(!other.exists(), "nothing is left of what was begun");
 }
 
+// CH-6: a snapshot of the whole store is taken while uploads go on, and what it was taken of comes back byte by byte.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_6_a_store_that_is_written_to_is_restored_byte_by_byte() {
+    const KEYS: u64 = 12;
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("busy.ikada");
+    let content = |round: u64, key: u64| bytes_of(round * 100 + key, 300_000);
+    let client = cluster.client();
+    for key in 0..KEYS {
+        put(&client, &format!("k{key}"), &content(0, key)).await;
+    }
+    // Every key is overwritten all the while, round by round.
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let writing = tokio::spawn(async move {
+        let mut round = 0;
+        while !*stopped.borrow() {
+            round += 1;
+            for key in 0..KEYS {
+                put(&client, &format!("k{key}"), &content(round, key)).await;
+            }
+        }
+        round
+    });
+    run(backup_to(&cluster, &file)).await;
+    stop.send_replace(true);
+    let rounds = writing.await.expect("writing");
+    let addresses = ports(2);
+    let made = folder.path().join("made");
+    run(restore_from(&file, &made, &addresses)).await;
+    let lone = Lone::start(&made, &addresses).await;
+    for key in 0..KEYS {
+        let found = get(&lone.client(), &format!("k{key}")).await;
+        let of_round = (0..=rounds).find(|round| found == content(*round, key));
+        assert!(of_round.is_some(), "k{key} is what somebody wrote, whole");
+    }
+    let listed = lone.client().objects("b", "", None, false).await.expect("a page").objects;
+    assert_eq!(listed.len() as u64, KEYS, "nothing else has a name");
+}
+
 // F-30
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_disk_of_a_lost_majority_becomes_a_new_cluster() {

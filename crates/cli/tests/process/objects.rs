@@ -5,8 +5,11 @@ use std::process::Output;
 
 use ikada_api::client::{GetOptions, ObjectSource, PutOptions};
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use crate::cluster::Cluster;
 use crate::fresh::ikada;
+use crate::relay::{Cut, Relay};
 
 fn run(cluster: &Cluster, args: &[&str], folder: &Path) -> Output {
     let urls: Vec<&str> = cluster.nodes.iter().map(|node| node.url.as_str()).collect();
@@ -134,4 +137,153 @@ async fn a_node_killed_during_uploads_loses_nothing_acknowledged() {
     for object in page.objects {
         assert_eq!(object.size, 1_500_000, "nothing half is shown");
     }
+}
+
+/// A file name of a download that is not whole.
+fn part_in(folder: &Path) -> Option<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "part"))
+}
+
+// CH-1: a connection that breaks again and again costs time, and no byte is fetched twice for nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_1_a_cut_download_goes_on_where_it_ended() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = bytes_of(7, 6 << 20);
+    let source = ObjectSource::Bytes(bytes.clone().into());
+    cluster.client().put_object("b", "k", &source, &PutOptions::default()).await.expect("stored");
+    let to = cluster.node(1).url.trim_start_matches("http://").to_owned();
+    let relay = Relay::start(&to, Cut::Answered(1_500_000), 3).await;
+    let (url, place) = (relay.url.clone(), folder.path().to_owned());
+    let got = tokio::task::spawn_blocking(move || {
+        let mut command = ikada();
+        command.args(["object", "get", "b/k", "--url", &url]).current_dir(place);
+        command.output().expect("ran")
+    });
+    let got = got.await.expect("joined");
+    assert!(got.status.success(), "{got:?}");
+    assert_eq!(relay.left(), 0, "it was cut three times");
+    assert!(String::from_utf8_lossy(&got.stderr).contains("going on"), "{got:?}");
+    assert!(std::fs::read(folder.path().join("k")).expect("the file") == bytes);
+    assert_eq!(part_in(folder.path()), None);
+}
+
+// CH-1: an upload that breaks off is sent again, also when it comes by a pipe, and makes one version.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_1_a_cut_upload_is_sent_again_and_counts_once() {
+    const MARK: &str = "cut-me-here";
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bytes = bytes_of(8, 3 << 20);
+    bytes[2 << 20..][..MARK.len()].copy_from_slice(MARK.as_bytes());
+    std::fs::write(folder.path().join("file"), &bytes).expect("written");
+    let to = cluster.node(2).url.trim_start_matches("http://").to_owned();
+    for (source, key) in [("file", "b/file"), ("-", "b/pipe")] {
+        let relay = Relay::start(&to, Cut::Asked(MARK), 2).await;
+        let (url, place) = (relay.url.clone(), folder.path().to_owned());
+        let put = tokio::task::spawn_blocking(move || {
+            let input = std::fs::File::open(place.join("file")).expect("the file");
+            let mut command = ikada();
+            command.args(["object", "put", source, key, "--url", &url]).current_dir(&place);
+            command.stdin(input).output().expect("ran")
+        });
+        let put = put.await.expect("joined");
+        assert!(put.status.success(), "{put:?}");
+        assert_eq!(relay.left(), 0, "it was cut twice");
+    }
+    let client = cluster.client();
+    let all = client.objects("b", "", None, true).await.expect("a page").objects;
+    let versions: Vec<_> =
+        all.iter().map(|object| (object.key.as_str(), object.version.0)).collect();
+    assert_eq!(versions.len(), 2, "one version each: {versions:?}");
+    for key in ["file", "pipe"] {
+        let read = client.get_object("b", key, &GetOptions::default()).await.expect("there");
+        assert!(read.collect().await.expect("whole") == bytes, "{key}");
+    }
+}
+
+/// A server that gives so many bytes of an object and then breaks off, however often it is asked; gives its address.
+async fn stingy(bytes: Vec<u8>, given: usize) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = vec![0; 4096];
+            let count = stream.read(&mut asked).await.unwrap_or(0);
+            let asked = String::from_utf8_lossy(&asked[..count]).to_ascii_lowercase();
+            let from = asked.split_once("range: bytes=").and_then(|(_, rest)| rest.split_once('-'));
+            let from: usize = from.and_then(|(from, _)| from.parse().ok()).unwrap_or(0);
+            let (length, tag) = (bytes.len() - from, blake3::hash(&bytes).to_hex());
+            let head = format!(
+                "HTTP/1.1 206 Part\r\ncontent-length: {length}\r\netag: \"{tag}\"\r\nconnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(head.as_bytes()).await;
+            let _ = stream.write_all(bytes.get(from..given).unwrap_or_default()).await;
+            let _ = stream.flush().await;
+        }
+    });
+    url
+}
+
+// CH-1: when nothing comes any more, what has come is kept for the next run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_1_a_download_that_is_given_up_keeps_what_arrived() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = bytes_of(9, 5_000);
+    let fetch = async |url: String| {
+        let place = folder.path().to_owned();
+        let fetched = tokio::task::spawn_blocking(move || {
+            let mut command = ikada();
+            command.args(["object", "get", "b/k", "--url", &url]).current_dir(place);
+            command.output().expect("ran")
+        });
+        fetched.await.expect("joined")
+    };
+    let cut = fetch(stingy(bytes.clone(), 1_000).await).await;
+    assert!(!cut.status.success(), "{cut:?}");
+    let said = String::from_utf8_lossy(&cut.stderr);
+    assert!(said.contains("run the command again") && !said.contains("digest"), "{said}");
+    let part = part_in(folder.path()).expect("it is kept");
+    assert!(std::fs::read(part).expect("the part") == bytes[..1_000]);
+    assert!(!folder.path().join("k").exists());
+    let whole = fetch(stingy(bytes.clone(), 5_000).await).await;
+    assert!(whole.status.success(), "{whole:?}");
+    assert!(std::fs::read(folder.path().join("k")).expect("the file") == bytes);
+}
+
+// CH-31, CH-32: shedding on demand, each outcome counted once, and no acknowledged upload is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_32_the_bench_shows_shedding_and_loses_nothing() {
+    let ran = tokio::task::spawn_blocking(|| {
+        let mut command = ikada();
+        // The nodes are to turn away what the bench says.
+        command.env_remove("IKADA_SHED").args([
+            "bench",
+            "objects",
+            "--nodes",
+            "3",
+            "--clients",
+            "2",
+        ]);
+        command.args(["--seconds", "5", "--object-bytes", "20000", "--spike", "0"]);
+        command.args(["--shed", "off", "--shed", "upload=0:50", "--output", "json"]);
+        command.output().expect("ran")
+    });
+    let ran = ran.await.expect("joined");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("a document");
+    let of = |kind: &str| {
+        let mut calls = report["calls"].as_array().expect("calls").iter();
+        let calls = calls.find(|calls| calls["kind"] == kind).expect(kind);
+        ["good", "shed", "failed"].map(|name| calls[name].as_u64().expect(name))
+    };
+    let ([stored, turned_away, failed], [read, shed, broken]) = (of("upload"), of("download"));
+    assert!(stored >= 20 && turned_away > 0, "{stored} stored, {turned_away} turned away");
+    assert!(read > 0 && shed == 0, "downloads are favoured: {read} read, {shed} turned away");
+    assert_eq!((failed, broken), (0, 0));
+    assert_eq!(report["checked"], stored, "each acknowledged upload is counted once");
+    assert_eq!(report["lost"], 0);
+    let figures = report["figures"].to_string();
+    assert!(figures.contains("a decision to let a call in or not"), "{figures}");
 }

@@ -4,7 +4,9 @@
 //! away is seen as such (CH-31). Every acknowledged upload is read back in the end and compared by its digest.
 
 mod cached;
+mod decision;
 mod elections;
+mod mix;
 mod overload;
 mod plan;
 mod recipes;

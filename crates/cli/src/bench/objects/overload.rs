@@ -2,7 +2,7 @@
 //!
 //! First how fast a call is on an idle cluster, then how many lists of tasks it takes in when it is kept busy, then five
 //! times that, open loop: calls are sent when they are due, whether or not earlier ones were answered. Workers renew
-//! their claims all the while. Then how long it takes until calls are as fast as before, and once more how many lists the
+//! their claims all the while, and a few callers bring and fetch objects. Then how long it takes until calls are as fast as before, and once more how many lists the
 //! cluster takes: the tasks stay, and snapshots of more of them cost more, so that the capacity is the mean of both.
 //!
 //! The senders run at a lower priority than the nodes, since all share one machine.
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use ikada_api::Client;
 
 use super::elections::Elections;
+use super::mix::{Beside, Mix};
 use super::renew::Renewals;
 use super::report::{Calls, Figure, ObjectsReport, Tally};
 use super::speak::{End, Line};
@@ -44,6 +45,15 @@ const BACK_WINDOW: Duration = Duration::from_secs(1);
 const BACK_WINDOWS_MAX: u32 = 60;
 /// How far behind the nodes the senders stand.
 const NICE: &str = "5";
+/// Accepted calls may take so many times what they take on the idle cluster.
+const SLOWER_MAX: f64 = 5.0;
+/// Whoever is turned away is told so within this time, ms.
+const SHED_P99_MS_MAX: f64 = 50.0;
+/// What a node may hold of one task that it keeps, with its indexes and its log: twenty times its payload.
+const TASK_BYTES_MAX: u64 = 2 << 10;
+/// What a node may hold besides: bodies on their way, the cache of objects, a snapshot on its way to the disk.
+const ROOM_BYTES_MAX: u64 = 768 << 20;
+const MEMORY_EVERY: Duration = Duration::from_secs(1);
 
 /// What all senders share.
 struct Shared {
@@ -93,21 +103,70 @@ pub(super) async fn measure(
     });
     let client = Client::new(&urls).map_err(|error| Failure::failed(error.to_string()))?;
     step_back();
+    let mix = Mix::start(&shared.hosts).await?;
+    let memory = Memory::start(nodes.pids());
     let idle = paced(&shared, "idle", IDLE_RATE, IDLE_FOR).await;
     let busy = busy(&shared).await;
     eprintln!("capacity: {:.0} calls/s of {TASKS} tasks", busy.good_rate());
     let elections = Elections::from_now(&urls).await?;
     let renewals = Renewals::start(&client, &urls).await?;
     let length = Duration::from_secs(u64::from(args.seconds));
+    drop(mix.take());
     let loaded = paced(&shared, "five times", busy.good_rate() * TIMES, length).await;
+    let beside = mix.take();
+    let (base, peak) = memory.stop();
     let (renewed, renewals_failed) = renewals.stop().await;
     let back = back_to_normal(&shared, idle.calls.p99_ms).await;
     let elections = elections.count().await?;
     let afterwards = self::busy(&shared).await;
-    let memory = nodes.pids().iter().filter_map(|pid| memory_of(*pid)).max().unwrap_or(0);
-    let found =
-        Found { idle, busy, loaded, afterwards, renewed, renewals_failed, elections, back, memory };
+    let (checked, lost) = mix.stop().await;
+    let kept = (idle.calls.good + busy.calls.good + loaded.calls.good) * TASKS as u64;
+    let memory = (peak, base + kept * TASK_BYTES_MAX + ROOM_BYTES_MAX);
+    let renewals = (renewed, renewals_failed);
+    let read_back = (checked, lost);
+    let found = Found {
+        idle,
+        busy,
+        loaded,
+        beside,
+        afterwards,
+        renewals,
+        elections,
+        back,
+        memory,
+        read_back,
+    };
     Ok(found.report(args))
+}
+
+/// Reads what the nodes hold while they are busy.
+struct Memory {
+    /// The largest node at the beginning, and the largest ever.
+    seen: Arc<Mutex<(u64, u64)>>,
+    watching: tokio::task::JoinHandle<()>,
+}
+
+impl Memory {
+    fn start(pids: Vec<u32>) -> Memory {
+        let largest = move || pids.iter().filter_map(|pid| memory_of(*pid)).max().unwrap_or(0);
+        let base = largest();
+        let seen = Arc::new(Mutex::new((base, base)));
+        let noted = seen.clone();
+        let watching = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(MEMORY_EVERY).await;
+                let now = largest();
+                let mut seen = lock(&noted);
+                seen.1 = seen.1.max(now);
+            }
+        });
+        Memory { seen, watching }
+    }
+
+    fn stop(self) -> (u64, u64) {
+        self.watching.abort();
+        *lock(&self.seen)
+    }
 }
 
 /// Everything that a run found.
@@ -115,55 +174,93 @@ struct Found {
     idle: Phase,
     busy: Phase,
     loaded: Phase,
+    /// Objects meanwhile.
+    beside: Beside,
     /// As busy as before the load.
     afterwards: Phase,
-    renewed: u64,
-    renewals_failed: u64,
+    /// Renewals that came through, and those that did not.
+    renewals: (u64, u64),
     elections: u64,
     back: Option<Duration>,
-    memory: u64,
+    /// Most bytes that a node held, and how many it may hold.
+    memory: (u64, u64),
+    /// Acknowledged uploads that were read back, and those of them that were lost.
+    read_back: (u64, u64),
 }
 
 impl Found {
+    fn capacity(&self) -> f64 {
+        (self.busy.good_rate() + self.afterwards.good_rate()) / 2.0
+    }
+
+    fn goodput(&self) -> f64 {
+        self.loaded.good_rate() * 100.0 / self.capacity().max(f64::MIN_POSITIVE)
+    }
+
+    /// How many times slower accepted calls were than on the idle cluster.
+    fn slower(&self) -> f64 {
+        self.loaded.calls.p99_ms / self.idle.calls.p99_ms.max(f64::MIN_POSITIVE)
+    }
+
+    fn renewed(&self) -> f64 {
+        let (renewed, failed) = self.renewals;
+        renewed as f64 * 100.0 / (renewed + failed).max(1) as f64
+    }
+
+    /// Promises that were not kept.
+    fn missed(&self) -> Vec<String> {
+        let beside = self.beside.uploads.failed + self.beside.downloads.failed;
+        let promises = [
+            (self.goodput() >= 80.0, "less than 80 % of the capacity was used"),
+            (
+                self.slower() <= SLOWER_MAX,
+                "accepted calls were more than five times slower than idle",
+            ),
+            (
+                self.loaded.calls.shed_p99_ms <= SHED_P99_MS_MAX,
+                "calls were turned away after 50 ms",
+            ),
+            (self.renewed() >= 99.9, "less than 99.9 % of the renewals came through"),
+            (self.elections == 0, "there was an election"),
+            (beside == 0, "calls about objects failed instead of being turned away"),
+            (self.memory.0 <= self.memory.1, "a node held more memory than what it keeps explains"),
+            (self.back.is_some_and(|back| back <= BACK_WITHIN), "calls were slow afterwards"),
+        ];
+        let missed = promises.into_iter().filter(|(held, _)| !held);
+        missed.map(|(_, what)| what.to_owned()).collect()
+    }
+
     fn report(self, args: &ObjectsBenchArgs) -> ObjectsReport {
+        let missed = self.missed();
         let (before, after) = (self.busy.good_rate(), self.afterwards.good_rate());
-        let capacity = (before + after) / 2.0;
-        let goodput = self.loaded.good_rate() * 100.0 / capacity.max(f64::MIN_POSITIVE);
-        let asked = (self.renewed + self.renewals_failed).max(1);
-        let renewed = self.renewed as f64 * 100.0 / asked as f64;
         let sent = self.loaded.calls.good + self.loaded.calls.shed + self.loaded.calls.failed;
         let offered = (sent + self.loaded.calls.held_back) as f64 / self.loaded.seconds;
-        let slower = self.loaded.calls.p99_ms / self.idle.calls.p99_ms.max(f64::MIN_POSITIVE);
+        let asked = self.renewals.0 + self.renewals.1;
         let back = match self.back {
             Some(back) => format!("{:.1} s", back.as_secs_f64()),
             None => format!("not within {BACK_WINDOWS_MAX} s"),
         };
-        let mut missed = Vec::new();
-        let mut promise = |held: bool, what: &str| {
-            if !held {
-                missed.push(what.to_owned());
-            }
-        };
-        promise(goodput >= 80.0, "less than 80 % of the capacity was used");
-        promise(renewed >= 99.9, "less than 99.9 % of the renewals came through");
-        promise(self.elections == 0, "there was an election");
-        promise(self.back.is_some_and(|back| back <= BACK_WITHIN), "calls were slow afterwards");
+        let (peak, most) = (self.memory.0 >> 20, self.memory.1 >> 20);
         let line = |what: &str, value: String| Figure { what: what.to_owned(), value };
         let figures = vec![
             line("capacity before", format!("{before:.0} calls/s of {TASKS} tasks")),
             line("capacity afterwards", format!("{after:.0} calls/s")),
             line("offered", format!("{offered:.0} calls/s for {:.0} s", self.loaded.seconds)),
-            line("goodput", format!("{goodput:.0} % of the mean of both")),
-            line("p99 of accepted calls against idle", format!("{slower:.1} times")),
-            line("renewals", format!("{renewed:.2} % of {asked} came through")),
+            line("goodput", format!("{:.0} % of the mean of both", self.goodput())),
+            line("p99 of accepted calls against idle", format!("{:.1} times", self.slower())),
+            line("renewals", format!("{:.2} % of {asked} came through", self.renewed())),
             line("elections", self.elections.to_string()),
             line("back to normal after", back),
-            line("largest node afterwards", format!("{} MiB", self.memory >> 20)),
+            line("largest node", format!("{peak} MiB; {most} MiB are explained")),
+            super::decision::figure(),
         ];
         let about = format!("{} nodes, five times their capacity", args.nodes);
-        let calls =
-            vec![self.idle.calls, self.busy.calls, self.loaded.calls, self.afterwards.calls];
-        ObjectsReport { about, calls, figures, checked: 0, lost: 0, missed }
+        let (uploads, downloads) = (self.beside.uploads, self.beside.downloads);
+        let phases = [self.idle, self.busy, self.loaded, self.afterwards];
+        let phases = phases.into_iter().map(|phase| phase.calls);
+        let calls = phases.chain([uploads, downloads]).collect();
+        let (checked, lost) = self.read_back;
+        ObjectsReport { about, calls, figures, checked, lost, missed }
     }
 }
 

@@ -77,7 +77,8 @@ pub(super) async fn measure(
         "{} nodes, {} clients, {} s, objects of {} bytes",
         args.nodes, args.clients, args.seconds, args.object_bytes
     );
-    let figures = vec![Figure { what: "workload".to_owned(), value: about.clone() }];
+    let workload = Figure { what: "workload".to_owned(), value: about.clone() };
+    let figures = vec![workload, super::decision::figure()];
     let calls = vec![uploads.calls("upload"), downloads.calls("download")];
     Ok(ObjectsReport { about, calls, figures, checked, lost, missed: Vec::new() })
 }

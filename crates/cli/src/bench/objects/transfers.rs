@@ -19,6 +19,8 @@ const CACHED_BYTES: usize = 64 << 10;
 const CONNECTIONS: usize = 16;
 const CACHED_FOR: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How often memory is read during the large download.
+const MEMORY_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) async fn measure(
     args: &ObjectsBenchArgs,
@@ -125,9 +127,16 @@ async fn large(
     let heard = line.put_stream(name, mib, || watch(&mut peak)).await?;
     let up = began.elapsed();
     let began = Instant::now();
-    let back = line.call("GET", name, &[], PATIENCE, false).await?;
+    let fetching = line.call("GET", name, &[], PATIENCE, false);
+    tokio::pin!(fetching);
+    let back = loop {
+        tokio::select! {
+            back = &mut fetching => break back?,
+            () = tokio::time::sleep(MEMORY_EVERY) => watch(&mut peak),
+        }
+    };
     let down = began.elapsed();
-    peak = peak.max(memory());
+    watch(&mut peak);
     match heard == 201 && back.length == mib as usize * (1 << 20) {
         true => Ok(([up, down], peak)),
         false => Err(std::io::Error::other("the large object did not come back as written")),

@@ -17,8 +17,8 @@ use crate::args::ObjectGetArgs;
 use crate::failure::Failure;
 use crate::render::Screen;
 
-/// How often a download that breaks off is continued.
-const RESUMES_MAX: usize = 10;
+/// How often a download that breaks off is continued without a byte of progress.
+const IDLE_MAX: usize = 10;
 
 pub(super) async fn get(
     client: &Client,
@@ -112,7 +112,8 @@ pub(crate) async fn download(
     let mut file = target.append(&part)?;
     let mut have = file.metadata().map_err(failed)?.len();
     let bar = bytes_bar(reader.left, last_part(key));
-    for _ in 0..=RESUMES_MAX {
+    let mut idle = 0;
+    loop {
         if have > 0 && reader.left > 0 {
             options = GetOptions { from: have, if_match: Some(digest.clone()), ..options };
             reader = match client.get_object(bucket, key, &options).await {
@@ -122,11 +123,18 @@ pub(crate) async fn download(
                 Err(error) => return Err(error.into()),
             };
         }
-        match append(&mut reader, &mut file, &mut have, &bar).await {
+        let before = have;
+        let message = match append(&mut reader, &mut file, &mut have, &bar).await {
             Ok(()) => break,
-            Err(Failure::Unavailable { message, .. }) => eprintln!("{message}; going on"),
+            Err(Failure::Unavailable { message, .. }) => message,
             Err(failure) => return Err(failure),
+        };
+        idle = if have > before { 0 } else { idle + 1 };
+        if idle > IDLE_MAX {
+            let next = format!("run the command again: it goes on from {}", target.shown(&part));
+            return Err(Failure::Unavailable { message, next });
         }
+        eprintln!("{message}; going on");
     }
     bar.finish_and_clear();
     file.sync_all().map_err(failed)?;

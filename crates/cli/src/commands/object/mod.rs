@@ -5,6 +5,7 @@ mod get;
 mod list;
 mod place;
 mod put;
+mod spool;
 mod target;
 
 use ikada_api::v1::ObjectInfo;

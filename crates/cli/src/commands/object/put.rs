@@ -1,7 +1,6 @@
 //! `ikada object put`.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +11,7 @@ use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{ObjectInfo, ObjectPage};
 
 use super::place::{content_type, last_part, split};
+use super::spool::Spool;
 use super::{bytes_bar, objects_under};
 use crate::args::ObjectPutArgs;
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ pub(super) async fn put(
     }
     let stdin = args.source == Path::new("-");
     let source = match stdin {
-        true => ObjectSource::Bytes(read_stdin()?.into()),
+        true => ObjectSource::Open(Arc::new(Spool::of_stdin()?)),
         false if args.source.is_dir() => {
             let shown = args.source.display();
             return Err(Failure::usage(format!("{shown} is a folder; add --recursive")));
@@ -143,14 +143,6 @@ fn gather(folder: &Path, below: &str, files: &mut Vec<(String, PathBuf)>) -> Res
 fn is_same(path: &Path, known: &ObjectInfo) -> Result<bool, Failure> {
     let length = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?.len();
     Ok(length == known.size && super::get::digest_of(path)? == known.digest)
-}
-
-fn read_stdin() -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    std::io::stdin()
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::failed(format!("standard input: {error}")))?;
-    Ok(bytes)
 }
 
 pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
