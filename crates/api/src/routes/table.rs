@@ -310,7 +310,7 @@ const OTHERS: &[Route] = &[
         ..act(
             "/v1/objects/{bucket}/{key*}",
             Operation::DeleteObject,
-            STORE,
+            REMOVE,
             "Remove an object with all its versions, or one version.",
         )
     },
