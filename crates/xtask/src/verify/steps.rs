@@ -54,6 +54,11 @@ pub const STEPS: &[Step] = &[
         run: check_advisories,
     },
     Step {
+        name: "fuzz-lock",
+        what: "fuzz/Cargo.lock fits the crates that are fuzzed",
+        run: check_fuzz_lock,
+    },
+    Step {
         name: "clippy",
         what: "cargo clippy --workspace --all-targets, warnings are errors",
         run: |root| {
@@ -129,8 +134,45 @@ fn check_advisories(root: &Path) -> anyhow::Result<Outcome> {
     match advisories::prepare(root)? {
         advisories::Database::Local => deny(root, &["advisories"], true),
         advisories::Database::Fetched => deny(root, &["advisories"], false),
-        advisories::Database::Absent(reason) => Ok(Outcome::Skipped(reason)),
+        advisories::Database::Absent(reason) => Ok(without_advisories(reason, is_ci())),
     }
+}
+
+/// A gate that nobody passes through is none: where changes are judged, a missing database is a failure.
+fn without_advisories(reason: String, is_ci: bool) -> Outcome {
+    eprintln!("THE DEPENDENCIES WERE NOT CHECKED FOR KNOWN VULNERABILITIES");
+    if is_ci { Outcome::Failed(reason) } else { Outcome::Skipped(reason) }
+}
+
+/// Whether this is a machine that judges changes, by the variable that all of them set.
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
+}
+
+/// The fuzz programs are a workspace of their own, which no other step reads: a stale lock would be rewritten by the next
+/// `cargo xtask fuzz`.
+fn check_fuzz_lock(root: &Path) -> anyhow::Result<Outcome> {
+    let arguments =
+        "metadata --locked --offline --format-version 1 --manifest-path fuzz/Cargo.toml";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    eprintln!("cargo {}", arguments.join(" "));
+    let answer = command(root, &arguments).stdout(Stdio::null()).output();
+    let answer = answer.context("cargo could not be started")?;
+    let told = String::from_utf8_lossy(&answer.stderr);
+    Ok(judge_fuzz_lock(answer.status.success(), &told))
+}
+
+fn judge_fuzz_lock(is_well: bool, told: &str) -> Outcome {
+    if is_well {
+        return Outcome::Passed;
+    }
+    if told.contains("--locked") {
+        let advice =
+            "fuzz/Cargo.lock is stale: `cargo metadata --manifest-path fuzz/Cargo.toml` renews it";
+        return Outcome::Failed(advice.to_owned());
+    }
+    let why = told.lines().next().unwrap_or_default();
+    Outcome::Skipped(format!("its dependencies are not on this machine: {why}"))
 }
 
 fn deny(root: &Path, checks: &[&str], offline: bool) -> anyhow::Result<Outcome> {
@@ -228,6 +270,23 @@ fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn x_16_a_missing_database_of_advisories_fails_where_changes_are_judged() {
+        let reason = || "no copy".to_owned();
+        assert_eq!(without_advisories(reason(), true), Outcome::Failed(reason()));
+        assert_eq!(without_advisories(reason(), false), Outcome::Skipped(reason()));
+    }
+
+    #[test]
+    fn x_16_a_stale_lock_of_the_fuzz_programs_is_told_from_missing_crates() {
+        let stale =
+            "error: cannot update the lock file because --locked was passed to prevent this";
+        assert!(matches!(judge_fuzz_lock(false, stale), Outcome::Failed(_)));
+        let absent = "error: no matching package named `libfuzzer-sys` found";
+        assert!(matches!(judge_fuzz_lock(false, absent), Outcome::Skipped(_)));
+        assert_eq!(judge_fuzz_lock(true, ""), Outcome::Passed);
+    }
 
     #[test]
     fn ci_installs_the_version_we_name() {
