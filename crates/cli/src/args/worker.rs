@@ -113,6 +113,10 @@ pub(crate) struct WorkerArgs {
     /// Longest run of one program, in seconds; a task may ask for less.
     #[arg(long, env = "IKADA_TIME_LIMIT_S", default_value_t = 3_600, value_name = "SECONDS")]
     pub(crate) time_limit_s: u64,
+    /// Steps that one WebAssembly module may take, where a byte of a bulk operation is one, too
+    /// [default: as many as its time allows].
+    #[arg(long, env = "IKADA_MODULE_STEPS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) module_steps: Option<u64>,
     /// Time that a program has to end after it is told to, in ms; then it is ended.
     #[arg(long, env = "IKADA_GRACE_MS", default_value_t = 5_000)]
     pub(crate) grace_ms: u64,
@@ -147,6 +151,7 @@ impl WorkerArgs {
             memory_bytes: self.memory_mib.saturating_mul(1 << 20),
             processes: self.processes,
             wall_ms: self.time_limit_s.saturating_mul(1_000),
+            module_steps: self.module_steps.unwrap_or(u64::MAX),
             grace_ms: self.grace_ms,
             ..Limits::default()
         }

@@ -78,15 +78,16 @@ impl Sandbox {
         let failed =
             |error| SandboxError::Folder { folder: config.work_dir.display().to_string(), error };
         Folder::make(&config.work_dir, None).map(drop).map_err(failed)?;
-        let walls = crate::sandbox::probe(&config.helper).map_err(SandboxError::Probe)?;
-        if config.isolation == Isolation::Full && !walls.is_full() {
-            return Err(SandboxError::Walls { missing: walls.missing.join("; ") });
-        }
+        let mut walls = crate::sandbox::probe(&config.helper).map_err(SandboxError::Probe)?;
         // Without isolation a program is the worker's user in every respect.
         let users = match config.isolation {
             Isolation::None => Users::none(),
             Isolation::Full | Isolation::Best => Users::new(),
         };
+        note_users(&mut walls, &config, users.are_their_own());
+        if config.isolation == Isolation::Full && !walls.is_full() {
+            return Err(SandboxError::Walls { missing: walls.missing.join("; ") });
+        }
         if users.are_their_own()
             && let Some(closed) = closed_way(&config.work_dir)
         {
@@ -193,7 +194,9 @@ impl Sandbox {
                 let file = file.to_string_lossy().into_owned();
                 let (memory, wall) = (limits.memory_bytes.to_string(), wall_ms(attempt, &limits));
                 limits.memory_bytes = limits.memory_bytes.saturating_add(ENGINE_BYTES);
-                let order = [MODULE.to_owned(), file, entry.clone(), memory, wall.to_string()];
+                let steps = limits.module_steps.to_string();
+                let order =
+                    [MODULE.to_owned(), file, entry.clone(), memory, wall.to_string(), steps];
                 (None, order.to_vec(), false)
             }
         };
@@ -220,6 +223,15 @@ impl Sandbox {
                 "this worker does not allow the command {program:?}; its operator can, with --allow-command"
             ))),
         }
+    }
+}
+
+/// Notes whether commands are somebody else than the worker. Modules never leave the engine; they need no such wall.
+fn note_users(walls: &mut Walls, config: &ExecConfig, are_their_own: bool) {
+    walls.users = are_their_own || config.commands.is_empty();
+    if !walls.users {
+        let why = "users: commands run as the worker's own user, since the worker is not root";
+        walls.missing.push(why.to_owned());
     }
 }
 

@@ -103,6 +103,32 @@ fn is_allowed(config: &ExecConfig, code: &Code) -> bool {
     config.commands.iter().any(|rule| rule == "*" || rule == asked)
 }
 
+#[test]
+fn x_12_full_isolation_of_commands_needs_users_of_their_own() {
+    let stand = Walls { namespaces: true, landlock: true, seccomp: true, ..Walls::default() };
+    let config = |commands: &[&str]| ExecConfig {
+        work_dir: PathBuf::from("/nowhere"),
+        commands: commands.iter().map(|&name| name.to_owned()).collect(),
+        readable: Vec::new(),
+        network: false,
+        isolation: Isolation::Full,
+        limits: Limits::default(),
+        groups: GroupRule::Off,
+        helper: PathBuf::from("/nowhere/helper"),
+    };
+    for (commands, root, full) in
+        [(&["sh"][..], true, true), (&[], false, true), (&["sh"], false, false)]
+    {
+        let mut walls = stand.clone();
+        note_users(&mut walls, &config(commands), root);
+        assert_eq!(
+            (walls.is_full(), walls.missing.is_empty()),
+            (full, full),
+            "{commands:?} {root}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 

@@ -27,8 +27,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const STACK_BYTES_MAX: usize = 1 << 20;
 /// Most entries of a table.
 const TABLE_ENTRIES_MAX: usize = 100_000;
-/// Steps per second of allowed time, where a byte of a bulk operation is one, too: more than any processor takes, so that
-/// only a broken clock meets it.
+/// Steps per second of allowed time, where nobody sets a bound of their own: more than any processor takes, so that only a
+/// broken clock meets it.
 const STEPS_PER_SECOND: u64 = 100_000_000_000;
 /// Exit code of a module that failed by itself (`EX_SOFTWARE`).
 const EXIT_TRAPPED: u8 = 70;
@@ -38,17 +38,24 @@ struct State {
     limits: StoreLimits,
 }
 
-/// Runs what the arguments say: file, entry, bytes of memory, milliseconds.
+/// How much a module may use.
+struct Bounds {
+    memory_bytes: u64,
+    wall_ms: u64,
+    steps: u64,
+}
+
+/// Runs what the arguments say: file, entry, bytes of memory, milliseconds, steps.
 pub(super) fn run_module(arguments: &[OsString]) -> ExitCode {
     let text = |place: usize| arguments.get(place).and_then(|word| word.to_str());
     let number = |place: usize| text(place).and_then(|word| word.parse::<u64>().ok());
-    let (Some(file), Some(entry), Some(memory_bytes), Some(wall_ms)) =
-        (text(0), text(1), number(2), number(3))
+    let (Some(file), Some(entry), Some(memory_bytes), Some(wall_ms), Some(steps)) =
+        (text(0), text(1), number(2), number(3), number(4))
     else {
         eprintln!("the module's runner was given no good order");
         return ExitCode::from(EXIT_TRAPPED);
     };
-    match run(Path::new(file), entry, memory_bytes, wall_ms) {
+    match run(Path::new(file), entry, &Bounds { memory_bytes, wall_ms, steps }) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("{error:#}");
@@ -57,13 +64,14 @@ pub(super) fn run_module(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-fn run(file: &Path, entry: &str, memory_bytes: u64, wall_ms: u64) -> wasmtime::Result<u8> {
+fn run(file: &Path, entry: &str, bounds: &Bounds) -> wasmtime::Result<u8> {
+    let wall_ms = bounds.wall_ms;
     let engine = Engine::new(&config())?;
     let module = compile(&engine, file)?;
     let mut linker: Linker<State> = Linker::new(&engine);
     wasmtime_wasi::p1::add_to_linker_sync(&mut linker, |state: &mut State| &mut state.wasi)?;
     let limits = StoreLimitsBuilder::new()
-        .memory_size(usize::try_from(memory_bytes).unwrap_or(usize::MAX))
+        .memory_size(usize::try_from(bounds.memory_bytes).unwrap_or(usize::MAX))
         .table_elements(TABLE_ENTRIES_MAX)
         .instances(1)
         .tables(8)
@@ -71,7 +79,8 @@ fn run(file: &Path, entry: &str, memory_bytes: u64, wall_ms: u64) -> wasmtime::R
         .build();
     let mut store = Store::new(&engine, State { wasi: world()?, limits });
     store.limiter(|state| &mut state.limits);
-    store.set_fuel((wall_ms / 1_000 + 1).saturating_mul(STEPS_PER_SECOND))?;
+    let steps = (wall_ms / 1_000 + 1).saturating_mul(STEPS_PER_SECOND);
+    store.set_fuel(steps.min(bounds.steps))?;
     store.set_epoch_deadline(1);
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(wall_ms));

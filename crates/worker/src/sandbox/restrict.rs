@@ -52,14 +52,23 @@ pub(super) fn rights() -> Result<(), String> {
     rustix::thread::set_no_new_privs(true).map_err(failed)
 }
 
-/// Leaves the process nothing of the file system but the system's programs, `readable`, and `writable`.
+/// Leaves the process nothing of the file system but the system's programs, `readable`, and `writable`. An error says what
+/// this kernel lacks; what it has holds all the same.
 pub(super) fn files(readable: &[PathBuf], writable: &[&Path]) -> Result<(), String> {
-    rule_files(readable, writable).map_err(|error| error.to_string()).and_then(
-        |status| match status {
-            RulesetStatus::NotEnforced => Err("this kernel has no Landlock".to_owned()),
-            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
-        },
-    )
+    rule_files(readable, writable)
+        .map_err(|error| error.to_string())
+        .and_then(|status| judge(&status))
+}
+
+fn judge(status: &RulesetStatus) -> Result<(), String> {
+    match status {
+        RulesetStatus::FullyEnforced => Ok(()),
+        RulesetStatus::PartiallyEnforced => {
+            Err("this kernel has only a part of Landlock (Linux 6.12 has all that is asked for)"
+                .to_owned())
+        }
+        RulesetStatus::NotEnforced => Err("this kernel has no Landlock".to_owned()),
+    }
 }
 
 fn rule_files(
@@ -100,4 +109,17 @@ fn allow(
         false => access & AccessFs::from_file(ABI::V6),
     };
     rules.add_rule(PathBeneath::new(place, access))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x_12_a_part_of_landlock_is_not_all_of_it() {
+        assert_eq!(judge(&RulesetStatus::FullyEnforced), Ok(()));
+        for less in [RulesetStatus::PartiallyEnforced, RulesetStatus::NotEnforced] {
+            assert!(judge(&less).unwrap_err().contains("Landlock"), "{less:?}");
+        }
+    }
 }

@@ -45,6 +45,8 @@ pub struct Limits {
     pub log_bytes: usize,
     /// Longest run, whatever the task says.
     pub wall_ms: u64,
+    /// Most steps of a module, where a byte of a bulk operation is one, too; its time bounds them as well.
+    pub module_steps: u64,
     /// Time between the polite signal and the last one.
     pub grace_ms: u64,
 }
@@ -62,6 +64,7 @@ impl Default for Limits {
             output_bytes: 64 << 20,
             log_bytes: 1 << 20,
             wall_ms: 3_600_000,
+            module_steps: u64::MAX,
             grace_ms: 5_000,
         }
     }
@@ -116,6 +119,9 @@ pub struct Walls {
     pub landlock: bool,
     /// System calls are filtered.
     pub seccomp: bool,
+    /// Commands run as users of their own; the worker knows, its helper does not.
+    #[serde(default)]
+    pub users: bool,
     /// Why a part is missing.
     pub missing: Vec<String>,
 }
@@ -123,6 +129,6 @@ pub struct Walls {
 impl Walls {
     /// Whether nothing is missing.
     pub fn is_full(&self) -> bool {
-        self.namespaces && self.landlock && self.seccomp
+        self.namespaces && self.landlock && self.seccomp && self.users
     }
 }

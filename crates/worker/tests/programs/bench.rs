@@ -60,6 +60,7 @@ pub fn limits() -> Limits {
         output_bytes: 4 << 20,
         log_bytes: 64 << 10,
         wall_ms: 20_000,
+        module_steps: u64::MAX,
         grace_ms: 300,
     }
 }

@@ -3,6 +3,7 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 use ikada_worker::exec::Sandbox;
@@ -132,11 +133,49 @@ async fn x_12_processes_of_others_are_out_of_sight_and_reach() {
         ("enter the parent's world", "nsenter -t 1 -m true"),
         ("make a world", "unshare -Ur true"),
         ("mount something", "mount -t tmpfs none $HOME/tmp"),
-        ("become root", "su -c true || sudo -n true"),
-        ("gain by a set-user-id file", "cp /bin/sh s && chmod 4755 s && chown 0 s"),
+        ("a set-user-id file of its own", "cp /bin/sh s && chmod 4755 s && chown 0 s"),
         ("raise a limit", "ulimit -n 4096"),
     ];
     Prey::new().all_denied("processes", &probes).await;
+}
+
+#[tokio::test]
+async fn x_12_nobody_becomes_root() {
+    // By the calls themselves, which need no program to be installed.
+    let probes = [
+        ("become root", "import os; os.setuid(0)"),
+        ("become root in all ways", "import os; os.setresuid(0, 0, 0)"),
+        ("join root's group", "import os; os.setgid(0)"),
+        ("join groups", "import os; os.setgroups([0])"),
+        ("be another user's", "import os; os.setresuid(65534, 65534, 65534)"),
+    ];
+    let prey = Prey::new();
+    prey.all_denied_in_python("rights", &probes).await;
+    let own = "import os, sys; sys.exit(0 if os.getuid() == os.geteuid() != 0 else 9)";
+    prey.bench.python(own).await.good();
+}
+
+#[tokio::test]
+async fn x_12_a_set_user_id_file_gives_nothing() {
+    let system = Bench::new();
+    // Owned by root, since the test is; what it prints is who it is taken for.
+    let file = system.share("whoami", &std::fs::read("/usr/bin/id").expect("a program"));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o4755)).expect("rights");
+    let outside = std::process::Command::new(&file).arg("-u").uid(65_534).gid(65_534).output();
+    let outside = outside.expect("it runs");
+    // Else nothing would be shown by what follows: a disk may be mounted without such files.
+    if outside.stdout != b"0\n" {
+        eprintln!("skipped: set-user-id files do nothing on this disk");
+        return;
+    }
+    let bench = Bench::with(|config| config.readable = vec![system.folder.path().to_owned()]);
+    let ran = bench.shell(&format!("test \"$({} -u)\" = 0", file.display())).await;
+    let began = Instant::now();
+    noted("rights", "gain by a set-user-id file", &ran, ran.end.is_err(), began);
+    assert!(ran.end.is_err(), "it got through: {}", ran.log);
+    let told = bench.shell(&format!("{} -u", file.display())).await;
+    told.good();
+    assert_ne!(told.log.trim(), "0");
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Modules that try to use everything up or to get out (X11): each is a row, stopped by the limit that the row names, and
 //! others go on.
 
-use std::time::Instant;
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use ikada_worker::sandbox::{Isolation, Limits};
 
@@ -14,6 +16,13 @@ const SHORT_MS: u64 = 1_500;
 /// Long enough for the other limits to be met first, also where the machine is busy.
 const LONG_MS: u64 = 60_000;
 
+/// A module is gone this long after its deadline at the latest (X11).
+const AFTER_DEADLINE: Duration = Duration::from_secs(1);
+/// How often a module is tried that took longer.
+const TRIES: u32 = 3;
+/// What a module's process may take beyond the memory that it is allowed and what the engine takes for any (X11).
+const BEYOND_MEMORY: u64 = 32 << 20;
+
 /// What a module attempts, its text, and the reason that must be told: one of those between the bars.
 type Row<'a> = (&'a str, &'a str, &'a str);
 
@@ -24,20 +33,30 @@ async fn all_stopped(wall: &'static str, wall_ms: u64, rows: &[Row<'_>]) {
 }
 
 async fn all_stopped_in(bench: &Bench, wall: &'static str, rows: &[Row<'_>]) {
+    let limits = bench.sandbox.config().limits;
+    let deadline = Duration::from_millis(limits.wall_ms) + AFTER_DEADLINE;
     let mut wrong = Vec::new();
     for (name, text, reasons) in rows {
-        let file = write_module(bench, "hostile.wasm", text);
-        let began = Instant::now();
-        let ran = run(bench, file, "_start").await;
-        let told = match &ran.end {
-            Ok(_) => "it met no limit".to_owned(),
-            Err(error) => error.message().to_owned(),
-        };
-        let contained = reasons.split('|').any(|reason| told.contains(reason));
-        let (tried, took) = (*name, began.elapsed());
-        note(&Probe { kind: "module", wall, tried, ended: &told, contained, took });
-        if !contained {
-            wrong.push(format!("{name}: {told:?} instead of {reasons:?}; log: {:?}", ran.log));
+        // A busy machine may hold one try up, and not all of them.
+        for left in (0..TRIES).rev() {
+            let file = write_module(bench, "hostile.wasm", text);
+            let began = Instant::now();
+            let ran = run(bench, file, "_start").await;
+            let told = match &ran.end {
+                Ok(_) => "it met no limit".to_owned(),
+                Err(error) => error.message().to_owned(),
+            };
+            let contained = reasons.split('|').any(|reason| told.contains(reason));
+            let (tried, took) = (*name, began.elapsed());
+            if contained && took > deadline && left > 0 {
+                continue;
+            }
+            note(&Probe { kind: "module", wall, tried, ended: &told, contained, took });
+            if !contained || took > deadline {
+                let log = &ran.log;
+                wrong.push(format!("{name}: {told:?}, not {reasons:?}; {took:?}; log: {log:?}"));
+            }
+            break;
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -98,6 +117,77 @@ async fn x_11_time_and_steps_are_bounded() {
 }
 
 #[tokio::test]
+async fn x_11_steps_are_bounded_where_the_operator_says_so() {
+    // An endless loop of few steps a turn, and one whose steps are bytes.
+    let rows = [
+        ("more steps than allowed", r#"(func (export "_start") (loop $l (br $l)))"#, "fuel"),
+        (
+            "more bytes than allowed",
+            r#"(func (export "_start") (loop $l (memory.fill (i32.const 0) (i32.const 1) (i32.const 131072)) (br $l)))"#,
+            "fuel",
+        ),
+    ];
+    let bench = Bench::with(|config| {
+        config.limits = Limits { wall_ms: LONG_MS, module_steps: 10_000_000, ..limits() };
+    });
+    all_stopped_in(&bench, "steps", &rows).await;
+    let few = r#"(func (export "_start") (local $n i32) (local.set $n (i32.const 100000))
+        (loop $l (local.set $n (i32.sub (local.get $n) (i32.const 1))) (br_if $l (local.get $n))))"#;
+    let file = write_module(&bench, "few.wasm", few);
+    run(&bench, file, "_start").await.good();
+}
+
+/// Keeps an eye on the processes that run modules of a bench: the most that any of them ever held.
+async fn watch_peak(folder: PathBuf, peak: &Cell<u64>) {
+    loop {
+        for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
+            let told = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+            let runs = told.contains(&*folder.to_string_lossy()) && told.contains(".wasm");
+            let status = runs.then(|| std::fs::read_to_string(entry.path().join("status")).ok());
+            let held = status.flatten().and_then(|status| {
+                let line = status.lines().find(|line| line.starts_with("VmHWM:"))?.to_owned();
+                line.split_whitespace().nth(1)?.parse::<u64>().ok()
+            });
+            peak.set(peak.get().max(held.unwrap_or(0) << 10));
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn x_11_a_module_takes_little_more_than_the_memory_it_is_allowed() {
+    let bench = Bench::with(|config| config.limits = Limits { wall_ms: LONG_MS, ..limits() });
+    let peak = Cell::new(0);
+    let peak_of = async |text: &str| {
+        peak.set(0);
+        let file = write_module(&bench, "memory.wasm", text);
+        tokio::select! {
+            () = watch_peak(bench.folder.path().to_owned(), &peak) => {}
+            _ = run(&bench, file, "_start") => {}
+        }
+        peak.get()
+    };
+    // A short sleep, so that it is seen at all.
+    let plain = peak_of(
+        r#"(func (export "_start")
+            (i32.store (i32.const 16) (i32.const 1)) (i64.store (i32.const 24) (i64.const 300000000))
+            (drop (call $poll_oneoff (i32.const 0) (i32.const 100) (i32.const 1) (i32.const 200))))"#,
+    )
+    .await;
+    let greedy = peak_of(GREEDY).await;
+    let allowed = limits().memory_bytes;
+    assert!(plain > 0 && greedy > plain + allowed / 2, "it was looked at: {plain}, {greedy}");
+    let most = plain + allowed + BEYOND_MEMORY;
+    assert!(greedy <= most, "it took {greedy} bytes, at most {most} are promised");
+}
+
+/// Takes all the memory there is, and uses it.
+const GREEDY: &str = r#"(func (export "_start") (local $at i32)
+    (loop $l (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then (unreachable)))
+        (local.set $at (i32.mul (i32.sub (memory.size) (i32.const 1)) (i32.const 65536)))
+        (memory.fill (local.get $at) (i32.const 7) (i32.const 65536)) (br $l)))"#;
+
+#[tokio::test]
 async fn x_11_memory_tables_and_stack_are_bounded() {
     let rows = [
         (
@@ -106,14 +196,7 @@ async fn x_11_memory_tables_and_stack_are_bounded() {
             (loop $l (br_if $l (i32.ne (memory.grow (i32.const 256)) (i32.const -1)))) (unreachable))"#,
             TRAP,
         ),
-        (
-            "a growing memory that is used",
-            r#"(func (export "_start") (local $at i32)
-            (loop $l (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then (unreachable)))
-                (local.set $at (i32.mul (i32.sub (memory.size) (i32.const 1)) (i32.const 65536)))
-                (memory.fill (local.get $at) (i32.const 7) (i32.const 65536)) (br $l)))"#,
-            TRAP,
-        ),
+        ("a growing memory that is used", GREEDY, TRAP),
         (
             "memory at once",
             r#"(func (export "_start")
