@@ -1,6 +1,7 @@
 //! A node's certificate at its start: the one it has, one by a join token, or the first of a new authority.
 
 use std::collections::BTreeSet;
+use std::time::SystemTime;
 
 use ikada_replica::founding::Plan;
 use ikada_store::{Identity, RealDisk};
@@ -27,7 +28,8 @@ pub(crate) async fn certify(
     }
     let identity = Identity::load(disk).map_err(BootError::from)?;
     let folder = Papers::folder(&config.data);
-    let papers = match (Papers::load(&folder)?, &config.join_token_file) {
+    let found = usable(Papers::load(&folder)?, config, hosts)?;
+    let papers = match (found, &config.join_token_file) {
         (Some(papers), _) => papers,
         (None, Some(path)) => {
             let broken = |why: String| RunError::JoinToken { path: path.clone(), why };
@@ -61,6 +63,24 @@ pub(crate) async fn certify(
     let cluster = identity.map_or(papers.name.cluster, |identity| identity.cluster);
     check(papers.name, Name { cluster, node })?;
     Ok(Some(Tls::new(&papers)?))
+}
+
+/// The papers that a node has, unless their time is over: then fresh ones if the authority is here, and none, to be asked
+/// for anew, where there is a join token.
+fn usable(
+    found: Option<Papers>,
+    config: &Config,
+    hosts: &[String],
+) -> Result<Option<Papers>, RunError> {
+    let Some(papers) = found else { return Ok(None) };
+    if !papers.life.is_over(SystemTime::now()) {
+        return Ok(Some(papers));
+    }
+    match papers.authority()? {
+        Some(authority) => Ok(Some(papers.renew_by(&authority, hosts)?)),
+        None if config.join_token_file.is_some() => Ok(None),
+        None => Err(RunError::CertificateOver),
+    }
 }
 
 /// Where others may be reached: those that the settings name, and, where logs live in a database, those entered there.
@@ -102,6 +122,7 @@ pub(crate) fn hosts(config: &Config, advertised: &[&str]) -> Vec<String> {
             hosts.insert(address.ip().to_string());
         }
     }
+    hosts.extend(config.hosts.iter().cloned());
     for address in advertised {
         let host = address.rsplit_once(':').map_or(*address, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -125,6 +125,12 @@ pub enum RunError {
          `ikada join-token create`, and name its file with --join-token-file"
     )]
     NoJoinToken,
+    /// The certificate's time is over, and nobody here can sign another.
+    #[error(
+        "the certificate in the folder `tls` has ended, so no node lets this one in: make a join token where the \
+         authority's key is, with `ikada join-token create`, and name its file with --join-token-file"
+    )]
+    CertificateOver,
     /// A certificate of another cluster or node.
     #[error(
         "the certificate in the folder `tls` is for {found}, but this data folder is of {wanted}; put the right one back"
@@ -194,7 +200,7 @@ pub async fn run(
         () = &mut stop => return Ok(()),
         () = http::answer_waiting(&listeners.client), if tls.is_none() => return Ok(()),
     };
-    keep_certificate(tls.as_ref(), &plan, papers.node, hosts)?;
+    keep_certificate(tls.as_ref(), &plan, papers.node, hosts.clone())?;
     let directory = Directory::new(boot::members(&plan));
     door.founded(&plan, directory.clone());
     let Some(boot) = recover(&disk, &mut papers, identity, &plan, &mut stop).await? else {
@@ -216,7 +222,7 @@ pub async fn run(
     let (rest, mut resting) = tokio::sync::watch::channel(false);
     begin_chores(&config, shelf, admission.clone(), &handle, resting.clone())?;
     started(Started { handle: handle.clone() });
-    let (security, auditing) = secure(&config, &handle, &plan, tls)?;
+    let (security, auditing) = secure(&config, &handle, &plan, tls, hosts)?;
     let limits = HttpLimits::for_this_process();
     let closed = async move { drop(resting.wait_for(|resting| *resting).await) };
     let server = http::serve(handle.clone(), listeners, limits, security, admission, closed);
@@ -322,17 +328,22 @@ fn secure(
     handle: &Handle,
     plan: &Plan,
     tls: Option<Tls>,
+    hosts: Vec<String>,
 ) -> Result<(Security, Threads), RunError> {
     if config.auth && plan.members.iter().all(|member| member.node >= handle.info().node) {
         tokio::spawn(auth::make_first_token(handle.clone(), config.data.clone()));
     }
     let gatekeeper = config.auth.then(Arc::default);
-    let mut security = Security { gatekeeper, audit: None, tls, insecure: config.insecure };
+    let mut security = Security { gatekeeper, audit: None, tls, hosts, insecure: config.insecure };
     let mut threads = Threads::new();
     if config.auth {
         let path = config.data.join(audit::AUDIT_FOLDER);
         let (log, thread) =
             AuditLog::open(&path).map_err(|source| RunError::Folder { path, source })?;
+        let log = Arc::new(log);
+        if let Some(desk) = security.tls.as_ref().and_then(Tls::desk) {
+            desk.note_in(&log);
+        }
         security.audit = Some(Arc::new(Audit { log, all: config.audit_all }));
         threads.push(thread);
     }

@@ -45,6 +45,10 @@ pub(crate) struct ServerArgs {
     /// Address that other nodes are told, if not that of --peer-listen.
     #[arg(long, value_name = "HOST:PORT")]
     peer_advertise: Option<String>,
+    /// A further name under which clients reach this node, for its certificate and for callers without a token; repeat it
+    /// for each.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
     /// Another node's --peer-listen; repeat it for each.
     #[arg(long, value_name = "HOST:PORT")]
     peer: Vec<String>,
@@ -147,6 +151,7 @@ impl ServerArgs {
             peer_listen: self.peer_listen.clone(),
             advertise: self.advertise.clone(),
             peer_advertise: self.peer_advertise.clone(),
+            host: (!self.host.is_empty()).then(|| self.host.clone()),
             peer: (!self.peer.is_empty()).then(|| self.peer.clone()),
             join: (!self.join.is_empty()).then(|| self.join.clone()),
             log: self.log.clone(),

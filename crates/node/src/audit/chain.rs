@@ -1,6 +1,8 @@
 //! Lines that vouch for each other: `<hash> <json>`, where the hash covers the hash before and the JSON.
 
-use std::fmt;
+use std::{fmt, io};
+
+use serde::Serialize;
 
 /// Hash before the first line of all.
 pub(super) const FIRST: [u8; 32] = [0; 32];
@@ -31,13 +33,28 @@ pub(super) fn head(before: [u8; 32]) -> String {
     format!("{HEAD} {}\n", blake3::Hash::from_bytes(before).to_hex())
 }
 
-/// A line, and the hash that the next goes on from.
-pub(super) fn link(before: [u8; 32], json: &str) -> (String, [u8; 32]) {
+/// Appends a record's line to a text; the hash becomes the one that the next goes on from.
+pub(super) fn link(
+    hash: &mut [u8; 32],
+    text: &mut Vec<u8>,
+    record: &impl Serialize,
+) -> io::Result<()> {
+    // The hash stands before what it covers: its place is kept, and filled when that is known.
+    let place = text.len();
+    text.resize(place + HASH_DIGITS + 1, b' ');
+    serde_json::to_writer(&mut *text, record)?;
+    let next = join(*hash, &text[place + HASH_DIGITS + 1..]);
+    text[place..place + HASH_DIGITS].copy_from_slice(next.to_hex().as_bytes());
+    text.push(b'\n');
+    *hash = *next.as_bytes();
+    Ok(())
+}
+
+fn join(before: [u8; 32], json: &[u8]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&before);
-    hasher.update(json.as_bytes());
-    let hash = hasher.finalize();
-    (format!("{} {json}\n", hash.to_hex()), *hash.as_bytes())
+    hasher.update(json);
+    hasher.finalize()
 }
 
 /// Checks one file's text. Gives the number of its records, the hash it goes on from and the one it ends with.
@@ -55,7 +72,7 @@ pub fn verify(text: &str) -> Result<(usize, [u8; 32], [u8; 32]), Broken> {
             .split_at_checked(HASH_DIGITS)
             .and_then(|(told, rest)| Some((read_hash(told)?, rest.strip_prefix(' ')?)))
             .ok_or(broken(place, "the line does not begin with a hash"))?;
-        let (_, wanted) = link(hash, json);
+        let wanted = *join(hash, json.as_bytes()).as_bytes();
         if told != wanted {
             return Err(broken(place, "this line, or the one before it, was changed"));
         }
@@ -73,13 +90,12 @@ fn read_hash(text: &str) -> Option<[u8; 32]> {
 /// A whole file of some lines.
 #[cfg(test)]
 pub(crate) fn sample() -> String {
-    let (mut text, mut hash) = (head(FIRST), FIRST);
+    let (mut text, mut hash) = (head(FIRST).into_bytes(), FIRST);
     for number in 0..5 {
-        let (line, next) = link(hash, &format!("{{\"n\":{number}}}"));
-        text.push_str(&line);
-        hash = next;
+        let record = std::collections::BTreeMap::from([("n", number)]);
+        link(&mut hash, &mut text, &record).expect("a record");
     }
-    text
+    String::from_utf8(text).expect("JSON is text")
 }
 
 #[cfg(test)]

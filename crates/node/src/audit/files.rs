@@ -1,9 +1,14 @@
 //! The files of the audit log: `<number>.log`, the newest written to, old ones removed.
+//!
+//! Promise: the chain in a file is that of the lines that were written and synced. A batch that could not be, in part or
+//! whole, is taken out again before anything else is written, and the chain goes on from before it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use serde::Serialize;
 
 use super::chain::{self, FIRST};
 
@@ -17,8 +22,13 @@ pub(super) struct Files {
     folder: PathBuf,
     number: u64,
     file: File,
+    /// Bytes of whole lines.
     bytes: u64,
     hash: [u8; 32],
+    /// Whether the file may hold more than those.
+    torn: bool,
+    /// Kept for its room.
+    text: Vec<u8>,
 }
 
 impl Files {
@@ -32,28 +42,55 @@ impl Files {
             hash = last_hash(&fs::read(path(folder, *newest))?);
         }
         let (file, bytes) = begin(folder, number, hash)?;
-        let files = Files { folder: folder.to_owned(), number, file, bytes, hash };
+        let (folder, text) = (folder.to_owned(), Vec::new());
+        let files = Files { folder, number, file, bytes, hash, torn: false, text };
         files.forget_old()?;
         Ok(files)
     }
 
-    /// Appends lines and syncs them.
-    pub(super) fn append(&mut self, records: &[String]) -> io::Result<()> {
-        let mut text = String::new();
-        for json in records {
-            let (line, hash) = chain::link(self.hash, json);
-            text.push_str(&line);
-            self.hash = hash;
+    /// Appends lines and syncs them: all, or none.
+    pub(super) fn append(&mut self, records: &[impl Serialize]) -> io::Result<()> {
+        self.mend()?;
+        if self.bytes > FILE_BYTES_MAX
+            && let Err(error) = self.rotate()
+        {
+            tracing::warn!(%error, "the audit log goes on in a file that is full");
         }
-        self.file.write_all(text.as_bytes())?;
-        self.file.sync_data()?;
-        self.bytes += text.len() as u64;
-        if self.bytes > FILE_BYTES_MAX {
-            self.number += 1;
-            (self.file, self.bytes) = begin(&self.folder, self.number, self.hash)?;
-            self.forget_old()?;
+        let (mut hash, mut text) = (self.hash, std::mem::take(&mut self.text));
+        text.clear();
+        let printed = records.iter().try_for_each(|one| chain::link(&mut hash, &mut text, one));
+        let written = printed.and_then(|()| {
+            self.torn = true;
+            self.file.write_all(&text)?;
+            self.file.sync_data()
+        });
+        let length = text.len() as u64;
+        self.text = text;
+        written?;
+        (self.hash, self.bytes, self.torn) = (hash, self.bytes + length, false);
+        Ok(())
+    }
+
+    /// Cuts off what a failed write left.
+    fn mend(&mut self) -> io::Result<()> {
+        if self.torn {
+            self.file.set_len(self.bytes)?;
+            self.file.sync_data()?;
+            self.torn = false;
         }
         Ok(())
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        let number = self.number + 1;
+        let begun = begin(&self.folder, number, self.hash);
+        if begun.is_err() {
+            // A file without its head would break the chain, and its name must be free for the next try.
+            let _ = fs::remove_file(path(&self.folder, number));
+        }
+        (self.file, self.bytes) = begun?;
+        self.number = number;
+        self.forget_old()
     }
 
     fn forget_old(&self) -> io::Result<()> {
@@ -63,6 +100,20 @@ impl Files {
             fs::remove_file(path(&self.folder, *number))?;
         }
         Ok(())
+    }
+
+    /// From now on writing fails, after some bytes; gives what makes it work again.
+    #[cfg(test)]
+    pub(super) fn break_it(&mut self) -> File {
+        self.file.write_all(b"0123 {\"half").unwrap();
+        let file = File::open(path(&self.folder, self.number)).unwrap();
+        std::mem::replace(&mut self.file, file)
+    }
+
+    /// The way back.
+    #[cfg(test)]
+    pub(super) fn mend_it(&mut self, file: File) {
+        self.file = file;
     }
 }
 
@@ -96,4 +147,47 @@ fn last_hash(bytes: &[u8]) -> [u8; 32] {
     let text = String::from_utf8_lossy(bytes);
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     chain::verify(whole).map_or(FIRST, |(_, _, hash)| hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x_15_a_write_that_failed_leaves_the_chain_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Files::open(folder.path()).unwrap();
+        files.append(&["a"]).unwrap();
+        let good = files.break_it();
+        assert!(files.append(&["lost", "lost too"]).is_err());
+        assert!(files.append(&["lost as well"]).is_err());
+        files.mend_it(good);
+        files.append(&["b", "c"]).unwrap();
+        drop(files);
+        let text = fs::read_to_string(folder.path().join("00000001.log")).unwrap();
+        assert_eq!(chain::verify(&text).unwrap().0, 3, "{text}");
+        assert!(!text.contains("lost") && !text.contains("half"), "{text}");
+        let again = Files::open(folder.path()).unwrap();
+        drop(again);
+        let next = fs::read_to_string(folder.path().join("00000002.log")).unwrap();
+        assert_eq!(chain::verify(&next).unwrap().1, chain::verify(&text).unwrap().2);
+    }
+
+    #[test]
+    fn x_15_a_file_that_cannot_be_begun_costs_no_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Files::open(folder.path()).unwrap();
+        let begun = files.bytes;
+        files.bytes = FILE_BYTES_MAX + 1;
+        // A folder stands where the next file should.
+        fs::create_dir(path(folder.path(), 2)).unwrap();
+        files.append(&["a"]).unwrap();
+        fs::remove_dir(path(folder.path(), 2)).unwrap();
+        files.append(&["b"]).unwrap();
+        assert!(files.bytes > begun && files.bytes < FILE_BYTES_MAX);
+        let text = |number| fs::read_to_string(path(folder.path(), number)).unwrap();
+        let (first, second) = (text(1), text(2));
+        let (first, second) = (chain::verify(&first).unwrap(), chain::verify(&second).unwrap());
+        assert_eq!((first.0, second.0, first.2), (1, 1, second.1));
+    }
 }

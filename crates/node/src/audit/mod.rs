@@ -3,9 +3,10 @@
 //! Promise: every request that changes something, and every one that was denied, leaves exactly one line, in a file
 //! that only its owner can read. Each line carries a hash over itself and the hash before it, so that a changed, removed
 //! or inserted line is found by `ikada audit verify`. Lines are synced in groups, a fraction of a second after the
-//! answer. Files are rotated; the oldest go.
+//! answer, by a thread of their own. Files are rotated; the oldest go.
 //!
-//! A full queue is never waited for: what does not fit is counted, and the next line that fits says how many are missing.
+//! A full queue is never waited for: what does not fit, or cannot be written, is counted (`ikada_audit_lost_total`), and
+//! the next line that is written says how many are missing.
 //! Strangers get so many lines a second and no more, so that they cannot fill the disk.
 //!
 //! Leaves out: reads that were allowed, and renewals, which change nothing that is kept.
@@ -18,5 +19,5 @@ mod write;
 #[cfg(test)]
 pub(crate) use chain::sample;
 pub use chain::{Broken, verify};
-pub use record::Record;
-pub use write::{AUDIT_FOLDER, AuditLog};
+pub use record::{Action, Note, Record};
+pub use write::{AUDIT_FOLDER, AuditLog, note_offline};

@@ -27,6 +27,8 @@ pub const JOIN_ASK_MS: u64 = 1_000;
 pub const SEED_ADDRESSES_MAX: usize = 16;
 /// Snapshots kept per shard: the newest, and one in case it turns out damaged.
 pub const SNAPSHOTS_KEPT: usize = 2;
+/// Further names of one node: with its own addresses they must fit into one certificate.
+pub const HOSTS_MAX: usize = 6;
 /// Most shards of one node.
 pub const SHARDS_MAX: u16 = ikada_replica::state::limits::SHARDS_MAX;
 /// Pieces of one upload that are on their way to disks at one time: with pieces of 1 MiB, what an upload holds in memory.

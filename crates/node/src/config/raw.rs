@@ -21,6 +21,8 @@ pub struct RawConfig {
     pub advertise: Option<String>,
     /// Address that peers are told, if not `peer-listen`.
     pub peer_advertise: Option<String>,
+    /// Further names under which clients reach this node.
+    pub host: Option<Vec<String>>,
     /// Peer addresses to ask when founding a cluster.
     pub peer: Option<Vec<String>>,
     /// Peer addresses of a cluster to join.
@@ -129,6 +131,9 @@ impl RawConfig {
             "peer-listen" => self.peer_listen = text(),
             "advertise" => self.advertise = text(),
             "peer-advertise" => self.peer_advertise = text(),
+            "host" => {
+                self.host = Some(value.split(',').map(|name| name.trim().to_owned()).collect())
+            }
             "peer" => {
                 self.peer = Some(value.split(',').map(|addr| addr.trim().to_owned()).collect())
             }
@@ -177,6 +182,7 @@ impl RawConfig {
             peer_listen: self.peer_listen.or(lower.peer_listen),
             advertise: self.advertise.or(lower.advertise),
             peer_advertise: self.peer_advertise.or(lower.peer_advertise),
+            host: self.host.or(lower.host),
             peer: self.peer.or(lower.peer),
             join: self.join.or(lower.join),
             log: self.log.or(lower.log),

@@ -1,13 +1,13 @@
 //! From raw settings to a checked configuration, all problems at once.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use ikada_store::postgres::Target;
 
 use super::autoscale::{ScaleConfig, read_autoscale};
-use super::limits::{SHARDS_MAX, VOTERS_MAX};
+use super::limits::{HOSTS_MAX, SHARDS_MAX, VOTERS_MAX};
 use super::raw::RawConfig;
 use crate::admission::Rules;
 use crate::traces;
@@ -27,6 +27,8 @@ pub struct Config {
     pub advertise: Option<String>,
     /// What peers are told; `None`: the address actually bound.
     pub peer_advertise: Option<String>,
+    /// Names under which clients reach this node, beside those that are advertised: as given, and those of the listeners.
+    pub hosts: Vec<String>,
     /// Whom to ask when founding.
     pub peers: Vec<String>,
     /// Nodes of a cluster to join instead of founding one.
@@ -100,6 +102,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
             .push(format!("listen and peer-listen are both {listen}; give them different ports"));
     }
     let autoscale = read_autoscale(&raw, &mut problems);
+    let hosts = read_hosts(&raw, &mut problems);
     let peers = raw.peer.unwrap_or_default();
     check_peers(&peers, &mut problems);
     let join = raw.join.unwrap_or_default();
@@ -131,6 +134,7 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         peer_listen,
         advertise: raw.advertise,
         peer_advertise: raw.peer_advertise,
+        hosts,
         peers,
         join,
         log,
@@ -221,6 +225,24 @@ fn check_new_folder(
             "new-folder needs log and node-id: it is for a member whose logs are in a database; elsewhere a node that lost its folder joins under a new id".to_owned(),
         );
     }
+}
+
+/// Names of this node. Where a listener was given by name, that name is one.
+fn read_hosts(raw: &RawConfig, problems: &mut Vec<String>) -> Vec<String> {
+    let given = raw.host.clone().unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let is_name = |name: &&String| !name.is_empty() && name.bytes().all(plain);
+    if given.len() > HOSTS_MAX {
+        problems.push(format!("host is given {} times, at most {HOSTS_MAX} are", given.len()));
+    }
+    for name in given.iter().filter(|name| !is_name(name)) {
+        problems.push(format!("host {name:?} is not a name like jobs.example; leave out the port"));
+    }
+    let listeners = [&raw.listen, &raw.s3_listen, &raw.peer_listen].into_iter().flatten();
+    let named = listeners.filter_map(|address| address.rsplit_once(':')).map(|(host, _)| host);
+    let named = named.map(str::to_owned).filter(|host| is_name(&host));
+    let named = named.filter(|host| host.parse::<IpAddr>().is_err());
+    named.chain(given).collect()
 }
 
 fn check_peers(peers: &[String], problems: &mut Vec<String>) {

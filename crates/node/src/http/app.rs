@@ -13,6 +13,7 @@ use ikada_replica::state::{QueueView, Schedule};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::door::Door;
+use super::guard::OwnHosts;
 use super::limits::HttpLimits;
 use super::problems;
 use super::request::Context;
@@ -49,6 +50,8 @@ pub(super) struct App<D> {
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
     /// Who is let in.
     pub(super) security: Security,
+    /// Names under which clients reach this node.
+    pub(super) hosts: OwnHosts,
     /// What tenants may take.
     pub(super) quotas: Quotas,
     /// The caller where no tokens are asked for.
@@ -86,6 +89,7 @@ impl<D: Door> App<D> {
             anyone: Arc::new(Principal::anyone()),
             refreshed: tokio::sync::Mutex::default(),
             quotas: Quotas::default(),
+            hosts: OwnHosts::new(&door.info().client_addr, &security.hosts),
             security,
             rooms: Rooms::new(limits.requests_max, limits.uploads_max, limits.downloads_max),
             admission,

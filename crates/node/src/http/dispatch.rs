@@ -79,7 +79,7 @@ where
     };
     allow(app, route.operation, &route.policy, &principal)?;
     let mut context = Context::read(route, names, &parts, &app.limits, principal)?;
-    trace.request = context.key.as_ref().map(ToString::to_string);
+    trace.request = context.key.clone();
     if route.policy.scope == Scope::Namespace {
         trace.namespace = Some(context.named.clone().unwrap_or_else(|| context.principal.home()));
         context.namespace = enter(app, &context.principal, context.named.take())?;

@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::connection::protocol;
-use super::guard::check_origin;
+use super::guard::{OwnHosts, check_origin};
 use super::limits::HttpLimits;
 use super::pipe::is_wanted;
 use super::request::{Context, read_document_as};
@@ -48,7 +48,8 @@ pub(crate) const CBOR: u8 = 0x80;
 /// Requests on the port of the API, one after another on one connection.
 pub fn pre_auth_http(bytes: &[u8]) {
     serve(bytes, |parts, body| {
-        let _ = check_origin(&parts.method, &parts.headers, "127.0.0.1:7400");
+        let own = OwnHosts::new("127.0.0.1:7400", &[]);
+        let _ = check_origin(&parts.method, &parts.headers, &own, false);
         let _ = read_token(&parts.headers);
         let Found::Route(route, names) = find(parts.method.as_str(), parts.uri.path()) else {
             return;

@@ -1,9 +1,12 @@
 //! Keeps web pages of other sites out (X14), and keeps a panic inside its request.
 //!
-//! A browser sends `Origin` with every cross-site and every unsafe request, and `Sec-Fetch-Site` with all. A request
-//! that carries either must name this node as host in a form that no foreign name server controls (an address,
-//! `localhost`, or the advertised name), and its origin must be that host. Where the browser says that another site asks,
-//! only a person who follows a link is let in. Other programs send neither header and pass.
+//! A browser sends `Origin` with every cross-site and every unsafe request, and `Sec-Fetch-Site` with all that go to a
+//! place it trusts. A plain look at a name that was rebound to this machine carries neither, so nobody is taken for
+//! another program by what is missing: whoever names a host must name this node, in a form that no foreign name server
+//! controls (an address, `localhost`, the advertised name, a name of the setting `host`). An origin must be that host.
+//! Where the browser says that another site asks, only a person who follows a link is let in.
+//!
+//! A program that proves who it is, where that is asked for, may use any name: what proves it, no browser adds by itself.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -17,22 +20,41 @@ use ikada_api::Problem;
 
 use super::problems;
 
-/// Refuses what a foreign page might send. `advertised` is this node's own `host:port`.
+/// The names under which clients reach this node, beside addresses and `localhost`.
+#[derive(Debug, Default)]
+pub(super) struct OwnHosts(Vec<String>);
+
+impl OwnHosts {
+    /// The advertised `host:port`, and further names.
+    pub(super) fn new(advertised: &str, further: &[String]) -> OwnHosts {
+        let all = further.iter().map(String::as_str).chain([advertised]);
+        let names = all.map(plain_name).filter(|name| !name.is_empty());
+        OwnHosts(names.collect())
+    }
+
+    fn hold(&self, host: &str) -> bool {
+        let name = plain_name(host);
+        name == "localhost" || name.parse::<IpAddr>().is_ok() || self.0.contains(&name)
+    }
+}
+
+/// Refuses what a foreign page might send. A caller that shows what no browser adds by itself is `proved`.
 pub(super) fn check_origin(
     method: &Method,
     headers: &HeaderMap,
-    advertised: &str,
+    own: &OwnHosts,
+    proved: bool,
 ) -> Result<(), Problem> {
     let origin = headers.get(ORIGIN);
     let site = headers.get("sec-fetch-site");
-    if origin.is_none() && site.is_none() {
+    let is_browser = origin.is_some() || site.is_some();
+    // Every browser names a host.
+    if !is_browser && (proved || !headers.contains_key(HOST)) {
         return Ok(());
     }
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
-    if !is_own_host(host, advertised) {
-        return Err(problems::foreign_origin(
-            "a browser may reach this node only by address, localhost or its advertised name",
-        ));
+    if !own.hold(host) {
+        return Err(problems::foreign_host(host));
     }
     let is_own_page = site.is_none_or(|site| site == "same-origin" || site == "none");
     if !is_own_page && !is_followed_link(method, headers) {
@@ -57,11 +79,10 @@ fn is_followed_link(method: &Method, headers: &HeaderMap) -> bool {
         && says("sec-fetch-dest", "document")
 }
 
-fn is_own_host(host: &str, advertised: &str) -> bool {
+/// One text for one name: no port, no capitals, no dot at the end.
+fn plain_name(host: &str) -> String {
     let name = host_name(host);
-    name == "localhost"
-        || name.parse::<IpAddr>().is_ok()
-        || (!name.is_empty() && name == host_name(advertised))
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
 /// The host without port and without the brackets of an IPv6 address.
@@ -97,16 +118,21 @@ mod tests {
     use super::*;
 
     fn check(pairs: &[(&'static str, &'static str)]) -> bool {
+        check_as(pairs, false)
+    }
+
+    fn check_as(pairs: &[(&'static str, &'static str)], proved: bool) -> bool {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.insert(*name, value.parse().unwrap());
         }
-        check_origin(&Method::GET, &headers, "node1.example:7400").is_ok()
+        let own = OwnHosts::new("node1.example:7400", &["Jobs.Example".to_owned()]);
+        check_origin(&Method::GET, &headers, &own, proved).is_ok()
     }
 
     #[test]
     fn x_14_only_our_own_pages_pass() {
-        assert!(check(&[("host", "anything:1")]), "programs send no origin");
+        assert!(check(&[]), "a browser names a host");
         assert!(check(&[("host", "127.0.0.1:7400"), ("origin", "http://127.0.0.1:7400")]));
         assert!(check(&[("host", "[::1]:7400"), ("origin", "http://[::1]:7400")]));
         assert!(check(&[("host", "localhost:7400"), ("sec-fetch-site", "none")]));
@@ -117,6 +143,21 @@ mod tests {
         assert!(!check(&[("host", "evil.example:7400"), ("origin", "http://evil.example:7400")]));
         assert!(!check(&[("host", "evil.example:7400"), ("sec-fetch-site", "same-origin")]));
         assert!(!check(&[("origin", "http://127.0.0.1:7400")]));
+    }
+
+    #[test]
+    fn x_14_a_rebound_name_is_refused_without_any_header_of_a_browser() {
+        for own in ["127.0.0.1:7400", "[::1]:7400", "LocalHost", "localhost.:1", "jobs.example."] {
+            assert!(check(&[("host", own)]), "{own}");
+        }
+        for other in
+            ["evil.example:7400", "localhost.evil.example", "127.0.0.1.evil.example", "1", ""]
+        {
+            assert!(!check(&[("host", other)]), "{other}");
+            assert!(check_as(&[("host", other)], true), "{other}: a caller that proved itself");
+            let page = [("host", other), ("sec-fetch-site", "same-origin")];
+            assert!(!check_as(&page, true), "{other}: a browser");
+        }
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hyper::header::CONTENT_LENGTH;
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap};
 use hyper::http::request::Parts;
+use hyper::{Method, Uri};
 use ikada_api::Problem;
 use ikada_api::state::limits::OBJECT_CHUNK_BYTES;
 
@@ -18,8 +19,12 @@ use super::app::App;
 use super::door::Door;
 use super::guard::{Contained, check_origin};
 use super::problems;
+use super::security::Source;
 use super::trace::{Trace, note};
 use crate::admission::Lane;
+
+/// In the address of a call that S3 signed beforehand.
+const PRESIGNED: &str = "X-Amz-Signature=";
 
 /// Refuses what is wrong whoever calls: an address that is too long, a page of another site.
 pub(super) fn check_head<D: Door>(app: &App<D>, parts: &Parts) -> Result<(), Problem> {
@@ -27,7 +32,27 @@ pub(super) fn check_head<D: Door>(app: &App<D>, parts: &Parts) -> Result<(), Pro
     if url_bytes > app.limits.url_bytes_max {
         return Err(problems::url_too_long(app.limits.url_bytes_max));
     }
-    check_origin(&parts.method, &parts.headers, &app.door.info().client_addr)
+    check_site(app, &parts.method, &parts.uri, &parts.headers, parts.extensions.get())
+}
+
+/// Refuses pages of other sites, and names that are not ours, and counts them.
+pub(super) fn check_site<D>(
+    app: &App<D>,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    source: Option<&Source>,
+) -> Result<(), Problem> {
+    // Where nobody is asked for proof, what looks like one proves nothing.
+    let proved = app.security.gatekeeper.is_some()
+        && (headers.contains_key(AUTHORIZATION)
+            || source.is_some_and(|source| source.shown.is_some())
+            || uri.query().is_some_and(|query| query.contains(PRESIGNED)));
+    let checked = check_origin(method, headers, &app.hosts, proved);
+    if checked.is_err() {
+        app.counters.denied.fetch_add(1, Ordering::Relaxed);
+    }
+    checked
 }
 
 /// Runs a call; none if it panicked, which is counted.

@@ -18,6 +18,8 @@ use crate::objects::{FetchError, SpreadError};
 const RETRY_SOON_S: u32 = 1;
 /// Seconds after which an address that failed too often should come back.
 const FAILURES_PAUSE_S: u32 = 10;
+/// Most that is repeated of a host.
+const HOST_CHARS_MAX: usize = 100;
 
 /// A refusal by the state.
 pub(super) fn refusal(code: RefusalCode) -> Problem {
@@ -361,6 +363,15 @@ pub(super) fn bad_method(method: &str, verbs: &[Verb]) -> Problem {
 /// A page of another site tried to use this node through a browser.
 pub(super) fn foreign_origin(detail: impl Into<Box<str>>) -> Problem {
     Problem::new(403, "foreign_origin", "foreign origin", detail)
+}
+
+/// A host that is not known to be this node.
+pub(super) fn foreign_host(host: &str) -> Problem {
+    let host: String = host.chars().take(HOST_CHARS_MAX).collect();
+    foreign_origin(format!(
+        "{host:?} is not known as a name of this node: call it by address, localhost or its advertised name, or start it \
+         with --host NAME (`host` in the settings)"
+    ))
 }
 
 /// No token, or none that holds; strangers are not told which.

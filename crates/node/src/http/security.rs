@@ -2,13 +2,13 @@
 //! a call, plain or on a pipe (X4, X5).
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
 use ikada_api::Problem;
-use ikada_api::routes::{Access, Operation, Policy, ROUTES, Scope};
+use ikada_api::routes::{Access, Operation, Policy, ROUTES, Route, Scope};
 use ikada_api::state::Namespace;
 
 use super::app::App;
@@ -16,6 +16,7 @@ use super::door::Door;
 use super::problems;
 use super::trace::Audit;
 use crate::auth::{Denied, Gatekeeper, Principal, TokenText};
+use crate::metrics::SecurityFigures;
 use crate::places::Place;
 use crate::ration::Ration;
 use crate::tls::{Shown, Tls};
@@ -30,6 +31,8 @@ pub struct Security {
     pub audit: Option<Arc<Audit>>,
     /// Certificate and key for clients; none where TLS is not spoken.
     pub tls: Option<Tls>,
+    /// Names under which clients reach this node, beside the advertised one.
+    pub hosts: Vec<String>,
     /// Whether the node listens beyond loopback without TLS and tokens.
     pub insecure: bool,
 }
@@ -48,6 +51,16 @@ pub(super) struct Source {
 }
 
 impl Security {
+    /// What an operator watches.
+    pub(super) fn figures(&self) -> SecurityFigures {
+        let desk = self.tls.as_ref().and_then(Tls::desk);
+        SecurityFigures {
+            certificate_left_s: self.tls.as_ref().map(|tls| tls.left().as_secs()),
+            joins_refused: desk.map(|desk| desk.refused()),
+            audit_lost: self.audit.as_ref().map(|audit| audit.log.lost()),
+        }
+    }
+
     /// Done when a caller's token no longer holds; never where none is asked for.
     pub(super) async fn revoked(&self, principal: &Principal) {
         match &self.gatekeeper {
@@ -98,7 +111,8 @@ async fn look_up<D: Door>(
         }
     } else if !headers.contains_key(AUTHORIZATION) {
         let Some(shown) = source.and_then(|source| source.shown.as_ref()) else {
-            // Asking without a token is no guess.
+            // Asking without a token is no guess, but it is denied.
+            app.counters.denied.fetch_add(1, Ordering::Relaxed);
             return Err(problems::unauthenticated());
         };
         if let Some(principal) = recognise_certificate(app, gatekeeper, shown).await {
@@ -174,5 +188,16 @@ pub(super) fn enter<D>(
 
 /// The policy of an operation; all routes of one operation share it.
 pub(super) fn policy_of(operation: Operation) -> Option<&'static Policy> {
-    ROUTES.iter().find(|route| route.operation == operation).map(|route| &route.policy)
+    route_of(operation).map(|route| &route.policy)
+}
+
+/// The first route of an operation. Every call asks, so the table is gone through once.
+pub(super) fn route_of(operation: Operation) -> Option<&'static Route> {
+    static FOUND: LazyLock<Vec<Option<&Route>>> = LazyLock::new(|| {
+        let last = ROUTES.iter().map(|route| route.operation as usize).max().unwrap_or(0);
+        let mut found = vec![None; last + 1];
+        ROUTES.iter().rev().for_each(|route| found[route.operation as usize] = Some(route));
+        found
+    });
+    FOUND.get(operation as usize).copied().flatten()
 }

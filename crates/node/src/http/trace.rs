@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ikada_api::routes::{Class, Operation, ROUTES, Route, Verb};
-use ikada_api::state::Namespace;
+use ikada_api::routes::{Class, Operation, Route, Verb};
+use ikada_api::state::{Namespace, RequestId};
 
 use super::app::App;
-use crate::audit::{AuditLog, Record};
+use super::security::route_of;
+use crate::audit::{Action, AuditLog, Note};
 use crate::auth::Principal;
 use crate::watch::wall_ms;
 
@@ -15,7 +16,7 @@ use crate::watch::wall_ms;
 #[derive(Debug)]
 pub struct Audit {
     /// Where lines go.
-    pub log: AuditLog,
+    pub log: Arc<AuditLog>,
     /// Also submissions, claims and reports, and not only what operators do and what was denied.
     pub all: bool,
 }
@@ -27,7 +28,7 @@ pub(super) struct Trace {
     pub(super) principal: Option<Arc<Principal>>,
     pub(super) namespace: Option<Namespace>,
     pub(super) object: Option<String>,
-    pub(super) request: Option<String>,
+    pub(super) request: Option<RequestId>,
     pub(super) source: Option<IpAddr>,
 }
 
@@ -41,24 +42,14 @@ pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) {
     if !denied && !changes {
         return;
     }
-    let principal = trace.principal.as_ref();
-    audit.log.add(Record {
-        time_ms: wall_ms(),
-        principal: principal.map(|principal| principal.name.clone()),
-        token: principal.and_then(|principal| principal.token.as_ref()).map(ToString::to_string),
-        role: principal.map(|principal| principal.role.as_str().to_owned()),
-        namespace: trace.namespace.as_ref().map(ToString::to_string),
-        action: trace.operation.map_or_else(|| "unknown".to_owned(), |what| format!("{what:?}")),
+    audit.log.add(Note {
+        principal: trace.principal.clone(),
+        namespace: trace.namespace.clone(),
         object: trace.object.clone(),
-        status,
         request: trace.request.clone(),
-        source: trace.source.map(|source| source.to_string()),
-        missing: 0,
+        source: trace.source,
+        ..Note::new(wall_ms(), Action::from(trace.operation), status)
     });
-}
-
-fn route_of(operation: Operation) -> Option<&'static Route> {
-    ROUTES.iter().find(|route| route.operation == operation)
 }
 
 /// Whether a route changes something that is kept.

@@ -6,6 +6,8 @@ mod load;
 mod queues;
 mod render;
 mod schedules;
+mod security;
 
 pub use counters::{Counters, HttpCounters};
 pub use render::render;
+pub use security::SecurityFigures;

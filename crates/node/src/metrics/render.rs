@@ -8,7 +8,7 @@ use ikada_replica::consensus::Role;
 use ikada_replica::state::QueueView;
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
-use super::{Counters, HttpCounters};
+use super::{Counters, HttpCounters, SecurityFigures};
 use crate::admission::{Admission, Rooms};
 use crate::http::NodeInfo;
 use crate::objects::BlobCounters;
@@ -18,7 +18,7 @@ pub fn render(
     info: &NodeInfo,
     status: &NodeStatus,
     counters: &Counters,
-    (http, admission, rooms): (&HttpCounters, &Admission, &Rooms),
+    (http, admission, rooms, guard): (&HttpCounters, &Admission, &Rooms, &SecurityFigures),
     queues: Vec<(QueueView, QueueHealth)>,
     schedules: Vec<(String, ScheduleInfo)>,
     blobs: &BlobCounters,
@@ -57,6 +57,7 @@ pub fn render(
     doors(&mut page, http);
     super::load::load(&mut page, admission, rooms);
     super::queues::queues(&mut page, queues);
+    super::security::security(&mut page, guard);
     super::schedules::schedules(&mut page, schedules);
     super::blobs::blobs(&mut page, blobs);
     page.text

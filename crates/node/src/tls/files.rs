@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::authority::{Authority, TlsError, new_key};
 use super::name::Name;
-use super::{JoinRole, JoinTokens, name_of};
+use super::{JoinRole, JoinTokens, Life, life_of, name_of};
 use crate::auth::Secret;
+use rcgen::KeyPair;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -20,6 +21,8 @@ const AUTHORITY_FILE: &str = "ca.pem";
 const AUTHORITY_KEY_FILE: &str = "ca.key";
 const NODE_FILE: &str = "node.pem";
 const NODE_KEY_FILE: &str = "node.key";
+/// The key that a newcomer asks with, until it has its certificate.
+const ASKING_KEY_FILE: &str = "asking.key";
 
 /// A node's certificate, its key, and the authority that it trusts.
 pub struct Papers {
@@ -33,6 +36,8 @@ pub struct Papers {
     pub key: Secret,
     /// Whom the certificate is for.
     pub name: Name,
+    /// For how long it holds.
+    pub life: Life,
 }
 
 impl Papers {
@@ -54,12 +59,11 @@ impl Papers {
         let path = folder.join(NODE_FILE).display().to_string();
         let certificate = CertificateDer::from_pem_slice(node_pem.as_bytes())
             .map_err(|error| TlsError::Content { path: path.clone(), why: error.to_string() })?;
-        let name = name_of(&certificate).ok_or_else(|| TlsError::Content {
-            path,
-            why: "it names no node of any cluster".to_owned(),
-        })?;
+        let unfit = |why: &str| TlsError::Content { path: path.clone(), why: why.to_owned() };
+        let name = name_of(&certificate).ok_or_else(|| unfit("it names no node of any cluster"))?;
+        let life = life_of(&certificate).ok_or_else(|| unfit("its dates cannot be read"))?;
         let (folder, key) = (folder.to_owned(), Secret::new(key));
-        Ok(Some(Papers { folder, authority_pem: authority, node_pem, key, name }))
+        Ok(Some(Papers { folder, authority_pem: authority, node_pem, key, name, life }))
     }
 
     /// The authority's key, where it is kept.
@@ -68,6 +72,14 @@ impl Papers {
             Some(key) => Authority::restore(self.name.cluster, &key).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// A fresh certificate for the same node, signed here.
+    pub fn renew_by(&self, authority: &Authority, hosts: &[String]) -> Result<Papers, TlsError> {
+        let key = new_key()?;
+        let node_pem = authority.sign_node(self.name.node, key.public_key_raw(), hosts)?;
+        store_node(&self.folder, &key.serialize_pem(), &self.authority_pem, &node_pem)?;
+        Papers::load(&self.folder)?.ok_or(TlsError::Setup("the new certificate is gone".to_owned()))
     }
 
     /// Makes an authority and a first certificate, and a join token for the other nodes if there are to be any.
@@ -105,6 +117,30 @@ pub(super) fn store_node(
     write(&folder.join(AUTHORITY_FILE), authority_pem, 0o644)?;
     write(&folder.join(NODE_KEY_FILE), key_pem, 0o600)?;
     write(&folder.join(NODE_FILE), node_pem, 0o644)
+}
+
+/// The key that a newcomer asks with: the same until it has its certificate, so that an answer that got lost can be asked
+/// for again.
+pub(super) fn asking_key(folder: &Path) -> Result<KeyPair, TlsError> {
+    let path = folder.join(ASKING_KEY_FILE);
+    if let Some(key) = read(&path)?.and_then(|pem| KeyPair::from_pem(&pem).ok()) {
+        return Ok(key);
+    }
+    make_folder(folder)?;
+    let key = new_key()?;
+    write(&path, &key.serialize_pem(), 0o600)?;
+    Ok(key)
+}
+
+/// The certificate is here: the next one is asked for with another key.
+pub(super) fn forget_asking_key(folder: &Path) -> Result<(), TlsError> {
+    let path = folder.join(ASKING_KEY_FILE);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(TlsError::File { path: path.display().to_string(), source: error })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// When the certificate was stored.

@@ -3,8 +3,9 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
 
 use minicbor::{Decode, Encode};
 use rustls::ClientConfig;
@@ -15,8 +16,9 @@ use tokio_rustls::TlsConnector;
 use tracing::{info, warn};
 
 use super::authority::{Authority, TlsError, new_key};
-use super::files::store_node;
+use super::files::{asking_key, forget_asking_key, store_node};
 use super::{JoinToken, JoinTokens, Name, Papers, Tls};
+use crate::audit::{Action, AuditLog, Note};
 use crate::auth::{Denied, Gatekeeper, Secret};
 use crate::peers::{read_frame, write_frame};
 use crate::watch::wall_ms;
@@ -29,6 +31,10 @@ const BYTES_MAX: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two rounds of asking.
 const PAUSE: Duration = Duration::from_secs(1);
+/// In the audit log, as the client port would answer: given, denied, told to wait.
+const GIVEN: u16 = 200;
+const DENIED: u16 = 403;
+const TOO_OFTEN: u16 = 429;
 
 /// A wish for a certificate.
 #[derive(Clone, Encode, Decode)]
@@ -69,6 +75,12 @@ pub struct JoinDesk {
     /// Slows guessing down.
     failures: Gatekeeper,
     one_at_a_time: Mutex<()>,
+    /// Wishes that were refused.
+    refused: AtomicU64,
+    /// Hears of wishes and of what operators do to tokens. It ends before the desk does.
+    audit: OnceLock<Weak<AuditLog>>,
+    /// When the file of the tokens was last looked at.
+    looked: Mutex<Option<SystemTime>>,
 }
 
 impl JoinDesk {
@@ -81,14 +93,69 @@ impl JoinDesk {
             authority_pem: papers.authority_pem.clone(),
             failures: Gatekeeper::default(),
             one_at_a_time: Mutex::default(),
+            refused: AtomicU64::new(0),
+            audit: OnceLock::new(),
+            looked: Mutex::default(),
         }))
     }
 
-    /// Answers one wish. `shown` is the certificate that the caller has already.
+    /// From now on wishes, and what operators do to tokens, go to this log too.
+    pub fn note_in(&self, log: &Arc<AuditLog>) {
+        let _ = self.audit.set(Arc::downgrade(log));
+    }
+
+    /// Wishes that were refused.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Answers one wish, counts and notes it. `shown` is the certificate that the caller has already.
     pub fn answer(&self, ask: &JoinAsk, shown: Option<Name>, from: Option<IpAddr>) -> JoinAnswer {
         if self.failures.must_wait(from, wall_ms()) {
-            return JoinAnswer::Refused;
+            return self.refuse(Some(ask.node), from, TOO_OFTEN);
         }
+        match self.decide(ask, shown, from) {
+            JoinAnswer::Given(authority, node) => {
+                self.note("GiveCertificate", ask.node.to_string(), GIVEN, from);
+                JoinAnswer::Given(authority, node)
+            }
+            _ => self.refuse(Some(ask.node), from, DENIED),
+        }
+    }
+
+    fn refuse(&self, node: Option<u64>, from: Option<IpAddr>, status: u16) -> JoinAnswer {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let node = node.map(|node| node.to_string()).unwrap_or_default();
+        self.note("GiveCertificate", node, status, from);
+        JoinAnswer::Refused
+    }
+
+    fn note(&self, action: &'static str, object: String, status: u16, from: Option<IpAddr>) {
+        let log = self.audit.get().and_then(Weak::upgrade);
+        let Some(log) = log else { return };
+        let note = Note::new(wall_ms(), Action::Other(action), status);
+        log.add(Note { object: Some(object), source: from, ..note });
+    }
+
+    /// Puts into the audit log what operators did to the tokens, with files alone, since the last look.
+    pub fn note_deeds(&self) -> Result<(), TlsError> {
+        let Some(log) = self.audit.get().and_then(Weak::upgrade) else { return Ok(()) };
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !JoinTokens::changed(&self.folder, *looked).0 {
+            return Ok(());
+        }
+        for deed in JoinTokens::open(&self.folder)?.take_deeds()? {
+            let action = if deed.made { "CreateJoinToken" } else { "RevokeJoinToken" };
+            log.add_deed(Note {
+                object: Some(deed.id),
+                ..Note::new(deed.time_ms, Action::Other(action), GIVEN)
+            });
+        }
+        *looked = JoinTokens::changed(&self.folder, None).1;
+        Ok(())
+    }
+
+    fn decide(&self, ask: &JoinAsk, shown: Option<Name>, from: Option<IpAddr>) -> JoinAnswer {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         match self.judge(ask, shown) {
             Ok(Some(node_pem)) => {
@@ -141,14 +208,14 @@ pub struct Newcomer {
 }
 
 impl Newcomer {
-    /// Makes the node's key; nobody is asked yet.
+    /// Makes the node's key, or takes the one that it asked with before; nobody is asked yet.
     pub fn new(
         folder: PathBuf,
         token: &JoinToken,
         node: u64,
         hosts: Vec<String>,
     ) -> Result<Newcomer, TlsError> {
-        let key = new_key()?;
+        let key = asking_key(&folder)?;
         let ask = JoinAsk {
             token: Some((token.id.clone(), token.secret.reveal().to_owned())),
             node,
@@ -167,13 +234,15 @@ impl Newcomer {
                 Ok(JoinAnswer::Given(authority_pem, node_pem)) => {
                     let key_pem = self.key.serialize_pem();
                     store_node(&self.folder, &key_pem, &authority_pem, &node_pem)?;
+                    forget_asking_key(&self.folder)?;
                     let papers = Papers::load(&self.folder)?;
                     return papers.map(Some).ok_or(TlsError::Join("it is gone again".to_owned()));
                 }
                 Ok(JoinAnswer::Refused) => {
                     let node = self.ask.node;
                     return Err(TlsError::Join(format!(
-                        "{peer} refuses the join token: it is wrong, used up, over or revoked, or node id {node} is taken"
+                        "{peer} refuses the join token: it is wrong, used up, over or revoked, or node id {node} was given to \
+                         another key since it was made; make another with `ikada join-token create`"
                     )));
                 }
                 Ok(JoinAnswer::NotHere) => told.push(format!("{peer} does not keep the authority")),
@@ -238,7 +307,7 @@ pub async fn serve_join(
     let bytes = read_frame(stream, BYTES_MAX).await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
     let answer = match (desk, minicbor::decode::<JoinAsk>(&bytes)) {
         (None, _) => JoinAnswer::NotHere,
-        (Some(_), Err(_)) => JoinAnswer::Refused,
+        (Some(desk), Err(_)) => desk.refuse(None, from, DENIED),
         // Files are locked and written: not on a thread that serves sockets.
         (Some(desk), Ok(ask)) => {
             tokio::task::spawn_blocking(move || desk.answer(&ask, shown, from)).await?

@@ -14,6 +14,7 @@
 
 mod authority;
 mod client;
+mod dates;
 mod files;
 mod join;
 mod name;
@@ -25,8 +26,9 @@ mod verify;
 pub(crate) use authority::new_key;
 pub use authority::{Authority, TlsError};
 pub use client::{ClientPapers, Shown};
+pub use dates::{Life, life_of};
 pub use files::{JOIN_TOKEN_FILE, Papers, TLS_FOLDER};
 pub use join::{JOIN_PROTOCOL, JoinAnswer, JoinAsk, JoinDesk, Newcomer, any_name, serve_join};
 pub use name::{ClientName, Name, client_of, name_of};
 pub use reload::{PEER_PROTOCOL, Tls};
-pub use token::{Grant, JoinRole, JoinToken, JoinTokens};
+pub use token::{Deed, Grant, JoinRole, JoinToken, JoinTokens};

@@ -1,6 +1,5 @@
 //! A node's TLS settings, made of its files, and made again when the files change.
 
-use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -16,19 +15,21 @@ use super::files::stored_at;
 use super::join::{JOIN_PROTOCOL, renew};
 use super::name::Name;
 use super::verify::{NodeVerifier, Trust};
-use super::{JoinDesk, Papers};
+use super::{JoinDesk, Life, Papers};
 
 /// Frames between nodes, in the handshake.
 pub const PEER_PROTOCOL: &[u8] = b"ikada-peer/1";
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A certificate older than this is renewed; it lasts three times as long.
-const RENEW_AFTER: Duration = Duration::from_secs(30 * 24 * 3600);
-/// The pause after a renewal that did not come about.
-const RENEW_PAUSE: Duration = Duration::from_secs(3600);
+/// Pauses after a renewal that did not come about: the longest and the shortest.
+const RENEW_PAUSE_MAX: Duration = Duration::from_secs(600);
+const RENEW_PAUSE_MIN: Duration = Duration::from_secs(60);
+/// Tries that still fit into what is left of a certificate, at least.
+const RENEW_TRIES: u32 = 50;
 
 struct Loaded {
     stored_at: Option<SystemTime>,
+    life: Life,
     peers_in: Arc<ServerConfig>,
     peers_out: Arc<ClientConfig>,
     joining: Arc<ClientConfig>,
@@ -61,6 +62,11 @@ impl Tls {
     /// Whom this node's certificate names.
     pub fn name(&self) -> Name {
         self.name
+    }
+
+    /// How long the certificate that is in use still holds.
+    pub fn left(&self) -> Duration {
+        self.now().life.left(SystemTime::now())
     }
 
     /// Answers those who wish to join; none where the authority's key is not.
@@ -133,13 +139,38 @@ impl Tls {
                 Ok(true) => info!("a new certificate is in use"),
                 Err(error) => warn!(%error, "the new certificate is not used"),
             }
+            self.note_deeds().await;
             rest = rest.saturating_sub(LOOK_EVERY);
-            if rest.is_zero() && is_old(&self.folder) {
-                rest = RENEW_PAUSE;
-                if let Err(error) = self.renew_now(&peers, &hosts).await {
-                    warn!(%error, "the certificate could not be renewed; it is tried again");
-                }
+            if rest.is_zero() && self.now().life.is_old(SystemTime::now()) {
+                rest = self.try_renewal(&peers, &hosts).await;
             }
+        }
+    }
+
+    /// Tries to renew the certificate, and says so loudly if that fails. Gives the pause until the next try.
+    async fn try_renewal(&self, peers: &[String], hosts: &[String]) -> Duration {
+        let why = match self.renew_now(peers, hosts).await {
+            Ok(true) => return RENEW_PAUSE_MIN,
+            Ok(false) => "no node that was asked keeps the authority's key".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let (left, pause) = (self.left(), renewal_pause(self.left()));
+        warn!(
+            why,
+            hours_left = left.as_secs() / 3600,
+            next_try_s = pause.as_secs(),
+            "the certificate could not be renewed: without a new one this node is cut off when it ends"
+        );
+        pause
+    }
+
+    /// Puts into the audit log what operators did to join tokens meanwhile.
+    async fn note_deeds(&self) {
+        let Some(desk) = self.desk() else { return };
+        // Files are locked and written: not on a thread that serves sockets.
+        let noted = tokio::task::spawn_blocking(move || desk.note_deeds()).await;
+        if let Ok(Err(error)) = noted {
+            warn!(%error, "what was done to join tokens is not in the audit log yet");
         }
     }
 
@@ -152,9 +183,9 @@ impl Tls {
     }
 }
 
-fn is_old(folder: &Path) -> bool {
-    let age = stored_at(folder).and_then(|stored| stored.elapsed().ok());
-    age.is_some_and(|age| age > RENEW_AFTER)
+/// The pause before the next try, with so much of the certificate left.
+fn renewal_pause(left: Duration) -> Duration {
+    (left / RENEW_TRIES).clamp(RENEW_PAUSE_MIN, RENEW_PAUSE_MAX)
 }
 
 pub(super) fn provider() -> Arc<CryptoProvider> {
@@ -210,9 +241,68 @@ fn load(papers: &Papers) -> Result<Loaded, TlsError> {
     joining.alpn_protocols = vec![JOIN_PROTOCOL.to_vec()];
     Ok(Loaded {
         stored_at,
+        life: papers.life,
         peers_in: Arc::new(peers_in),
         peers_out: Arc::new(peers_out),
         joining: Arc::new(joining),
         clients: Arc::new(clients),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::authority::new_key;
+    use crate::tls::files::store_node;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    /// A node whose certificate ends then, and its authority if it keeps it.
+    fn node(ends: SystemTime, keeps_authority: bool) -> (tempfile::TempDir, Papers) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = Name { cluster: 7, node: 1 };
+        let papers = Papers::found(folder.path(), name, &[], 0).expect("papers");
+        let authority = papers.authority().expect("read").expect("an authority");
+        let key = new_key().expect("a key");
+        let pem = authority.sign_until(1, key.public_key_raw(), &[], ends).expect("signed");
+        store_node(&papers.folder, &key.serialize_pem(), &papers.authority_pem, &pem)
+            .expect("stored");
+        if !keeps_authority {
+            std::fs::remove_file(papers.folder.join("ca.key")).expect("removed");
+        }
+        let papers = Papers::load(&papers.folder).expect("read").expect("papers");
+        (folder, papers)
+    }
+
+    #[test]
+    fn x_2_a_certificate_is_old_by_its_own_dates_however_young_its_file() {
+        // The file is of this moment in both.
+        let (_old, papers) = node(SystemTime::now() + DAY / 100, true);
+        let tls = Tls::new(&papers).unwrap();
+        assert!(tls.now().life.is_old(SystemTime::now()));
+        let (_young, papers) = node(SystemTime::now() + DAY * 90, true);
+        let tls = Tls::new(&papers).unwrap();
+        assert!(!tls.now().life.is_old(SystemTime::now()));
+        assert!(tls.left() > DAY * 89 && tls.left() <= DAY * 90);
+    }
+
+    #[test]
+    fn x_2_a_renewal_that_fails_is_tried_again_sooner_towards_the_end() {
+        assert_eq!(renewal_pause(DAY * 60), RENEW_PAUSE_MAX);
+        assert_eq!(renewal_pause(Duration::ZERO), RENEW_PAUSE_MIN);
+        let tries: Vec<_> = [DAY, DAY / 4, DAY / 24].map(renewal_pause).to_vec();
+        assert!(tries.is_sorted_by(|later, sooner| later >= sooner) && tries[2] < tries[0]);
+    }
+
+    #[tokio::test]
+    async fn x_2_a_renewal_without_the_authority_fails_and_with_it_lasts_long() {
+        let (_folder, papers) = node(SystemTime::now() + DAY, false);
+        let tls = Tls::new(&papers).unwrap();
+        assert_eq!(tls.try_renewal(&[], &[]).await, renewal_pause(DAY));
+        assert!(!tls.reload().unwrap() && tls.left() <= DAY);
+        let (_folder, papers) = node(SystemTime::now() + DAY, true);
+        let tls = Tls::new(&papers).unwrap();
+        tls.try_renewal(&[], &[]).await;
+        assert!(tls.reload().unwrap() && tls.left() > DAY * 89);
+    }
 }

@@ -15,7 +15,7 @@ pub(super) const OPENED_PER_S: usize = 2_000;
 const STEPS_PER_S: usize = 100;
 /// Each connection gets a byte this often.
 const BYTE_EVERY: Duration = Duration::from_secs(1);
-const FRONT: &[u8] = b"GET /v1/tasks HTTP/1.1\r\nhost: a\r\nx-slow: ";
+const FRONT: &[u8] = b"GET /v1/tasks HTTP/1.1\r\nhost: localhost\r\nx-slow: ";
 
 /// A connection, and when it is looked at next.
 type Held = (Instant, TcpStream);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ikada_api::state::Shard;
+use ikada_node::audit::note_offline;
 use ikada_node::offline::{Refounded, Refounding, Seeding, Target};
 
 use crate::args::IntoDatabase;
@@ -25,6 +26,7 @@ impl Ground {
     /// Brings the states into the database and says what to do next. If that fails, the folder goes too.
     pub(super) async fn finish(
         self,
+        action: &'static str,
         folder: &Path,
         into: &IntoDatabase,
         made: &Refounded,
@@ -38,6 +40,9 @@ impl Ground {
             // A folder without its logs must not be started by mistake.
             let _ = std::fs::remove_dir_all(folder);
             return Err(Failure::failed(error.to_string()));
+        }
+        if let Err(error) = note_offline(folder, action, format!("{cluster:016x}")) {
+            eprintln!("the audit log of {shown} has no line of this: {error}");
         }
         eprintln!(
             "new cluster {cluster:016x}, restore epoch {epoch}: every fence exceeds all older ones"

@@ -54,7 +54,7 @@ pub(crate) async fn recover(args: &RecoverArgs, screen: &Screen) -> Result<(), F
         old.cluster,
         args.data.display()
     );
-    ground.finish(&args.to, &args.into, &made, &states).await?;
+    ground.finish("Recover", &args.to, &args.into, &made, &states).await?;
     report.show(screen)
 }
 

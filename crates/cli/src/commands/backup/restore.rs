@@ -35,7 +35,7 @@ pub(crate) async fn restore(args: RestoreArgs, screen: &Screen) -> Result<(), Fa
         }
         BackupPlace::Store(place) => from_store(place.clone(), args.clone()).await?,
     };
-    ground.finish(&args.data, &args.into, &made, &states).await?;
+    ground.finish("Restore", &args.data, &args.into, &made, &states).await?;
     report.show(screen)
 }
 

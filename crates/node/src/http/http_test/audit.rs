@@ -21,7 +21,7 @@ use crate::http::{Audit, Security};
 
 fn audited(folder: &Path, all: bool) -> (Security, std::thread::JoinHandle<()>) {
     let (log, thread) = AuditLog::open(folder).unwrap();
-    let audit = Some(Arc::new(Audit { log, all }));
+    let audit = Some(Arc::new(Audit { log: log.into(), all }));
     (Security { audit, ..guarded() }, thread)
 }
 

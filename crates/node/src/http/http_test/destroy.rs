@@ -21,7 +21,7 @@ const DESTROYERS: &[(&str, &str, &str, &str)] = &[
 async fn x_18_destruction_names_its_object_and_is_an_admins() {
     let folder = tempfile::tempdir().unwrap();
     let (log, thread) = AuditLog::open(folder.path()).unwrap();
-    let audit = Some(Arc::new(Audit { log, all: false }));
+    let audit = Some(Arc::new(Audit { log: log.into(), all: false }));
     let bench = Bench::guarded(HttpLimits::default(), Security { audit, ..guarded() });
     let mut wanted = Vec::new();
     for role in Role::ALL {

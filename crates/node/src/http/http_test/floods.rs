@@ -9,7 +9,7 @@ use super::HttpLimits;
 use super::roles::guarded;
 use super::socket::Server;
 
-const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 fn impatient() -> HttpLimits {
     HttpLimits { head_timeout: Duration::from_millis(300), ..HttpLimits::default() }
@@ -54,7 +54,7 @@ async fn x_7_idle_connections_are_closed() {
         idle.push(connect(&server).await);
     }
     let mut kept = connect(&server).await;
-    kept.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    kept.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert!(last_words(kept).await.starts_with("HTTP/1.1 200"), "and then it idles, too");
     for stream in idle {
         last_words(stream).await;
@@ -65,7 +65,7 @@ async fn x_7_idle_connections_are_closed() {
 #[tokio::test]
 async fn x_7_strangers_cannot_make_the_node_read_a_body() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
-    let head = b"POST /v1/tasks HTTP/1.1\r\nhost: a\r\ncontent-length: 1073741824\r\n\r\n";
+    let head = b"POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1073741824\r\n\r\n";
     let mut stream = connect(&server).await;
     stream.write_all(head).await.unwrap();
     let mut answer = [0; 12];
@@ -78,10 +78,10 @@ async fn x_7_strangers_cannot_make_the_node_read_a_body() {
 async fn x_7_long_heads_and_paths_are_refused() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;
     let long = "a".repeat(20 << 10);
-    let head = format!("GET /healthz HTTP/1.1\r\nhost: a\r\nx-long: {long}\r\n\r\n");
+    let head = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-long: {long}\r\n\r\n");
     assert!(server.raw(head.as_bytes()).await.starts_with("HTTP/1.1 431"));
     let path = "a".repeat(9 << 10);
-    let head = format!("GET /{path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    let head = format!("GET /{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     assert!(server.raw(head.as_bytes()).await.starts_with("HTTP/1.1 414"));
     server.stop().await;
 }
@@ -94,7 +94,7 @@ async fn x_7_one_address_leaves_room_for_others_and_gets_its_places_back() {
     for _ in 0..3 {
         let mut stream = connect(&server).await;
         // Whoever asks for more than health is known to a node that asks for no tokens.
-        stream.write_all(b"GET /v1/queues HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /v1/queues HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         stream.read_exact(&mut [0; 12]).await.unwrap();
         held.push(stream);
     }

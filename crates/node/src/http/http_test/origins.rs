@@ -1,19 +1,23 @@
 //! What a page of another site makes a browser send reaches nothing, on every route (X14).
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
-use ikada_api::routes::{ROUTES, Route, Verb};
+use ikada_api::routes::{ROUTES, Role, Route, Verb};
 
 use super::Bench;
+use super::roles::{guarded, make_token};
 use super::socket::Server;
-use crate::http::HttpLimits;
 use crate::http::dispatch::answer;
+use crate::http::{HttpLimits, Security};
 
 /// What the browser adds, by the attack.
 type Attack = (&'static str, &'static [(&'static str, &'static str)]);
 
 const OWN: (&str, &str) = ("host", "127.0.0.1:7400");
+const REBOUND: (&str, &str) = ("host", "evil.example:7400");
 
 /// The node of these tests is reached by clients at 10.0.0.1:7400.
 const ATTACKS: &[Attack] = &[
@@ -80,6 +84,11 @@ const ATTACKS: &[Attack] = &[
         &[("host", "127.0.0.1.evil.example:7400"), ("sec-fetch-site", "same-origin")],
     ),
     ("a rebound name like ours", &[("host", "localhost.evil.example"), ("sec-fetch-site", "none")]),
+    ("a rebound name of an older browser", &[("host", "evil.example:7400")]),
+    (
+        "a rebound name with a token of its own making",
+        &[("host", "evil.example"), ("authorization", "Bearer x")],
+    ),
     ("no host", &[("origin", "http://127.0.0.1:7400")]),
     ("an empty host", &[("host", ""), ("origin", "http://")]),
 ];
@@ -156,4 +165,35 @@ async fn x_14_looking_changes_nothing() {
         answer(&bench.app, request.body(Full::new(Bytes::new())).unwrap()).await;
         assert_eq!(bench.door().log_end(), before, "{:?}", route.operation);
     }
+}
+
+#[tokio::test]
+async fn x_14_a_rebound_name_reaches_nothing_where_tokens_are_asked_for() {
+    let bench = Bench::guarded(HttpLimits::default(), guarded());
+    let denied = || bench.app.counters.denied.load(Ordering::Relaxed);
+    for route in ROUTES {
+        let before = denied();
+        let heard = bench.send(route.verb.as_str(), &path(route), &[REBOUND], "{}").await;
+        assert_eq!((heard.status.as_u16(), denied()), (403, before + 1), "{:?}", route.operation);
+    }
+    let token = make_token(bench.door(), "ann", Role::Viewer, &[]).await;
+    let bearer = format!("Bearer {token}");
+    let known = [REBOUND, ("authorization", bearer.as_str())];
+    let heard = bench.send("GET", "/v1/whoami", &known, "").await;
+    assert_eq!(heard.status, 200, "a program that shows its token may use any name");
+    let before = denied();
+    let forged = [REBOUND, ("authorization", "Bearer ikada_a_b")];
+    assert_eq!(bench.send("GET", "/v1/whoami", &forged, "").await.status, 401);
+    assert_eq!(bench.send("GET", "/v1/whoami", &[OWN], "").await.status, 401);
+    assert_eq!(denied(), before + 2, "with a bad token and with none");
+}
+
+#[tokio::test]
+async fn x_14_a_refused_name_is_told_with_the_setting_that_allows_it() {
+    let heard = Bench::new().send("GET", "/v1/queues", &[REBOUND], "").await;
+    let detail = heard.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("evil.example:7400") && detail.contains("--host"), "{detail}");
+    let hosts = vec!["evil.example".to_owned()];
+    let bench = Bench::guarded(HttpLimits::default(), Security { hosts, ..Security::default() });
+    assert_eq!(bench.send("GET", "/v1/queues", &[REBOUND], "").await.status, 200);
 }

@@ -19,7 +19,7 @@ use super::socket::Server;
 use crate::http::HttpLimits;
 
 const HEAD: &[u8] =
-    b"GET /v1/pipe HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: ikada-pipe\r\n\r\n";
+    b"GET /v1/pipe HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: ikada-pipe\r\n\r\n";
 
 async fn open(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).await.unwrap();
@@ -147,7 +147,8 @@ async fn the_door_closes_on_idle_pipes_too() {
 #[tokio::test]
 async fn without_the_upgrade_the_route_says_what_it_wants() {
     let server = Server::start(HttpLimits::default()).await;
-    let answer = server.raw(b"GET /v1/pipe HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
+    let answer =
+        server.raw(b"GET /v1/pipe HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 426"), "{answer}");
     assert!(answer.contains("upgrade_required"), "{answer}");
     let foreign = b"GET /v1/pipe HTTP/1.1\r\nhost: evil.example\r\norigin: http://evil.example\r\nconnection: upgrade, close\r\nupgrade: ikada-pipe\r\n\r\n";
@@ -161,7 +162,7 @@ async fn cbor_is_spoken_on_plain_routes() {
     let server = Server::start(HttpLimits::default()).await;
     let body = to_vec(&task("a", b"\xff")).unwrap();
     let mut request = format!(
-        "POST /v1/tasks HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/cbor\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/cbor\r\ncontent-length: {}\r\n\r\n",
         body.len()
     )
     .into_bytes();
@@ -170,11 +171,11 @@ async fn cbor_is_spoken_on_plain_routes() {
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     assert!(answer.contains("content-type: application/cbor"), "{answer}");
     let shown = server
-        .raw(b"GET /v1/tasks/a HTTP/1.1\r\nhost: a\r\nconnection: close\r\naccept: application/cbor\r\n\r\n")
+        .raw(b"GET /v1/tasks/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: application/cbor\r\n\r\n")
         .await;
     assert!(shown.contains("payload_bytes"), "{shown}");
     let missing = server
-        .raw(b"GET /v1/tasks/b HTTP/1.1\r\nhost: a\r\nconnection: close\r\naccept: application/cbor\r\n\r\n")
+        .raw(b"GET /v1/tasks/b HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: application/cbor\r\n\r\n")
         .await;
     assert!(missing.starts_with("HTTP/1.1 404") && missing.contains("application/cbor"));
     server.stop().await;

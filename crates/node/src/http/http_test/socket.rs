@@ -139,12 +139,14 @@ async fn broken_clients_harm_nobody() {
     let limits = HttpLimits { head_timeout: Duration::from_millis(200), ..HttpLimits::default() };
     let server = Server::start(limits).await;
     assert_eq!(server.raw(b"GET /v1/tas").await, "", "half a head is closed at its time");
-    let big = format!("GET /healthz HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "y".repeat(20 << 10));
+    let big =
+        format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(20 << 10));
     let answer = server.raw(big.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
     let answer = server.raw(b"\x16\x03\x01 nonsense\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-    let announced = b"POST /v1/tasks HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999\r\n\r\n";
+    let announced =
+        b"POST /v1/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n";
     assert!(server.raw(announced).await.starts_with("HTTP/1.1 413"));
     assert_eq!(server.client().queues().await.unwrap().queues.len(), 0);
     server.stop().await;
@@ -155,7 +157,7 @@ async fn one_connection_too_many_is_told_so() {
     let server = Server::start(HttpLimits { connections_max: 1, ..HttpLimits::default() }).await;
     let mut first = TcpStream::connect(&server.address).await.unwrap();
     // Known by what it asks; a stranger would have to make room.
-    first.write_all(b"GET /v1/queues HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    first.write_all(b"GET /v1/queues HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut byte = [0];
     first.read_exact(&mut byte).await.unwrap();
     assert!(server.raw(b"").await.starts_with("HTTP/1.1 503"));
@@ -168,7 +170,7 @@ async fn events_stream_until_the_door_closes() {
     let server = Server::start(HttpLimits::default()).await;
     let mut stream = TcpStream::connect(&server.address).await.unwrap();
     let request =
-        b"GET /v1/cluster/events HTTP/1.1\r\nhost: a\r\naccept: text/event-stream\r\n\r\n";
+        b"GET /v1/cluster/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
     stream.write_all(request).await.unwrap();
     let (mut heard, mut piece) = (String::new(), [0; 4096]);
     while !heard.contains(": role changes") {
@@ -183,7 +185,8 @@ async fn events_stream_until_the_door_closes() {
 
 /// One request with a body of so many bytes to a route that is not there.
 fn lost(bytes: usize) -> Vec<u8> {
-    let head = format!("POST /v1/nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: {bytes}\r\n\r\n");
+    let head =
+        format!("POST /v1/nowhere HTTP/1.1\r\nhost: localhost\r\ncontent-length: {bytes}\r\n\r\n");
     [head.as_bytes(), &vec![b'x'; bytes]].concat()
 }
 
@@ -212,7 +215,7 @@ async fn f_32_a_connection_outlives_a_body_that_nobody_read() {
     }
     // Too long to be read for nothing: the caller is told that it has to connect again.
     let asked = format!(
-        "POST /v1/nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/nowhere HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
         (1 << 20) + 1
     );
     stream.get_mut().write_all(asked.as_bytes()).await.unwrap();
@@ -220,7 +223,7 @@ async fn f_32_a_connection_outlives_a_body_that_nobody_read() {
     assert!(head.starts_with("HTTP/1.1 404") && head.contains("connection: close"), "{head}");
     // Whoever asks first is not asked for the body.
     let mut stream = BufReader::new(TcpStream::connect(&server.address).await.unwrap());
-    let asked = b"POST /v1/nowhere HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
+    let asked = b"POST /v1/nowhere HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
     stream.get_mut().write_all(asked).await.unwrap();
     let head = head_of(&mut stream).await;
     assert!(head.starts_with("HTTP/1.1 404") && head.contains("connection: close"), "{head}");

@@ -15,7 +15,7 @@ pub(in crate::http) async fn metrics<D: Door>(app: &App<D>) -> Result<Reply, Sto
     let (info, counters) = (app.door.info(), app.door.counters());
     let blobs = app.door.shelf().counters();
     let queues = queues.collect();
-    let doors = (&app.counters, &*app.admission, &app.rooms);
+    let doors = (&app.counters, &*app.admission, &app.rooms, &app.security.figures());
     let page = render(info, &status, &counters, doors, queues, schedules, &blobs);
     Ok(text(StatusCode::OK, "text/plain; version=0.0.4", page))
 }

@@ -58,7 +58,7 @@ async fn carry_out<D: Door>(
 /// What a call is about.
 pub(super) fn describe(trace: &mut Trace, ask: &PipeAsk<'_>) {
     trace.operation = Some(ask.verb.operation());
-    trace.request = ask.key.map(str::to_owned);
+    trace.request = ask.key.and_then(|key| RequestId::parse(key).ok());
     let home = || trace.principal.as_ref().map(|principal| principal.home());
     trace.namespace = match ask.namespace {
         Some(text) => Namespace::parse(text).ok(),

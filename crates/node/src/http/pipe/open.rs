@@ -14,7 +14,7 @@ use super::serve::serve;
 use crate::http::answer::{Reply, problem, text};
 use crate::http::app::App;
 use crate::http::door::Door;
-use crate::http::guard::check_origin;
+use crate::http::passage::check_site;
 use crate::http::problems;
 use crate::http::security::{Source, allow, policy_of, recognise};
 use crate::http::trace::{Trace, note};
@@ -45,8 +45,9 @@ pub(in crate::http) async fn accept<D: Door>(
         source: source.as_ref().map(|source| source.address),
         ..Trace::default()
     };
-    let (headers, own) = (request.headers(), &app.door.info().client_addr);
-    let known = match check_origin(request.method(), headers, own) {
+    let headers = request.headers();
+    let site = check_site(app, request.method(), request.uri(), headers, source.as_ref());
+    let known = match site {
         Ok(()) => recognise(app, headers, source.as_ref()).await,
         Err(foreign) => Err(foreign),
     };
