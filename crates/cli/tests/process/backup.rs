@@ -104,6 +104,9 @@ async fn a_backup_is_restored_with_its_hashes_and_higher_fences() {
     let made = folder.path().join("made");
     let restored = run(restore_from(&file, &made, &addresses)).await;
     assert_eq!(restored, noted, "same positions, same state hashes");
+    // X15, X18: what was done while no node ran is in the audit log, too.
+    let audited = std::fs::read_to_string(made.join("audit/00000001.log")).expect("a log");
+    assert!(audited.contains("\"action\":\"Restore\""), "{audited}");
     let said = run_refused(restore_from(&file, &made, &addresses)).await;
     assert!(said.contains("not empty"), "{said}");
     let lone = Lone::start(&made, &addresses).await;

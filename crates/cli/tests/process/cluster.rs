@@ -20,7 +20,7 @@ pub struct Node {
     pub id: u64,
     pub url: String,
     pub data: PathBuf,
-    client: String,
+    pub client: String,
     pub peer: String,
     /// Whether it listens beyond loopback.
     everywhere: bool,
@@ -203,10 +203,15 @@ impl Cluster {
 
     /// Starts a node by way of another program (a tracer).
     pub fn launch_by(&mut self, id: u64, program: Command) {
+        let command = self.command(id, program);
+        self.launch_command(id, command);
+    }
+
+    /// Starts a node by a whole command line.
+    pub fn launch_command(&mut self, id: u64, mut command: Command) {
         assert!(self.node(id).child.is_none(), "node {id} runs already");
         let log = self.node(id).data.with_extension("log");
         let log = File::options().create(true).append(true).open(log).expect("a log file");
-        let mut command = self.command(id, program);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn();
         self.nodes[id as usize - 1].child = Some(child.expect("the node starts"));
     }

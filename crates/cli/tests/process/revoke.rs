@@ -1,7 +1,7 @@
 //! A token that is revoked while a node is cut off (X17).
 //!
-//! Nodes look at the tokens twice a second, well within the five seconds that are promised; here it is that the majority does
-//! so although a node is cut off. The times are printed and asserted by nobody.
+//! Nodes look at the tokens twice a second, so the five seconds that are promised leave a wide margin; here it is that the
+//! majority keeps them although a node is cut off.
 
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,9 @@ async fn ask(cluster: &Cluster, id: u64, path: &str, token: &str) -> Option<(u16
     let code = answer.split("\"code\":\"").nth(1).and_then(|rest| rest.split('"').next());
     Some((status, code.unwrap_or_default().to_owned()))
 }
+
+/// A token that was revoked counts for no longer (X17): a promise, so it is asserted.
+const PROMISED: Duration = Duration::from_secs(5);
 
 /// Answered by a node from what it has, without asking others.
 const STALE: &str = "/v1/tasks?consistency=stale";
@@ -79,7 +82,8 @@ async fn x_17_a_token_revoked_during_a_cut_ends_with_the_majority_and_then_every
     let revoked = Instant::now();
     for id in [1, 2] {
         answers(&cluster, id, &ann.token, (401, "unauthenticated")).await;
-        eprintln!("node {id} of the majority refused after {:?}", revoked.elapsed());
+        let after = revoked.elapsed();
+        assert!(after < PROMISED, "node {id} of the majority refused after {after:?}");
     }
     // The node that is cut off cannot know; it has nothing but what is old, and says how old.
     answers(&cluster, 3, &ann.token, (200, "")).await;

@@ -97,7 +97,7 @@ fn config(cluster: &Cluster) -> Arc<ClientConfig> {
 
 /// A head that never ends, as long as one may be.
 fn half_a_head() -> Vec<u8> {
-    let mut head = b"GET /v1/tasks HTTP/1.1\r\nhost: a\r\nx-slow: ".to_vec();
+    let mut head = b"GET /v1/tasks HTTP/1.1\r\nhost: localhost\r\nx-slow: ".to_vec();
     head.resize((16 << 10) - 1, b'a');
     head
 }

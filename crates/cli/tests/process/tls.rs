@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use ikada_api::Client;
 use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 use ikada_api::v1::{NewTask, NewToken, OutcomeKind};
+use ikada_node::tls::Papers;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -30,22 +31,90 @@ fn secure(mut program: Command, join_token: Option<&Path>) -> Command {
     program
 }
 
-/// Starts three nodes as the guide does.
+/// Starts three nodes as the guide does; those that meet in a database, by settings alone.
 async fn start(mut cluster: Cluster) -> Cluster {
     for node in &mut cluster.nodes {
         node.url = node.url.replace("http://", "https://");
     }
-    cluster.launch_by(1, secure(ikada(), None));
+    let by_page = !cluster.is_in_database();
     let token = cluster.node(1).data.join("join-token");
+    let launch = |cluster: &mut Cluster, id: u64, token: Option<&Path>| match by_page {
+        true => cluster.launch_command(id, page_command(cluster, id)),
+        false => cluster.launch_by(id, secure(ikada(), token)),
+    };
+    launch(&mut cluster, 1, None);
     until("the join token is written", || async { token.exists().then_some(()) }).await;
-    for id in [2, 3] {
-        cluster.launch_by(id, secure(ikada(), Some(&token)));
-    }
+    launch(&mut cluster, 2, Some(&token));
+    launch(&mut cluster, 3, Some(&token));
     cluster
 }
 
+/// The page's command for a node, word for word but for addresses and files. The third is the second with the numbers of
+/// both machines exchanged, as the page says.
+fn page_command(cluster: &Cluster, id: u64) -> Command {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/tls.md");
+    let page = read(&page).expect("the page");
+    let lines: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("ikada server --tls ")).collect();
+    let [first, second] = lines.as_slice() else {
+        panic!("the page has other commands: {lines:?}")
+    };
+    let line = match id {
+        1 => (*first).to_owned(),
+        2 => (*second).to_owned(),
+        _ => second
+            .replace("10.0.0.2", "10.0.0.x")
+            .replace("10.0.0.3", "10.0.0.2")
+            .replace("10.0.0.x", "10.0.0.3")
+            .replace("--node-id 2", "--node-id 3"),
+    };
+    let token = cluster.node(1).data.join("join-token");
+    let mut command = ikada();
+    for word in line.split_whitespace().skip(1) {
+        let node = |port: &str| {
+            let number = word.strip_prefix("10.0.0.")?.strip_suffix(port)?;
+            number.parse().ok().map(|id| cluster.node(id))
+        };
+        match word {
+            "data" => command.arg(&cluster.node(id).data),
+            "join-token" => command.arg(&token),
+            _ if node(":7400").is_some() => command.args(node(":7400").map(|node| &node.client)),
+            _ if node(":7401").is_some() => command.args(node(":7401").map(|node| &node.peer)),
+            _ => {
+                assert!(!word.contains("10.0.0."), "{word}");
+                command.arg(word)
+            }
+        };
+    }
+    command.arg("--until-stdin-closes");
+    command
+}
+
+/// What a node counts.
+fn figures(cluster: &Cluster, id: u64, token: &str) -> String {
+    let node = cluster.node(id);
+    let told = Command::new("curl")
+        .args(["--silent", "--cacert"])
+        .arg(node.data.join("tls/ca.pem"))
+        .args(["--header", &format!("Authorization: Bearer {}", token.trim())])
+        .arg(format!("{}/metrics", node.url))
+        .output();
+    String::from_utf8_lossy(&told.expect("curl").stdout).into_owned()
+}
+
+/// A client of one node.
+fn client_of(cluster: &Cluster, id: u64, token: &str) -> Client {
+    let pem = std::fs::read(cluster.node(id).data.join("tls/ca.pem")).expect("an authority");
+    let options = ClientOptions {
+        token: AccessToken::parse(token).ok(),
+        authority: TrustedAuthority::from_pem(&pem).ok(),
+        ..ClientOptions::default()
+    };
+    Client::with([&cluster.node(id).url], options).expect("url")
+}
+
 fn client(cluster: &Cluster, token: Option<&str>) -> Client {
-    let pem = std::fs::read(cluster.node(3).data.join("tls/ca.pem")).expect("an authority");
+    let pem = std::fs::read(cluster.node(1).data.join("tls/ca.pem")).expect("an authority");
     let options = ClientOptions {
         token: token.map(|token| AccessToken::parse(token).expect("a token")),
         authority: Some(TrustedAuthority::from_pem(&pem).expect("an authority")),
@@ -89,7 +158,7 @@ async fn x_2_three_commands_make_a_cluster_with_tls() {
     // Clients without TLS, without the authority, and without a token get nowhere.
     let address = cluster.node(1).url.replace("https://", "");
     let mut plain = TcpStream::connect(&address).await.expect("a connection");
-    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.expect("sent");
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
     let mut heard = Vec::new();
     let _ = plain.read_to_end(&mut heard).await;
     assert!(!heard.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&heard));
@@ -131,6 +200,54 @@ async fn x_2_three_commands_make_a_cluster_with_tls() {
     });
 }
 
+// X2: certificates are replaced while calls go on, and no call fails.
+#[tokio::test]
+async fn x_2_certificates_are_rotated_under_load_without_a_failed_call() {
+    let cluster = start(Cluster::prepare(3)).await;
+    let admin_file = cluster.node(1).data.join("admin-token");
+    let admin = until("the first admin token is written", || async { read(&admin_file) }).await;
+    until("all nodes have a certificate", || async {
+        (2..=3).all(|id| cluster.node(id).data.join("tls/node.pem").exists()).then_some(())
+    })
+    .await;
+    let root = client(&cluster, Some(&admin));
+    until("the nodes are connected", || async {
+        let view = root.cluster().await.ok()?;
+        (view.status == "healthy").then_some(())
+    })
+    .await;
+
+    let (stop, mut stopped) = tokio::sync::watch::channel(false);
+    let loader = client(&cluster, Some(&admin));
+    let load = tokio::spawn(async move {
+        let mut done = 0;
+        while !*stopped.borrow_and_update() {
+            let task = NewTask { queue: Some("q".into()), ..NewTask::default() };
+            loader.enqueue(vec![task]).await.expect("no call fails");
+            done += 1;
+        }
+        done
+    });
+    let papers = |id| {
+        let papers = Papers::load(&Papers::folder(&cluster.node(id).data)).expect("read");
+        papers.expect("papers")
+    };
+    let authority = papers(1).authority().expect("read").expect("the first node keeps it");
+    for id in 1..=3 {
+        let host = cluster.node(id).client.rsplit_once(':').expect("a port").0.to_owned();
+        papers(id).renew_by(&authority, &[host]).expect("renewed");
+        until("the new certificate is in use", || async {
+            cluster.log(id).contains("a new certificate is in use").then_some(())
+        })
+        .await;
+    }
+    // Whoever connects now is shown the new ones.
+    let late = client(&cluster, Some(&admin));
+    late.whoami().await.expect("known");
+    stop.send(true).expect("the load goes on");
+    assert!(load.await.expect("no call failed") > 0);
+}
+
 // X2, where nobody names a peer: who signs certificates is found in the database, and the cluster is the one that they name.
 #[tokio::test]
 async fn x_2_nodes_that_meet_in_a_database_get_their_certificates_too() {
@@ -150,6 +267,48 @@ async fn x_2_nodes_that_meet_in_a_database_get_their_certificates_too() {
     .await;
     let queued = run(&cluster, &admin_file, &["task", "enqueue", "--queue", "q", "--payload", "1"]);
     assert!(queued.status.success(), "{}", String::from_utf8_lossy(&queued.stderr));
+}
+
+// X3: a node whose key is lost comes back under its id by a new token, and by no older one.
+#[tokio::test]
+async fn x_3_a_node_that_lost_its_certificate_joins_again() {
+    let mut cluster = start(Cluster::prepare(3)).await;
+    let admin_file = cluster.node(1).data.join("admin-token");
+    let admin = until("the first admin token is written", || async { read(&admin_file) }).await;
+    let root = client_of(&cluster, 1, &admin);
+    let healthy = || async {
+        let view = root.cluster().await.ok()?;
+        (view.status == "healthy").then_some(())
+    };
+    until("the nodes are connected", healthy).await;
+    cluster.kill(2);
+    std::fs::remove_dir_all(cluster.node(2).data.join("tls")).expect("removed");
+    let first = cluster.node(1).data.join("join-token");
+    cluster.launch_by(2, secure(ikada(), Some(&first)));
+    assert!(!cluster.ended(2).await.success(), "the id is another key's");
+    assert!(cluster.log(2).contains("join-token create"), "{}", cluster.log(2));
+    let made = ikada()
+        .args(["join-token", "create", "--uses", "1", "--output", "quiet", "--data"])
+        .arg(&cluster.node(1).data)
+        .output()
+        .expect("a token");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let second = first.with_extension("second");
+    std::fs::write(&second, made.stdout).expect("written");
+    cluster.launch_by(2, secure(ikada(), Some(&second)));
+    until("the node is back", healthy).await;
+    // X15: who was refused and who was not, and what the operator did, is in the audit log.
+    let log = cluster.node(1).data.join("audit/00000001.log");
+    until("the lines are written", || async {
+        let text = read(&log)?;
+        let denied =
+            text.contains("\"action\":\"GiveCertificate\",\"object\":\"2\",\"status\":403");
+        (denied && text.contains("\"CreateJoinToken\"")).then_some(())
+    })
+    .await;
+    let metrics = figures(&cluster, 1, &admin);
+    assert!(metrics.contains("\nikada_joins_refused_total 1\n"), "{metrics}");
+    assert!(metrics.contains("\nikada_tls_certificate_expiry_seconds 77"), "{metrics}");
 }
 
 // X3
