@@ -3,7 +3,7 @@
 State transitions happen exactly once; your code runs at least once, and a stale attempt can never publish its result.
 """
 
-from .aio import AsyncClient
+from .aio import AsyncClient, AsyncLease
 from .app import App, BoundTask
 from .client import Client
 from .context import TaskContext, current
@@ -27,7 +27,7 @@ from .models import Attempt, ClaimedTask, NewTask, ObjectInfo, Outcome, Task
 from .worker import Worker
 
 __all__ = [
-    "App", "AsyncClient", "Attempt", "BoundTask", "ClaimLost", "ClaimedTask", "Client", "Conflict", "Fatal", "Handle",
+    "App", "AsyncClient", "AsyncLease", "Attempt", "BoundTask", "ClaimLost", "ClaimedTask", "Client", "Conflict", "Fatal", "Handle",
     "IkadaError", "Job", "JobResult", "Lease", "NewTask", "NotFound", "ObjectInfo", "Outcome", "Refused", "Retry", "Task", "TaskContext", "TaskFailed",
     "TimedOut", "Unavailable", "UnknownOutcome", "Worker", "current",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from dataclasses import replace
-from typing import Any, Awaitable, Callable, Dict, Generic, List, Optional, Set, TypeVar, Union
+from typing import Any, Callable, Dict, Generic, List, Optional, Set, TypeVar
 
 from .client import Client, Urls
 from .context import TaskContext
@@ -16,7 +16,7 @@ from .handle import Handle
 from .models import NewTask
 
 R = TypeVar("R")
-Function = Callable[..., Union[R, Awaitable[R]]]
+Function = Callable[..., R]
 Program = Callable[[TaskContext], Any]
 
 
@@ -27,7 +27,7 @@ class BoundTask(Generic[R]):
         functools.update_wrapper(self, function)
         self.app, self.function, self.name, self.settings = app, function, name, settings
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         return self.function(*args, **kwargs)
 
     def new(self, *args: Any, **kwargs: Any) -> NewTask:

@@ -66,11 +66,11 @@ class Client:
         """A handle to a task that was submitted before."""
         return Handle(self, id)
 
-    def tasks(self, *, queue: Optional[str] = None, state: Optional[str] = None) -> Iterator[Task]:
-        """All tasks that fit, page by page, in no particular order."""
+    def tasks(self, *, queue: Optional[str] = None, state: Optional[str] = None, worker: Optional[str] = None) -> Iterator[Task]:
+        """All tasks that fit, page by page, in no particular order. `worker` is whose attempt is the newest."""
         after: Optional[str] = None
         while True:
-            query = {"queue": queue, "state": state, "after": after}
+            query = {"queue": queue, "state": state, "worker": worker, "after": after}
             page = self._transport.call("GET", "/v1/tasks", query=query).json()
             yield from (Task.read(one) for one in page["tasks"])
             after = page.get("next")
@@ -234,6 +234,26 @@ class Client:
     def get_object(self, bucket: str, key: str, *, version: Optional[int] = None) -> bytes:
         """The bytes of an object."""
         return self._transport.call("GET", _object(bucket, key), query={"version": version}).body
+
+    def save_object(self, bucket: str, key: str, to: Union[str, "os.PathLike[str]", BinaryIO], *, version: Optional[int] = None) -> int:
+        """Writes an object into a file as its bytes come, and tells how many there were: for what does not fit into memory.
+
+        A path gets its file only when all is there. What breaks off is gone on with at another node; `timeout_s` of the client is the
+        longest silence.
+        """
+        query = {"version": version}
+        if not isinstance(to, (str, os.PathLike)):
+            return self._transport.save(_object(bucket, key), query=query, sink=to)
+        part = f"{os.fspath(to)}.part"
+        try:
+            with open(part, "wb") as file:
+                size = self._transport.save(_object(bucket, key), query=query, sink=file)
+            os.replace(part, to)
+        except BaseException:
+            if os.path.exists(part):
+                os.remove(part)
+            raise
+        return size
 
     def objects(self, bucket: str, *, prefix: Optional[str] = None) -> Iterator[ObjectInfo]:
         """Objects in order of their names."""

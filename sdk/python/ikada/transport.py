@@ -13,16 +13,17 @@ import secrets
 import ssl
 import threading
 import time
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Tuple, Union
 from urllib.parse import urlencode, urlsplit
 
-from .errors import IkadaError, Unavailable, UnknownOutcome, from_problem
+from .errors import Conflict, IkadaError, Unavailable, UnknownOutcome, from_problem
 from .models import encode
 
 _IDLE_MAX = 16
 _NODE_TIMEOUT_MAX_S = 120.0
 _PAUSE_FIRST_S, _PAUSE_MAX_S = 0.05, 1.0
 _GRACE_S = 2.0
+_PIECE_BYTES = 1 << 20
 
 
 class Answer:
@@ -96,6 +97,8 @@ class Transport:
             sent["Ikada-Timeout-Ms"] = str(max(1, int(min(left_s, _NODE_TIMEOUT_MAX_S) * 1000)))
             try:
                 answer = self._once(method, target, payload, sent, min(left_s, _NODE_TIMEOUT_MAX_S) + _GRACE_S)
+            except ssl.SSLCertVerificationError as error:
+                raise _untrusted(error) from error
             except (OSError, http.client.HTTPException) as error:
                 last, refused = error, isinstance(error, ConnectionRefusedError)
                 reached = reached or not refused
@@ -113,6 +116,50 @@ class Transport:
             if not _may_resend(method, raw):
                 raise _last_word(last, reached, request, limit_s)
             time.sleep(min(pause_s * random.uniform(0.5, 1.0), max(0.0, deadline - time.monotonic())))
+            pause_s = min(pause_s * 2, _PAUSE_MAX_S)
+
+    def save(self, path: str, *, query: Optional[Mapping[str, Any]] = None, sink: BinaryIO) -> int:
+        """Writes what is at a path into a file as it comes; gives the number of bytes.
+
+        What breaks off is gone on with at another node, as long as it is the same version. `timeout_s` bounds the silence, not the whole.
+        """
+        pairs = {name: value for name, value in (query or {}).items() if value is not None}
+        target = f"{path}?{urlencode(pairs)}" if pairs else path
+        done, tag, pause_s = 0, None, _PAUSE_FIRST_S
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            headers = dict(self._headers, Accept="*/*", **{"Ikada-Timeout-Ms": str(int(_NODE_TIMEOUT_MAX_S * 1000))})
+            if done:
+                headers["Range"] = f"bytes={done}-"
+            connection = self._connect(self._urls[self._at], self.timeout_s + _GRACE_S)
+            last: Exception = OSError("the download broke off")
+            try:
+                connection.request("GET", target, headers=headers)
+                response = connection.getresponse()
+                if response.status >= 400:
+                    last = from_problem(response.status, _document(Answer(response.status, dict(response.getheaders()), response.read())))
+                    if not isinstance(last, (Unavailable, UnknownOutcome)) or response.status == 500:
+                        raise last
+                else:
+                    if done and (response.status != 206 or response.getheader("ETag") != tag):
+                        raise Conflict("the object was written anew while it was read", code="object_changed")
+                    tag = response.getheader("ETag")
+                    while piece := response.read(_PIECE_BYTES):
+                        sink.write(piece)
+                        done, deadline, pause_s = done + len(piece), time.monotonic() + self.timeout_s, _PAUSE_FIRST_S
+                    if not response.length:
+                        return done
+            except ssl.SSLCertVerificationError as error:
+                raise _untrusted(error) from error
+            except (OSError, http.client.HTTPException) as error:
+                last = error
+            finally:
+                connection.close()
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise _last_word(last, False, None, self.timeout_s)
+            self._next()
+            time.sleep(min(pause_s, left_s))
             pause_s = min(pause_s * 2, _PAUSE_MAX_S)
 
     def _next(self) -> None:
@@ -184,6 +231,11 @@ def _document(answer: Answer) -> Dict[str, Any]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _untrusted(error: ssl.SSLCertVerificationError) -> Unavailable:
+    """Nothing was sent, and trying again cannot help."""
+    return Unavailable(f"the node's certificate is not trusted ({error.verify_message}); name the cluster's tls/ca.pem as ca_file", code="untrusted")
 
 
 def _last_word(last: Optional[Exception], reached: bool, request: Optional[str], limit_s: float) -> IkadaError:

@@ -1,0 +1,179 @@
+"""What the client promises as a whole: the same for asyncio, TLS, results of jobs, large objects, types."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any
+
+from ikada import AsyncClient, Client, Conflict, NotFound, TaskFailed, TimedOut, Unavailable
+from ikada.aio import AsyncJobs
+from ikada.jobs import Jobs
+
+from .cluster import Cluster, eventually, program
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class TwinsTest(unittest.TestCase):
+    def test_asyncio_has_every_call_with_the_same_settings(self) -> None:
+        for plain, awaited in ((Client, AsyncClient), (Jobs, AsyncJobs)):
+            for name, method in inspect.getmembers(plain, inspect.isfunction):
+                if name.startswith("_"):
+                    continue
+                twin = getattr(awaited, name, None)
+                self.assertIsNotNone(twin, f"{awaited.__name__} lacks {name}")
+                assert twin is not None
+                wanted, given = inspect.signature(method).parameters, inspect.signature(twin).parameters
+                self.assertEqual({one: (wanted[one].kind, wanted[one].default) for one in wanted}, {one: (given[one].kind, given[one].default) for one in given}, name)
+
+    def test_types_are_sound(self) -> None:
+        found = shutil.which("mypy") or shutil.which(str(ROOT / "target/mypy/bin/mypy"))
+        if found is None:
+            print("SKIPPED: mypy is not installed; install it to check the types of the Python package", file=sys.stderr)
+            self.skipTest("mypy is not installed")
+        with tempfile.TemporaryDirectory() as cache:
+            told = subprocess.run([found, "--strict", "--cache-dir", cache, str(ROOT / "sdk/python/ikada")], capture_output=True, text=True, check=False)
+        self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+
+
+class WholeTest(unittest.TestCase):
+    cluster: Cluster
+    client: Client
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.cluster = Cluster(3)
+        cls.addClassCleanup(cls.cluster.stop)
+        cls.cluster.settle()
+        cls.client = cls.cluster.client()
+        cls.addClassCleanup(cls.client.close)
+
+    def worker(self, queue: str) -> None:
+        """A worker with the programs that every worker has."""
+        bare = {name: value for name, value in os.environ.items() if not name.startswith("IKADA_")}
+        command = [program(), "worker", "--slots", "2", "--queue", queue, "--url", self.cluster.urls[0]]
+        running: subprocess.Popen[Any] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=bare)
+
+        def end() -> None:
+            running.kill()
+            running.wait()
+        self.addCleanup(end)
+
+    def test_a_job_is_done_and_its_result_comes(self) -> None:
+        for name, text in (("a", b"one two two"), ("b", b"two three")):
+            self.client.put_object("py-words", name, text)
+        inputs = [{"name": name, "bucket": "py-words", "key": name} for name in ("a", "b")]
+        job = {"id": "py-words", "queue": "py-words", "map": {"program": "wordcount", "inputs": inputs}, "reduce": {"program": "merge"}}
+        self.client.jobs.submit(job)
+        self.worker("py-words")
+        done = self.client.jobs.result("py-words", timeout_s=60)
+        self.assertEqual(done.status, "done")
+        self.assertEqual(len(done.outputs), 1)
+        counted = self.client.get_object(done.outputs[0].bucket, done.outputs[0].key)
+        self.assertIn(b"3", counted)
+        self.assertEqual(self.client.jobs.show("py-words").tasks_done, 3)
+
+        async def again() -> None:
+            async with AsyncClient(self.cluster.urls) as client:
+                told = await client.jobs.result("py-words", timeout_s=30)
+                self.assertEqual(told, done)
+        asyncio.run(again())
+
+    def test_asyncio_works_claims_and_holds(self) -> None:
+        async def work() -> None:
+            async with AsyncClient(self.cluster.urls) as client:
+                await client.set_queue("aio-work", max_attempts=1)
+                await client.enqueue(queue="aio-work", id="aio-1")
+                self.assertTrue((await client.explain("aio-1"))[0]["sentence"])
+                [first] = await client.claim("aw", ["aio-work"], wait_s=10)
+                self.assertEqual([one.id async for one in client.tasks(worker="aw", state="claimed")], ["aio-1"])
+                self.assertEqual([one.outcome for one in await client.renew("aw", [first])], ["renewed"])
+                self.assertTrue((await client.complete("aw", first, {"n": 1})).is_settled)
+                self.assertEqual(await client.result("aio-1", timeout_s=30), {"n": 1})
+                await client.enqueue(queue="aio-work", id="aio-2")
+                [second] = await client.claim("aw", ["aio-work"], wait_s=10)
+                await client.fail("aw", second, "no", retry=False)
+                with self.assertRaises(TaskFailed):
+                    await client.result("aio-2", timeout_s=30)
+                async with client.lease("aio-lock", ttl_s=5) as lease:
+                    self.assertGreater(lease.fence, 0)
+                    with self.assertRaises(TimedOut):
+                        await client.lease("aio-lock", wait_s=0.2).__aenter__()
+                    lease.check()
+                async with client.lease("aio-lock", ttl_s=5, wait_s=30) as later:
+                    self.assertGreater(later.fence, lease.fence)
+                job = await client.jobs.submit({"id": "aio-job", "queue": "aio-none", "map": {"program": "wordcount", "range": {"from": 0, "to": 2}}})
+                with self.assertRaises(TimedOut):
+                    await client.jobs.wait(job.id, timeout_s=0.1)
+                await client.jobs.cancel(job.id)
+                with self.assertRaises(TaskFailed):
+                    await client.jobs.result(job.id, timeout_s=30)
+                self.assertIn("aio-job", [one.id async for one in client.jobs.list()])
+        asyncio.run(work())
+
+    def test_an_object_is_saved_as_its_bytes_come(self) -> None:
+        body = bytes(range(251)) * 20_000
+        self.client.put_object("py-save", "big", body)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "big"
+            self.assertEqual(self.client.save_object("py-save", "big", path), len(body))
+            self.assertEqual(path.read_bytes(), body)
+            with self.assertRaises(NotFound):
+                self.client.save_object("py-save", "none", Path(folder) / "none")
+            self.assertEqual([one.name for one in Path(folder).iterdir()], ["big"], "nothing half is left")
+            # What breaks off is gone on with from where it was, and never mixed with another version.
+            with open(Path(folder) / "part", "w+b") as file:
+                sink = Breaking(file, self.client, after=1)
+                self.assertEqual(self.client.save_object("py-save", "big", sink), len(body))  # type: ignore[arg-type]
+                file.seek(0)
+                self.assertEqual(file.read(), body)
+            with open(Path(folder) / "changed", "w+b") as file, self.assertRaises(Conflict):
+                self.client.save_object("py-save", "big", Breaking(file, self.client, after=1, change=b"other"))  # type: ignore[arg-type]
+
+
+class Breaking:
+    """A file whose disk hiccups once after some pieces, and before it goes on somebody may write the object anew."""
+
+    def __init__(self, file: Any, client: Client, *, after: int, change: bytes = b""):
+        self.file, self.client, self.left, self.change = file, client, after, change
+
+    def write(self, piece: bytes) -> int:
+        if self.left == 0:
+            self.left = -1
+            if self.change:
+                self.client.put_object("py-save", "big", self.change * 2_000_000)
+            raise ConnectionResetError("as if the node had died")
+        self.left -= 1
+        return int(self.file.write(piece))
+
+
+class TlsTest(unittest.TestCase):
+    def test_tls_is_spoken_and_strangers_are_not_believed(self) -> None:
+        cluster = Cluster(1, "--tls")
+        self.addCleanup(cluster.stop)
+        cluster.urls = [url.replace("http:", "https:") for url in cluster.urls]
+        token, authority = cluster.data(0) / "admin-token", cluster.data(0) / "tls" / "ca.pem"
+        eventually(lambda: token.exists() and authority.exists())
+        settings = {"token": token.read_text(), "ca_file": str(authority)}
+        cluster.settle(**settings)
+        with cluster.client(**settings) as client:
+            client.enqueue(queue="safe", id="s-1")
+            self.assertEqual(client.task("s-1").queue, "safe")
+            client.put_object("safe", "x", b"1")
+            with tempfile.TemporaryDirectory() as folder:
+                self.assertEqual(client.save_object("safe", "x", Path(folder) / "x"), 1)
+        with cluster.client(token=token.read_text(), timeout_s=1) as wary, self.assertRaises(Unavailable) as caught:
+            wary.queues()
+        self.assertEqual(caught.exception.code, "untrusted")
+
+
+if __name__ == "__main__":
+    unittest.main()
