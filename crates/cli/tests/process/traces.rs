@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use ikada_api::v1::{NewTask, TaskStateName};
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::cluster::Cluster;
+use crate::programs::{WorkerProcess, push};
 use crate::wait::until;
 
 /// A collector that keeps the spans it is sent, by span id, and refuses the first document.
@@ -116,6 +118,14 @@ fn is_times_ordered(span: &Value) -> bool {
     start.is_some_and(|start| start > 1_500_000_000_000_000_000) && start <= end
 }
 
+/// Whether a span says which entry ended it: term and index, both from 1.
+fn is_lsn(span: &Value) -> bool {
+    let lsn = attribute(span, "ikada.lsn").unwrap_or_default();
+    let (term, index) = lsn.split_once('.').unwrap_or_default();
+    let is_number = |text: &str| text.parse::<u64>().is_ok_and(|number| number > 0);
+    is_number(term) && is_number(index)
+}
+
 /// Three nodes send what they lead: a task that fails once and is completed then, with two attempts below it. The place that a
 /// worker is told for its own spans is the attempt's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -149,6 +159,7 @@ async fn traces_of_a_task_tell_its_attempts() {
     assert_eq!(attribute(task, "messaging.message.id").as_deref(), Some("traced"));
     assert_eq!(attribute(task, "ikada.task.state").as_deref(), Some("done"));
     assert_eq!(task["status"]["code"], 1);
+    assert!(is_lsn(task), "{task}");
     for attempt in &attempts {
         assert_eq!(attempt["parentSpanId"], task["spanId"]);
         assert_eq!(attempt["traceId"], task["traceId"]);
@@ -164,7 +175,7 @@ async fn traces_of_a_task_tell_its_attempts() {
     assert!(collector.requests.lock().unwrap()[0].starts_with("post /v1/traces "));
 }
 
-/// A job, its tasks and their attempts are one trace, and a program sees its attempt's place.
+/// A job, its tasks and their attempts are one trace.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b4_37_traces_of_a_job_hang_together() {
     let (collector, url) = Collector::start().await;
@@ -191,10 +202,36 @@ async fn b4_37_traces_of_a_job_hang_together() {
     let tasks = collector.named("task jobs", 3).await;
     assert_eq!(attribute(&jobs[0], "ikada.job.id").as_deref(), Some("sum"));
     assert_eq!(attribute(&jobs[0], "ikada.job.state").as_deref(), Some("done"));
-    assert!(is_times_ordered(&jobs[0]), "{}", jobs[0]);
+    assert!(is_times_ordered(&jobs[0]) && is_lsn(&jobs[0]), "{}", jobs[0]);
     for task in tasks {
         assert_eq!(task["traceId"], jobs[0]["traceId"]);
         assert_eq!(task["parentSpanId"], jobs[0]["spanId"]);
         assert_eq!(attribute(&task, "ikada.job.stage").as_deref(), Some("map"));
     }
+}
+
+/// A program that a worker runs sees its attempt's place, and so can hang its own spans below it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn traces_reach_the_program_of_a_task() {
+    let (collector, url) = Collector::start().await;
+    let mut cluster = Cluster::prepare(1);
+    cluster.extra = vec!["--otlp".to_owned(), url];
+    cluster.launch(1);
+    cluster.settle().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    let script = r#"printf '"%s"' "$TRACEPARENT" > "$IKADA_RESULT""#;
+    push(&client, "tell-place", script).await;
+    let task = json!({"id": "placed", "queue": "placed", "program": "tell-place"});
+    let task: NewTask = serde_json::from_value(task).expect("a task");
+    client.enqueue(vec![task]).await.expect("taken");
+    let _worker = WorkerProcess::start(&cluster, &folder, "w-1", &["--queue", "placed"]);
+    let done = until("the task is done", || async {
+        client.task("placed").await.ok().filter(|task| task.state == TaskStateName::Done)
+    })
+    .await;
+    let told: String = serde_json::from_str(done.result.expect("a result").get()).expect("text");
+    let attempts = collector.named("attempt placed", 1).await;
+    let (trace, span) = (&attempts[0]["traceId"], &attempts[0]["spanId"]);
+    let (trace, span) = (trace.as_str().expect("an id"), span.as_str().expect("an id"));
+    assert_eq!(told, format!("00-{trace}-{span}-01"));
 }
