@@ -93,6 +93,33 @@ fn listings_come_in_pages() {
     assert!(world.shard.tasks(&ready, None, 3).tasks.is_empty());
 }
 
+// B4-16: what runs where, also beside many tasks that nobody holds.
+#[test]
+fn b4_16_tasks_are_listed_by_the_worker_that_has_them() {
+    let mut world = World::new();
+    (0..10).for_each(|number| world.add(&format!("t{number}")));
+    let held: Vec<TaskId> = world.take(3).into_iter().map(|grant| grant.id).collect();
+    let by = |worker: &str, state| TaskFilter {
+        worker: Some(WorkerId::parse(worker).unwrap()),
+        state,
+        ..TaskFilter::default()
+    };
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = world.shard.tasks(&by("w", Some(TaskState::Claimed)), after, 2);
+        assert!(page.tasks.len() <= 2);
+        found.extend(page.tasks.into_iter().map(|task| task.id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    found.sort();
+    assert_eq!(found, held);
+    assert_eq!(world.shard.tasks(&by("w", None), None, 10).tasks.len(), 3);
+    assert!(world.shard.tasks(&by("other", Some(TaskState::Claimed)), None, 10).tasks.is_empty());
+}
+
 // F-31
 #[test]
 fn a_raised_epoch_exceeds_all_older_fences() {

@@ -45,6 +45,8 @@ pub struct TaskQuery {
     pub queue: Option<String>,
     /// Only this state.
     pub state: Option<TaskStateName>,
+    /// Only those whose newest attempt is this worker's.
+    pub worker: Option<String>,
     /// Continue where the page before ended: its `next`.
     pub after: Option<String>,
     /// Most tasks; the server's default when absent.
@@ -126,6 +128,9 @@ impl Client {
         }
         if let Some(state) = query.state {
             pairs.push(("state", state.as_str().to_owned()));
+        }
+        if let Some(worker) = &query.worker {
+            pairs.push(("worker", worker.clone()));
         }
         if let Some(after) = &query.after {
             pairs.push(("after", after.clone()));

@@ -33,5 +33,5 @@ pub use program::{
 pub use schedule::{
     delete_schedule_order, pause_schedule_order, schedule_name, set_schedule_order, show_schedule,
 };
-pub use show::{Form, show_grant, show_queue, show_task, task_state};
+pub use show::{Form, show_grant, show_queue, show_task, show_task_brief, task_state};
 pub use worker::{register_worker, worker_name};

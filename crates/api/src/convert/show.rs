@@ -29,9 +29,22 @@ impl Form {
 
 /// A task.
 pub fn show_task(view: &TaskView, form: Form) -> Task {
-    let live = (view.state == TaskState::Claimed).then(|| view.attempts.last()).flatten();
     let payload = form.show(&view.payload);
     let result = view.result.as_ref().map(|result| form.show(result)).unwrap_or_default();
+    Task {
+        payload: payload.json,
+        payload_base64: payload.base64,
+        payload_bytes: payload.bytes,
+        result: result.json,
+        result_base64: result.base64,
+        result_bytes: result.bytes,
+        ..show_task_brief(view)
+    }
+}
+
+/// A task without its payload and result, for lists of where tasks stand.
+pub fn show_task_brief(view: &TaskView) -> Task {
+    let live = (view.state == TaskState::Claimed).then(|| view.attempts.last()).flatten();
     Task {
         id: view.id.to_string(),
         key: view.id.key().map(str::to_owned),
@@ -60,12 +73,12 @@ pub fn show_task(view: &TaskView, form: Form) -> Task {
         finished_ms: view.finished_ms,
         worker: live.map(|attempt| attempt.worker.to_string()),
         fence: live.map(|attempt| Number(attempt.fence.0)),
-        payload: payload.json,
-        payload_base64: payload.base64,
-        payload_bytes: payload.bytes,
-        result: result.json,
-        result_base64: result.base64,
-        result_bytes: result.bytes,
+        payload: None,
+        payload_base64: None,
+        payload_bytes: None,
+        result: None,
+        result_base64: None,
+        result_bytes: None,
         dead_reason: view.dead_reason.map(|reason| reason.as_str().to_owned()),
         attempts: view.attempts.iter().map(show_attempt).collect(),
     }

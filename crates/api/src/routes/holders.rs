@@ -1,6 +1,8 @@
 //! Routes of those who hold something as long as they prove their life: workers and leases.
 
-use super::parameters::{AFTER_ID, CONSISTENCY, LIMIT, MIN_LSN, NAMESPACE, SEEN, WAIT_MS};
+use super::parameters::{
+    AFTER_ID, CONSISTENCY, FIND, LIMIT, MIN_LSN, NAMESPACE, SEEN, SOME, WAIT_MS,
+};
 use super::policy::{BEAT, END_LEASE, KEEP_LEASE, LEASE, LIST, OPERATE, VIEW, WATCH_LEASE};
 use super::shape::{WRITE, act, look, of};
 use super::{Operation, Route, Verb};
@@ -9,7 +11,7 @@ use crate::v1;
 /// Workers and leases.
 pub(super) const HOLDERS: &[Route] = &[
     Route {
-        query: WRITE,
+        query: &[NAMESPACE, FIND, AFTER_ID, SOME],
         answer: Some(of::<v1::WorkerPage>),
         ..look(
             "/v1/workers",

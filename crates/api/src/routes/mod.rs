@@ -114,6 +114,7 @@ pub enum Operation {
     SetQuota,
     ShowQuota,
     ShowCluster,
+    Live,
     ListEvents,
     ShowScaling,
     Transfer,

@@ -14,6 +14,24 @@ pub(super) const MIN_LSN: Parameter = Parameter {
 };
 pub(super) const QUEUE: Parameter = Parameter { name: "queue", about: "Only tasks of this queue." };
 pub(super) const STATE: Parameter = Parameter { name: "state", about: "Only tasks in this state." };
+pub(super) const WORKER: Parameter =
+    Parameter { name: "worker", about: "Only tasks whose newest attempt is this worker's." };
+pub(super) const BRIEF: Parameter = Parameter {
+    name: "brief",
+    about: "`true`: without payloads and results; `false` when absent.",
+};
+pub(super) const FIND: Parameter =
+    Parameter { name: "find", about: "Only those with this text in their names." };
+pub(super) const ORDER: Parameter = Parameter {
+    name: "order",
+    about: "`name` (default), or `need`: those with alerts or paused first, then by unfinished tasks; the first page only.",
+};
+pub(super) const SOME: Parameter =
+    Parameter { name: "limit", about: "Most of them on the page: 1 to 1000; all when absent." };
+pub(super) const DELIMITER: Parameter = Parameter {
+    name: "delimiter",
+    about: "Names that go on behind this after the prefix are told once, as one of `prefixes`.",
+};
 pub(super) const AFTER_ID: Parameter =
     Parameter { name: "after", about: "Continue where the page before ended: its `next`." };
 pub(super) const LIMIT: Parameter =

@@ -39,7 +39,7 @@ const OTHERS: &[Route] = &[
         )
     },
     Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, QUEUE, STATE, AFTER_ID, LIMIT],
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, QUEUE, STATE, WORKER, BRIEF, AFTER_ID, LIMIT],
         answer: Some(of::<v1::TaskPage>),
         ..look(
             "/v1/tasks",
@@ -137,6 +137,7 @@ const OTHERS: &[Route] = &[
         ..act("/v1/tasks/{id}", Operation::DropTask, OPERATE, "Remove a finished task.")
     },
     Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, FIND, ORDER, AFTER_ID, SOME],
         answer: Some(of::<v1::QueuePage>),
         ..look("/v1/queues", Operation::ListQueues, LIST, "List the queues of the namespace.")
     },
@@ -275,7 +276,7 @@ const OTHERS: &[Route] = &[
         ..look("/v1/objects", Operation::ListBuckets, LIST, "List the buckets that have objects.")
     },
     Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, PREFIX, AFTER_ID, LIMIT, VERSIONS],
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, PREFIX, DELIMITER, AFTER_ID, LIMIT, VERSIONS],
         answer: Some(of::<v1::ObjectPage>),
         ..look(
             "/v1/objects/{bucket}",
@@ -442,6 +443,15 @@ const OTHERS: &[Route] = &[
             Operation::ShowCluster,
             VIEW.of_cluster(),
             "Show members, shards and leaders as this node sees them.",
+        )
+    },
+    Route {
+        query: WRITE,
+        ..look(
+            "/v1/live",
+            Operation::Live,
+            LIST,
+            "A live stream of the cluster and its queues as they change: events role and cluster as of /v1/cluster/events and /v1/cluster, queues as of /v1/queues with order=need. Asks for Accept: text/event-stream; callers bound to namespaces hear of queues alone.",
         )
     },
     Route {

@@ -28,10 +28,13 @@ pub struct ObjectInfo {
 }
 
 /// A page of a bucket's objects, in order of their names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectPage {
     /// The objects; with `versions=true` every version, the newest first.
     pub objects: Vec<ObjectInfo>,
+    /// With a `delimiter`: beginnings of names that go on behind it, each once, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefixes: Vec<String>,
     /// Where the next page begins; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

@@ -185,9 +185,18 @@ pub struct SweepAnswer {
     pub complete: bool,
 }
 
-/// All queues in name order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Queues in name order, or by need.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueuePage {
     /// The queues.
     pub queues: Vec<QueueInfo>,
+    /// Where the next page begins; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// How many queues fit what was asked for, on all pages.
+    #[serde(default)]
+    pub total: u64,
+    /// Their tasks, summed up.
+    #[serde(default)]
+    pub sum: QueueCounts,
 }

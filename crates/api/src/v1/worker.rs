@@ -149,13 +149,16 @@ pub struct ScalingPage {
     pub decisions: Vec<ScalingView>,
 }
 
-/// All workers of the namespace, in order of their names.
+/// Workers of the namespace, in order of their names.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerPage {
     /// Summed up.
     pub summary: WorkerSummary,
     /// One by one.
     pub workers: Vec<WorkerInfo>,
+    /// Where the next page begins; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A worker that was told to leave, or whose session was ended.

@@ -222,6 +222,7 @@ async fn list(client: &Client, args: ListArgs, screen: &mut Screen) -> Result<()
     let mut query = TaskQuery {
         queue: args.queue,
         state: args.state,
+        worker: args.worker,
         after: None,
         limit: None,
         consistency: freshness(args.stale),

@@ -28,7 +28,7 @@ fn a_document_has_three_forms() {
 
 #[test]
 fn nothing_quiet_is_nothing_at_all() {
-    let page = ikada_api::v1::QueuePage { queues: Vec::new() };
+    let page = ikada_api::v1::QueuePage::default();
     assert_eq!(quiet::Quiet.render(&page).unwrap(), "");
 }
 

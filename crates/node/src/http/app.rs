@@ -59,7 +59,7 @@ pub(super) struct App<D> {
     /// When the tokens were last looked at because a strange one came.
     refreshed: tokio::sync::Mutex<Option<Instant>>,
     /// How queues did lately.
-    samples: Mutex<Samples>,
+    samples: Arc<Mutex<Samples>>,
     draws: AtomicU64,
     seed: u64,
 }
@@ -96,7 +96,7 @@ impl<D: Door> App<D> {
             bodies: Semaphore::new(limits.bodies_bytes_max / BODY_UNIT_BYTES),
             streams: Arc::new(Semaphore::new(limits.streams_max)),
             counters,
-            samples: Mutex::default(),
+            samples: Arc::default(),
             draws: AtomicU64::new(0),
             seed: RandomState::new().hash_one(std::process::id()),
             door,
@@ -130,8 +130,12 @@ impl<D: Door> App<D> {
 
     /// How a queue does.
     pub(super) fn health(&self, view: &QueueView) -> QueueHealth {
-        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner).of(view);
-        judge(view, &samples, wall_ms())
+        health(&self.samples, view)
+    }
+
+    /// How queues did lately, for a stream that outlives its call.
+    pub(super) fn samples(&self) -> Arc<Mutex<Samples>> {
+        self.samples.clone()
     }
 
     /// Takes samples of all queues until the door closes.
@@ -259,4 +263,10 @@ impl<D: Door> App<D> {
         let count = self.draws.fetch_add(1, Ordering::Relaxed);
         fastrand::Rng::with_seed(self.seed.wrapping_add(count)).u64(..)
     }
+}
+
+/// How a queue does.
+pub(super) fn health(samples: &Mutex<Samples>, view: &QueueView) -> QueueHealth {
+    let samples = samples.lock().unwrap_or_else(PoisonError::into_inner).of(view);
+    judge(view, &samples, wall_ms())
 }

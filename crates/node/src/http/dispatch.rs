@@ -17,7 +17,7 @@ use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
 use super::trace::Trace;
 use super::{
-    cluster, dashboard, jobs, leases, logs, namespaces, objects, operate, problems, programs,
+    cluster, dashboard, jobs, leases, live, logs, namespaces, objects, operate, problems, programs,
     queues, requests, schedules, tasks, tokens, workers,
 };
 use crate::admission::Lane;
@@ -201,6 +201,7 @@ pub(super) async fn run<D: Door>(
         Operation::ShowQuota => namespaces::own(app, context).await,
         Operation::ShowCluster => cluster::show(app, context).await,
         Operation::ShowScaling => cluster::autoscale(app, context).await,
+        Operation::Live => live::follow(app, context).await,
         Operation::ListEvents => cluster::events(app, context).await,
         Operation::Transfer => cluster::transfer(app, context, body).await,
         Operation::Backup => cluster::backup(app, context).await,

@@ -21,6 +21,7 @@ mod guard;
 mod jobs;
 mod leases;
 mod limits;
+mod live;
 mod logs;
 mod namespaces;
 mod objects;

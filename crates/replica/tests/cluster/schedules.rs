@@ -45,7 +45,7 @@ fn look(cluster: &mut Cluster, node: u64, name: &str) -> Schedule {
 }
 
 fn tasks(cluster: &mut Cluster, node: u64) -> Vec<String> {
-    let filter = TaskFilter { namespace: Some(Namespace::default()), queue: None, state: None };
+    let filter = TaskFilter { namespace: Some(Namespace::default()), ..TaskFilter::default() };
     let query = Query::Tasks { filter, after: None, limit: 1_000 };
     match cluster.ask(node, Request::Read(query, Consistency::Linearizable)) {
         Answer::View { view: View::Tasks { tasks, .. }, .. } => {

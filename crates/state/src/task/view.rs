@@ -2,6 +2,7 @@
 
 use super::{Attempt, AttemptOutcome, DeadReason, Task, TaskState, decode_then};
 use crate::ids::task_hash;
+use crate::queue::QueueRecord;
 use crate::shard::Shard;
 use crate::{
     Backoff, Fence, Labels, Namespace, QueueName, SessionId, SharedBytes, SharedWork, TaskId,
@@ -117,6 +118,18 @@ pub struct TaskFilter {
     pub queue: Option<QueueName>,
     /// Only in this state.
     pub state: Option<TaskState>,
+    /// Only those whose newest attempt is this worker's.
+    pub worker: Option<WorkerId>,
+}
+
+impl TaskFilter {
+    fn admits(&self, task: &Task, queue: &QueueRecord) -> bool {
+        let newest = || task.history.as_ref().map(|history| &history.newest.worker);
+        self.state.is_none_or(|state| state == task.state)
+            && self.namespace.as_ref().is_none_or(|wanted| *wanted == queue.namespace)
+            && self.queue.as_ref().is_none_or(|wanted| *wanted == queue.name)
+            && self.worker.as_ref().is_none_or(|wanted| newest() == Some(wanted))
+    }
 }
 
 /// One page of a listing.
@@ -154,18 +167,30 @@ impl Shard {
 
     /// Tasks that pass a filter, in no particular order but each once, from a place on.
     pub fn tasks(&self, filter: &TaskFilter, after: Option<u32>, limit: usize) -> TaskList {
-        let mut list = TaskList::default();
         let first = after.unwrap_or(0);
-        for (seen, (slot, task)) in self.core.tasks.iter_from(first).enumerate() {
+        if filter.state != Some(TaskState::Claimed) {
+            return self.pick(filter, limit, self.core.tasks.iter_from(first));
+        }
+        // What workers hold is little beside what waits or is kept, and has an index.
+        let held = self.index.claimed.iter().skip_while(|slot| *slot < first);
+        let held = held.filter_map(|slot| Some((slot, self.core.tasks.get(slot)?)));
+        self.pick(filter, limit, held)
+    }
+
+    /// One page of those that pass the filter.
+    fn pick<'a>(
+        &'a self,
+        filter: &TaskFilter,
+        limit: usize,
+        tasks: impl Iterator<Item = (u32, &'a Task)>,
+    ) -> TaskList {
+        let mut list = TaskList::default();
+        for (seen, (slot, task)) in tasks.enumerate() {
             if list.tasks.len() >= limit || seen >= LIST_SLOTS_MAX {
                 list.next = Some(slot);
                 return list;
             }
-            let queue = &self.core.queues[task.queue as usize];
-            let wanted = filter.state.is_none_or(|state| state == task.state)
-                && filter.namespace.as_ref().is_none_or(|wanted| *wanted == queue.namespace)
-                && filter.queue.as_ref().is_none_or(|wanted| *wanted == queue.name);
-            if wanted {
+            if filter.admits(task, &self.core.queues[task.queue as usize]) {
                 list.tasks.push(self.task_view(task));
             }
         }

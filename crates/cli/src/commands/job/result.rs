@@ -49,7 +49,7 @@ pub(super) async fn print(
                 Some(_) => eprintln!("the first {count} outputs; fetch all with --to FOLDER"),
                 None => eprintln!("{count} outputs; fetch them with --to FOLDER"),
             }
-            screen.show(&ObjectPage { objects: found.outputs, next })
+            screen.show(&ObjectPage { objects: found.outputs, next, ..Default::default() })
         }
     }
 }

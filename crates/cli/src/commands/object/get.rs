@@ -69,7 +69,7 @@ async fn get_many(
         download(client, bucket, &object.key, options, &target, name).await?;
     }
     eprintln!("{} downloaded, {passed} were there already", objects.len() - passed);
-    screen.show(&ikada_api::v1::ObjectPage { objects, next: None })
+    screen.show(&ikada_api::v1::ObjectPage { objects, ..Default::default() })
 }
 
 /// Whether a file of this name has the object's content already.

@@ -116,7 +116,7 @@ async fn put_folder(
         stored.push(upload(client, args, bucket, &key, ObjectSource::File(path)).await?);
     }
     eprintln!("{} uploaded, {passed} were there already", stored.len());
-    screen.show(&ObjectPage { objects: stored, next: None })
+    screen.show(&ObjectPage { objects: stored, ..Default::default() })
 }
 
 /// All files below a folder, with their paths relative to it. Links are not followed.

@@ -93,7 +93,7 @@ fn stream<D: Door>(app: &App<D>, context: &Context, after: u64) -> Result<Reply,
 }
 
 /// How far one reader has been told, and what it must be told first.
-struct Told {
+pub(in crate::http) struct Told {
     node: u64,
     started_ms: u64,
     /// Sequence of the last change told or left out.
@@ -109,7 +109,7 @@ struct Told {
 }
 
 impl Told {
-    fn new(info: &NodeInfo, after: u64, last: Option<EventPlace>) -> Told {
+    pub(in crate::http) fn new(info: &NodeInfo, after: u64, last: Option<EventPlace>) -> Told {
         let (node, started_ms) = (info.node, info.started_wall_ms);
         let own = last.filter(|place| (place.node, place.started_ms) == (node, started_ms));
         let since_ms = match (last, own) {
@@ -124,8 +124,13 @@ impl Told {
         Told { node, started_ms, after, continues, since_ms, left_out: 0, is_new: true }
     }
 
+    /// Sequence of the last change told.
+    pub(in crate::http) fn after(&self) -> u64 {
+        self.after
+    }
+
     /// The text of the next changes.
-    fn tell(&mut self, events: &[RoleEvent]) -> String {
+    pub(in crate::http) fn tell(&mut self, events: &[RoleEvent]) -> String {
         let mut text = String::new();
         for event in events {
             self.left_out += event.sequence.saturating_sub(self.after + 1);

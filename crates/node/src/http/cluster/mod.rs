@@ -12,11 +12,11 @@ mod tune;
 
 pub(super) use autoscale::autoscale;
 pub(super) use backup::backup;
-pub(super) use events::events;
+pub(super) use events::{Told, events};
 pub(super) use grow::{grow, shard_map};
 pub(super) use members::{add, remove, steer};
 pub(super) use node::node;
-pub(super) use show::show;
+pub(super) use show::{show, view};
 pub(super) use transfer::transfer;
 pub(super) use tune::tune;
 

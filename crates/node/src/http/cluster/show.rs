@@ -10,7 +10,7 @@ use ikada_api::v1::{
 use ikada_replica::call::{Answer, Request, Routing};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
-use crate::admission::LoadFacts;
+use crate::admission::{Admission, LoadFacts};
 use crate::gossip::Fact;
 use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
@@ -22,21 +22,26 @@ use crate::http::workers::summarize;
 const WORKERS_PATIENCE: Duration = Duration::from_millis(200);
 
 pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
-    let status = app.door.status().await;
+    show_document(context, StatusCode::OK, &view(&app.door, &app.admission).await)
+}
+
+/// The cluster as this node sees it now.
+pub(in crate::http) async fn view<D: Door>(door: &D, admission: &Admission) -> ClusterView {
+    let status = door.status().await;
     let mut view = describe(&status);
-    let facts = app.door.shelf().gossip().facts(Instant::now());
+    let facts = door.shelf().gossip().facts(Instant::now());
     for member in &mut view.members {
         let heard = facts.iter().find(|fact| fact.node == member.node.0);
         member.load = match member.node == view.answered_by {
             // Newer than any gossip.
-            true => Some(show_load(&app.admission.facts(), heard)),
+            true => Some(show_load(&admission.facts(), heard)),
             false => heard.map(|fact| show_load(&fact.load(), Some(fact))),
         };
     }
     if status.shards.first().is_some_and(|shard| shard.leader.is_some()) {
-        view.workers = workers(app).await;
+        view.workers = workers(door).await;
     }
-    show_document(context, StatusCode::OK, &view)
+    view
 }
 
 fn show_load(facts: &LoadFacts, heard: Option<&Fact>) -> LoadView {
@@ -50,8 +55,8 @@ fn show_load(facts: &LoadFacts, heard: Option<&Fact>) -> LoadView {
 }
 
 /// All workers, summed up, if the leader of shard 0 tells soon.
-async fn workers<D: Door>(app: &App<D>) -> Option<WorkerSummary> {
-    match app.door.call(Request::Workers, WORKERS_PATIENCE, Routing::Forward).await {
+async fn workers<D: Door>(door: &D) -> Option<WorkerSummary> {
+    match door.call(Request::Workers, WORKERS_PATIENCE, Routing::Forward).await {
         Answer::Workers { workers, .. } => Some(summarize(&workers)),
         _ => None,
     }

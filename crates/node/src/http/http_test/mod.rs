@@ -14,6 +14,7 @@ mod floods;
 mod jobs;
 mod leases;
 mod lifecycle;
+mod lists;
 mod logs;
 mod members;
 mod namespaces;

@@ -136,11 +136,17 @@ impl Teller {
         }
         let heard_ms = self.behind.values().copied().fold(newest.created_ms, u64::min);
         let mut offset = from;
+        let mut is_within = false;
         for part in parts(&bytes[..end]) {
+            let is_last = offset + part.len() as u64 == from + end as u64;
             let text = match self.shape {
                 Shape::Events => event(found, heard_ms, offset, part),
-                Shape::Lines => lines(self.subject.shorten(&found.task), found.attempt, part),
+                Shape::Lines => {
+                    let task = self.subject.shorten(&found.task);
+                    lines(task, found.attempt, part, is_within, is_last)
+                }
             };
+            is_within = !part.ends_with(b"\n");
             self.say(text).await?;
             offset += part.len() as u64;
             self.told.insert(key.clone(), offset);
@@ -224,16 +230,21 @@ fn event(found: &Found, heard_ms: u64, offset: u64, bytes: &[u8]) -> Vec<u8> {
     format!("id: {heard_ms}\nevent: log\ndata: {data}\n\n").into_bytes()
 }
 
-/// Every line with the name of its task, and its attempt unless that is the first.
-fn lines(task: &str, attempt: u16, bytes: &[u8]) -> Vec<u8> {
+/// Every line with the name of its task, and its attempt unless that is the first. A line that is longer than a part stays
+/// one line: what is within it bears no name, and only the last part ends it.
+fn lines(task: &str, attempt: u16, bytes: &[u8], is_within: bool, is_last: bool) -> Vec<u8> {
     let name = match attempt {
         1 => format!("{task}: "),
         _ => format!("{task}/{attempt}: "),
     };
     let mut text = Vec::with_capacity(bytes.len() + name.len());
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        text.extend_from_slice(name.as_bytes());
-        text.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
+    for (place, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        if place > 0 || !is_within {
+            text.extend_from_slice(name.as_bytes());
+        }
+        text.extend_from_slice(line);
+    }
+    if is_last && !text.ends_with(b"\n") {
         text.push(b'\n');
     }
     text
@@ -262,7 +273,22 @@ mod tests {
 
     #[test]
     fn lines_bear_the_name_of_their_task() {
-        assert_eq!(lines("map.3", 1, b"one\ntwo"), b"map.3: one\nmap.3: two\n");
-        assert_eq!(lines("map.3", 2, b"\n"), b"map.3/2: \n");
+        let told = lines("map.3", 1, b"one\ntwo", false, true);
+        assert_eq!(told, b"map.3: one\nmap.3: two\n");
+        assert_eq!(lines("map.3", 2, b"\n", false, true), b"map.3/2: \n");
+    }
+
+    #[test]
+    fn a_line_longer_than_a_part_stays_one_line() {
+        let mut text = vec![b'x'; 3 * TEXT_BYTES_MAX];
+        text.extend_from_slice(b"\nnext\n");
+        let (mut told, mut is_within, count) = (Vec::new(), false, parts(&text).len());
+        for (place, part) in parts(&text).into_iter().enumerate() {
+            told.extend(lines("map.3", 1, part, is_within, place + 1 == count));
+            is_within = !part.ends_with(b"\n");
+        }
+        let told = String::from_utf8(told).unwrap();
+        assert_eq!(told.matches("map.3: ").count(), 2);
+        assert_eq!(told.lines().count(), 2);
     }
 }

@@ -5,6 +5,7 @@ use ikada_api::state::{BucketName, Object, ObjectVersion, is_owned};
 use ikada_api::v1::{BucketPage, ObjectInfo, ObjectPage};
 use ikada_replica::call::{Query, View};
 
+use super::fold::{Wish, fold};
 use super::name::bucket;
 use super::show::describe;
 use crate::http::answer::{Reply, Stop};
@@ -15,6 +16,9 @@ use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::{read, show_view};
 
+/// Longest delimiter of names.
+const DELIMITER_BYTES_MAX: usize = 64;
+
 pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let versions = context.query_as("versions", "must be true or false")?.unwrap_or(false);
     let (bucket, prefix) = (bucket(context)?, context.query("prefix").unwrap_or("").to_owned());
@@ -22,17 +26,14 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
         let rule = "outputs and logs are listed by task or job: must begin with its id and a slash";
         return Err(problems::bad_parameter("prefix", rule).into());
     }
-    let query = Query::Objects {
-        namespace: context.namespace.clone(),
-        bucket,
-        prefix,
-        after: context.query("after").map(str::to_owned),
-        limit: limit(app, context)?,
-    };
-    let seen = read(app, context, query).await?;
-    let View::Objects(page) = &seen.view else {
-        return Err(mismatch("list objects"));
-    };
+    let delimiter = context.query("delimiter").filter(|delimiter| !delimiter.is_empty());
+    if delimiter.is_some_and(|delimiter| delimiter.len() > DELIMITER_BYTES_MAX) {
+        let rule = format!("must have at most {DELIMITER_BYTES_MAX} bytes");
+        return Err(problems::bad_parameter("delimiter", rule).into());
+    }
+    let (after, max) = (context.query("after").map(str::to_owned), limit(app, context)?);
+    let wish = Wish { bucket, prefix: &prefix, delimiter, max, after };
+    let found = fold(app, context, &wish).await?;
     let show = |object: &Object| -> Vec<ObjectInfo> {
         let shown = |version: &ObjectVersion| describe(object, version);
         match versions {
@@ -40,9 +41,9 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
             false => object.newest().map(shown).into_iter().collect(),
         }
     };
-    let objects = page.objects.iter().flat_map(|object| show(object)).collect();
-    let next = page.next.as_ref().map(|name| name.to_string());
-    show_view(context, &seen, &ObjectPage { objects, next })
+    let objects = found.objects.iter().flat_map(|object| show(object)).collect();
+    let seen = found.seen.ok_or_else(|| mismatch("list objects"))?;
+    show_view(context, &seen, &ObjectPage { objects, prefixes: found.prefixes, next: found.next })
 }
 
 pub(in crate::http) async fn list_buckets<D: Door>(
@@ -69,5 +70,13 @@ pub(in crate::http) fn limit<D: Door>(app: &App<D>, context: &Context) -> Result
     match (1..=app.limits.page_max).contains(&limit) {
         true => Ok(limit),
         false => Err(problems::bad_parameter("limit", rule).into()),
+    }
+}
+
+/// How many items a page has, where all is the default.
+pub(in crate::http) fn some_limit<D: Door>(app: &App<D>, context: &Context) -> Result<usize, Stop> {
+    match context.query("limit") {
+        None => Ok(usize::MAX),
+        Some(_) => limit(app, context),
     }
 }

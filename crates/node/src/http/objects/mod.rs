@@ -2,6 +2,7 @@
 
 mod delete;
 mod download;
+mod fold;
 mod list;
 mod name;
 mod outgoing;
@@ -24,7 +25,8 @@ use crate::http::request::Context;
 
 pub(super) use delete::delete;
 pub(super) use download::download;
-pub(super) use list::{limit as page_limit, list, list_buckets};
+pub(super) use fold::{Folded, Wish, fold};
+pub(super) use list::{limit as page_limit, list, list_buckets, some_limit};
 pub(super) use name::check_bucket;
 pub(super) use precondition::condition;
 pub(super) use put::{Announced, commit, write_one};

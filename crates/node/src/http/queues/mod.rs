@@ -6,7 +6,7 @@ mod set;
 mod show;
 mod sweep;
 
-pub(super) use list::list;
+pub(super) use list::{Wish, list, page};
 pub(super) use set::{pause, set};
 pub(super) use show::show;
 pub(super) use sweep::{drop_all, purge, retry};

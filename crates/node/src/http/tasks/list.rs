@@ -1,7 +1,7 @@
 //! `GET /v1/tasks`: a page of tasks, shard by shard.
 
-use ikada_api::convert::{parse_name, show_task, task_state};
-use ikada_api::state::{QueueName, ShardId, TaskFilter};
+use ikada_api::convert::{parse_name, show_task, show_task_brief, task_state};
+use ikada_api::state::{QueueName, ShardId, TaskFilter, TaskView, WorkerId};
 use ikada_api::v1::{TaskPage, TaskStateName};
 use ikada_replica::call::{Query, View};
 
@@ -24,17 +24,26 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
         return Err(problems::bad_parameter("limit", rule).into());
     }
     let after = context.query("after").map(read_place).transpose()?;
+    let worker =
+        context.query("worker").map(|worker| parse_name("worker", worker, WorkerId::parse));
+    let worker = worker.transpose().map_err(|error| problems::bad_field(&error))?;
+    let brief = context.query_as("brief", "must be true or false")?.unwrap_or(false);
     let filter = TaskFilter {
         namespace: Some(context.namespace.clone()),
         queue,
         state: state.map(task_state),
+        worker,
     };
     let seen = read(app, context, Query::Tasks { filter, after, limit }).await?;
     let View::Tasks { tasks, next } = &seen.view else {
         return Err(mismatch("list tasks"));
     };
+    let show = |task: &TaskView| match brief {
+        true => show_task_brief(task),
+        false => show_task(task, context.form_wanted),
+    };
     let page = TaskPage {
-        tasks: tasks.iter().map(|task| show_task(task, context.form_wanted)).collect(),
+        tasks: tasks.iter().map(show).collect(),
         next: next.map(|(shard, place)| format!("{shard}.{place}")),
     };
     show_view(context, &seen, &page)

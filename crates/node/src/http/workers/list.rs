@@ -8,16 +8,24 @@ use super::{describe, every_worker, summarize};
 use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::objects::some_limit;
 use crate::http::problems;
 use crate::http::request::Context;
 
 pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let mut workers = every_worker(app, context).await?;
     workers.retain(|worker| worker.record.namespace == context.namespace);
-    let page = WorkerPage {
-        summary: summarize(&workers),
-        workers: workers.iter().map(describe).collect(),
-    };
+    let summary = summarize(&workers);
+    let (find, after) = (context.query("find").unwrap_or(""), context.query("after").unwrap_or(""));
+    workers.retain(|worker| {
+        let name = worker.record.id.as_str();
+        name.contains(find) && (after.is_empty() || name > after)
+    });
+    let limit = some_limit(app, context)?;
+    let more = workers.len() > limit;
+    workers.truncate(limit);
+    let next = workers.last().filter(|_| more).map(|worker| worker.record.id.to_string());
+    let page = WorkerPage { summary, workers: workers.iter().map(describe).collect(), next };
     show_document(context, StatusCode::OK, &page)
 }
 

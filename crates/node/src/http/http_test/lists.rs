@@ -1,0 +1,110 @@
+//! Lists through the door: filters, pages and folding (X7, B4-16, CH-11).
+
+use serde_json::{Value, json};
+
+use super::Bench;
+
+fn names(list: &Value, field: &str) -> Vec<String> {
+    let items = list.as_array().unwrap().iter();
+    items.map(|item| item[field].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn b4_16_tasks_of_a_worker_are_listed_without_their_payloads() {
+    let bench = Bench::new();
+    for id in ["a", "b", "c"] {
+        let task = json!({"id": id, "queue": "q", "payload": {"large": "x".repeat(1000)}});
+        assert_eq!(bench.post("/v1/tasks", &task.to_string()).await.status, 201);
+    }
+    let claim = json!({"worker": "w-1", "queues": ["q"], "count_max": 2});
+    let claimed = bench.post("/v1/tasks/claim", &claim.to_string()).await.json();
+    let held = names(&claimed["tasks"], "id");
+    let page = bench.get("/v1/tasks?worker=w-1&state=claimed&brief=true").await.json();
+    let mut found = names(&page["tasks"], "id");
+    found.sort();
+    assert_eq!(found, held);
+    assert!(page["tasks"][0].get("payload").is_none(), "{page}");
+    assert_eq!(page["tasks"][0]["worker"], "w-1");
+    let whole = bench.get("/v1/tasks?worker=w-1").await.json();
+    assert_eq!(whole["tasks"][0]["payload"]["large"].as_str().map(str::len), Some(1000));
+    let nobody = bench.get("/v1/tasks?worker=w-2").await.json();
+    assert_eq!(nobody["tasks"], json!([]));
+    assert_eq!(bench.get("/v1/tasks?worker=a%20b").await.json()["field"], "worker");
+}
+
+#[tokio::test]
+async fn x_7_queues_come_in_pages_with_the_sum_of_all() {
+    let bench = Bench::new();
+    for number in 0..5 {
+        for task in 0..=number {
+            let body = json!({"id": format!("t{number}-{task}"), "queue": format!("q{number}")});
+            bench.post("/v1/tasks", &body.to_string()).await;
+        }
+    }
+    let first = bench.get("/v1/queues?limit=2").await.json();
+    assert_eq!(names(&first["queues"], "name"), ["q0", "q1"]);
+    assert_eq!((&first["next"], &first["total"]), (&json!("q1"), &json!(5)));
+    assert_eq!(first["sum"]["ready"], 15);
+    let last = bench.get("/v1/queues?limit=3&after=q1").await.json();
+    assert_eq!(names(&last["queues"], "name"), ["q2", "q3", "q4"]);
+    assert!(last.get("next").is_none());
+    bench.post("/v1/queues/q1/pause", "").await;
+    let needy = bench.get("/v1/queues?order=need&limit=2").await.json();
+    assert_eq!(names(&needy["queues"], "name"), ["q1", "q4"], "what is paused, then the fullest");
+    let found = bench.get("/v1/queues?find=3").await.json();
+    assert_eq!((names(&found["queues"], "name"), &found["total"]), (vec!["q3".into()], &json!(1)));
+    assert_eq!(bench.get("/v1/queues?order=size").await.json()["field"], "order");
+    assert_eq!(bench.get("/v1/queues?limit=1001").await.json()["field"], "limit");
+}
+
+#[tokio::test]
+async fn x_7_workers_come_in_pages_with_the_sum_of_all() {
+    let bench = Bench::new();
+    for number in 0..5 {
+        let beat = json!({"session": "7", "slots": 2, "queues": ["mail"]}).to_string();
+        bench.send("PUT", &format!("/v1/workers/w-{number}"), &[], beat).await;
+    }
+    let first = bench.get("/v1/workers?limit=3").await.json();
+    assert_eq!(names(&first["workers"], "id"), ["w-0", "w-1", "w-2"]);
+    assert_eq!((&first["next"], &first["summary"]["alive"]), (&json!("w-2"), &json!(5)));
+    let last = bench.get("/v1/workers?limit=3&after=w-2").await.json();
+    assert_eq!(names(&last["workers"], "id"), ["w-3", "w-4"]);
+    assert!(last.get("next").is_none());
+    let found = bench.get("/v1/workers?find=-4").await.json();
+    assert_eq!(names(&found["workers"], "id"), ["w-4"]);
+}
+
+#[tokio::test]
+async fn ch_11_a_folder_of_many_objects_is_told_once() {
+    let bench = Bench::new();
+    let mut keys: Vec<String> = (0..40).map(|number| format!("2026/{number:02}")).collect();
+    keys.extend(["2027/a/b".to_owned(), "readme".to_owned(), "zoo/x".to_owned()]);
+    for key in &keys {
+        let stored = bench.send("PUT", &format!("/v1/objects/b/{key}"), &[], "x").await;
+        assert_eq!(stored.status, 201);
+    }
+    let top = bench.get("/v1/objects/b?delimiter=/").await.json();
+    assert_eq!(top["prefixes"], json!(["2026/", "2027/", "zoo/"]));
+    assert_eq!(names(&top["objects"], "key"), ["readme"]);
+    assert!(top.get("next").is_none());
+    let first = bench.get("/v1/objects/b?delimiter=/&limit=2").await.json();
+    assert_eq!((&first["prefixes"], &first["objects"]), (&json!(["2026/", "2027/"]), &json!([])));
+    let next = first["next"].as_str().unwrap().replace('\u{10ffff}', "%F4%8F%BF%BF");
+    let rest = bench.get(&format!("/v1/objects/b?delimiter=/&limit=2&after={next}")).await.json();
+    assert_eq!(
+        (&rest["prefixes"], rest["objects"][0]["key"].as_str()),
+        (&json!(["zoo/"]), Some("readme"))
+    );
+    let within = bench.get("/v1/objects/b?delimiter=/&prefix=2027/").await.json();
+    assert_eq!(within["prefixes"], json!(["2027/a/"]));
+    let flat = bench.get("/v1/objects/b?limit=42").await.json();
+    assert_eq!(flat["objects"].as_array().map(Vec::len), Some(42));
+    assert!(flat.get("prefixes").is_none() && flat["next"].is_string());
+}
+
+#[tokio::test]
+async fn the_live_stream_must_be_asked_for_as_one() {
+    let bench = Bench::new();
+    let heard = bench.get("/v1/live").await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (400, "bad_parameter"));
+}
