@@ -6,6 +6,8 @@ const TOKEN = "ikada.token";
 const NAMESPACE = "ikada.namespace";
 /** No document that the page asks for is larger; lists are asked for in smaller pages instead. */
 const BYTES_MAX = 24 * 1024 * 1024;
+/** No event of a stream is longer. */
+const EVENT_CHARS_MAX = 8 * 1024 * 1024;
 
 /** What a node said instead of an answer; `code` is stable, `offline` when there was no answer at all. */
 export class Problem extends Error {
@@ -131,6 +133,7 @@ export async function follow(where, query, heard, signal) {
     if (done) return;
     const pieces = (rest + value).split("\n\n");
     rest = pieces.pop();
+    if (rest.length > EVENT_CHARS_MAX) throw new Problem(0, "too_large", "an event is larger than this page can show", { tooLarge: true });
     for (const piece of pieces) {
       const lines = piece.split("\n");
       const field = (name) => lines.filter((line) => line.startsWith(name)).map((line) => line.slice(name.length).trim()).join("\n");

@@ -5,10 +5,10 @@ import { h } from "./dom.js";
 import { dialog, note } from "./dialog.js";
 import { cut, size } from "./format.js";
 import { facts, longText, trouble } from "./parts.js";
+import { SAVED_BYTES_MAX, save } from "./save.js";
 
 const PREVIEW_BYTES_MAX = 64 * 1024;
 const PICTURE_BYTES_MAX = 8 * 1024 * 1024;
-const DOWNLOAD_BYTES_MAX = 1024 * 1024 * 1024;
 const LONG_MS = 110_000;
 
 const reload = () => dispatchEvent(new Event("dashboard:reload"));
@@ -65,15 +65,8 @@ function problemOf(request) {
 
 /** Saves the bytes of a version. */
 export async function download(one) {
-  if (one.size > DOWNLOAD_BYTES_MAX) return note(`${size(one.size)} is much for a browser. Use: ikada object get ${one.bucket}/${one.key}`, "bad");
-  try {
-    const response = await ask("GET", address(one), { query: { version: one.version }, timeout_ms: LONG_MS });
-    const blob = URL.createObjectURL(new Blob([await response.arrayBuffer()], { type: "application/octet-stream" }));
-    h("a", { href: blob, download: one.key.split("/").at(-1) }).click();
-    setTimeout(() => URL.revokeObjectURL(blob), 60_000);
-  } catch (problem) {
-    note(problem.detail ?? "the download broke off", "bad");
-  }
+  if (one.size > SAVED_BYTES_MAX) return note(`${size(one.size)} is much for a browser. Use: ikada object get ${one.bucket}/${one.key}`, "bad");
+  return save(address(one), { version: one.version }, one.key.split("/").at(-1));
 }
 
 /** Shows what an object is, and its beginning. */

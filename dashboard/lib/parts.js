@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { words } from "./format.js";
+import { to } from "./route.js";
 
 /** The word for a state, with its colour as a second sign. */
 export const state = (name) => h("span", { class: `state state-${name}` }, words(name));
@@ -53,4 +54,12 @@ export function longText(text, shown_max = 20_000) {
   return h("div", {}, h("pre", { class: "text" }, text.slice(0, shown_max)),
     h("p", { class: "more" }, `The first ${shown_max.toLocaleString("en")} of ${text.length.toLocaleString("en")} characters. `,
       button("Download all", whole, "quiet")));
+}
+
+/** Ways to the first and the next page of a list; null when there is but one. */
+export function turns(parts, query, after, next, label, [first_word, next_word] = ["First page", "Next page"]) {
+  if (!next && !after) return null;
+  return h("nav", { class: "pages", "aria-label": label },
+    after && h("a", { class: "button button-plain", href: to(parts, query) }, first_word),
+    next && h("a", { class: "button button-plain", href: to(parts, { ...query, after: next }) }, next_word));
 }

@@ -12,7 +12,7 @@ const NUMBERED_MAX = 24;
 export function raft(cluster, node) {
   const wide = cluster.shards.length > NUMBERED_MAX;
   return h("section", { class: `raft panel ${wide ? "raft-wide" : ""}`, "aria-label": "Nodes and the shards they lead" },
-    h("div", { class: "raft-scroll", tabindex: "0" },
+    h("div", { class: "raft-scroll", tabindex: "0", role: "region", "aria-label": "The raft" },
       h("div", { class: "raft-row raft-head", "aria-hidden": "true" }, h("span", { class: "raft-name" }),
         h("span", { class: "timber-space" }, cluster.shards.map((shard) => h("span", { class: "knot-head" }, wide ? "" : shard.shard)))),
       cluster.members.map((member) => timber(member, cluster, node))),

@@ -48,7 +48,7 @@ export function changeNamespace() {
     fields: [{ name: "name", label: "Name", value: namespace.get(), required: true }],
     yes: "Show",
     run: async ({ name }) => {
-      await get("/v1/queues", { consistency: "stale" }, { headers: { "Ikada-Namespace": name } });
+      await get("/v1/queues", { consistency: "stale", limit: 1 }, { headers: { "Ikada-Namespace": name } });
       namespace.set(name);
       afresh();
     },

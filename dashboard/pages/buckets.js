@@ -2,7 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { get } from "../lib/api.js";
-import { button, empty, head } from "../lib/parts.js";
+import { button, empty, head, turns } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 import { upload } from "../lib/object_actions.js";
 
@@ -10,10 +10,10 @@ export const buckets = {
   title: () => "Objects",
   every_ms: 5000,
   load: (where) => get("/v1/objects", { limit: 200, after: where.query.after, consistency: "stale" }),
-  view: (data) => {
+  view: (data, where) => {
     const top = head("Objects", "Files by name, kept on a majority of the nodes before they are acknowledged.", button("Upload", () => upload(""), "main"));
-    if (data.buckets.length === 0) return h("div", {}, top, empty("No objects yet", "A bucket comes into being with its first object:", "ikada object put report.pdf docs/2026/report.pdf"));
+    if (data.buckets.length === 0 && !where.query.after) return h("div", {}, top, empty("No objects yet", "A bucket comes into being with its first object:", "ikada object put report.pdf docs/2026/report.pdf"));
     return h("div", {}, top, h("ul", { class: "tiles" }, data.buckets.map((name) => h("li", { "data-key": name }, h("a", { class: "tile panel", href: to(["objects", name]) }, name)))),
-      data.next && h("nav", { class: "pages" }, h("a", { class: "button button-plain", href: to(["objects"], { after: data.next }) }, "Next page")));
+      turns(["objects"], {}, where.query.after, data.next, "Pages of buckets"));
   },
 };

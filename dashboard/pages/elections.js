@@ -14,7 +14,7 @@ export const elections = {
   title: () => "Elections",
   view: (_data, where) => {
     const about = "Every change of role has a reason. This is what the node that answers you has seen since it started.";
-    if (known.stream === "forbidden") return h("div", {}, head("Elections", about), empty("Not for this token", "Role changes are shown to tokens that are not bound to namespaces."));
+    if (known.roles === "forbidden") return h("div", {}, head("Elections", about), empty("Not for this token", "Role changes are shown to tokens that are not bound to namespaces."));
     const minutes = Number(where.query.minutes ?? 5);
     const choice = Object.entries(SPANS).map(([value, word]) => h("a", { class: "button button-plain", href: to(["elections"], { minutes: value }), "aria-current": Number(value) === minutes ? "true" : null }, word));
     return h("div", {}, head("Elections", about, h("nav", { class: "choice", "aria-label": "How far back" }, choice)), lanes(minutes), list());

@@ -4,13 +4,13 @@ import { h } from "../lib/dom.js";
 import { act, get, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { count, instant, when, words } from "../lib/format.js";
-import { button, facts, head, longText, state, tag } from "../lib/parts.js";
+import { button, facts, head, longText, state, tag, turns } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 import { download } from "../lib/object_actions.js";
 import { logPanel } from "../lib/logs.js";
 import { bar, took } from "./jobs.js";
 
-/** Tasks on the map; more are told as a number. */
+/** Tasks on the map at a time. */
 const TASKS_MAX = 1000;
 const isFinished = (job) => ["done", "error", "cancelled"].includes(job.status);
 
@@ -19,14 +19,14 @@ export const job = {
   every_ms: 1000,
   load: async (where) => {
     const shown = await get(path("v1", "jobs", where.parts[1]), { consistency: "stale" });
-    const page = await get(path("v1", "jobs", where.parts[1], "tasks"), { limit: TASKS_MAX, consistency: "stale" }).catch(() => ({ tasks: [] }));
+    const page = await get(path("v1", "jobs", where.parts[1], "tasks"), { limit: TASKS_MAX, after: where.query.after, consistency: "stale" }).catch(() => ({ tasks: [] }));
     const result = isFinished(shown) ? await get(path("v1", "jobs", where.parts[1], "result"), {}).catch(() => null) : null;
     return { shown, page, result };
   },
-  view: ({ shown, page, result }) => h("div", {},
+  view: ({ shown, page, result }, where) => h("div", {},
     head(shown.id, h("span", {}, state(shown.status), !isFinished(shown) && tag(words(shown.assignment)), " ", shown.name, " in ", h("a", { href: to(["queues", shown.queue]) }, shown.queue)),
       !isFinished(shown) && button("Cancel job", () => cancel(shown.id), "quiet-danger")),
-    shown.reason && h("p", { class: "trouble" }, shown.reason), stages(shown), map(shown, page), result && outcome(result), logPanel("jobs", shown.id), times(shown)),
+    shown.reason && h("p", { class: "trouble" }, shown.reason), stages(shown), map(shown, page, where.query.after), result && outcome(result), logPanel(isFinished(shown), "jobs", shown.id), times(shown)),
 };
 
 function cancel(id) {
@@ -47,14 +47,15 @@ function stages(shown) {
 }
 
 /** Every task a square. */
-function map(shown, page) {
-  if (page.tasks.length === 0) return null;
-  const more = shown.tasks_total - page.tasks.length;
-  return h("section", { class: "panel" }, h("h2", {}, "Tasks"),
+function map(shown, page, after) {
+  if (page.tasks.length === 0 && !after) return null;
+  const part = page.tasks.length < shown.tasks_total && page.tasks.length > 0;
+  const own = (task) => task.id.slice(shown.id.length + 1);
+  return h("section", { class: "panel" }, h("h2", {}, "Tasks ", part && h("span", { class: "quiet" }, `${own(page.tasks[0])} to ${own(page.tasks.at(-1))}, ${count(page.tasks.length)} of ${count(shown.tasks_total)}`)),
     h("ul", { class: "map" }, page.tasks.map((task) => h("li", { "data-key": task.id }, h("a", { class: `cell cell-${task.state}`, href: to(["tasks", task.id]),
       title: `${task.id}: ${words(task.state)}${task.worker ? ` on ${task.worker}` : ""}${task.error ? `, ${task.error}` : ""}`, "aria-label": `${task.id}, ${words(task.state)}` })))),
     h("p", { class: "legend" }, ["to_come", "ready", "claimed", "done", "dead"].map((name) => h("span", {}, h("i", { class: `swatch cell-${name}` }), words(name)))),
-    more > 0 && h("p", { class: "more" }, `The first ${count(page.tasks.length)}; ${count(more)} more are not drawn.`));
+    turns(["jobs", shown.id], {}, after, page.next, "Parts of the map", ["First tasks", `Next ${count(TASKS_MAX)} tasks`]));
 }
 
 function outcome(result) {

@@ -3,7 +3,7 @@
 import { h } from "../lib/dom.js";
 import { get } from "../lib/api.js";
 import { count, instant, span, when, words } from "../lib/format.js";
-import { empty, head, state, table } from "../lib/parts.js";
+import { empty, head, state, table, turns } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 
 export const jobs = {
@@ -16,7 +16,7 @@ export const jobs = {
     }
     const columns = [["job"], ["status"], ["progress", "wide"], ["tasks", "number"], ["queue"], ["submitted"], ["took", "number"]];
     return h("div", {}, top, table("Jobs", columns, data.jobs.map(row)),
-      data.next && h("nav", { class: "pages" }, h("a", { class: "button button-plain", href: to(["jobs"], { after: data.next }) }, "Next page")));
+      turns(["jobs"], {}, where.query.after, data.next, "Pages of jobs"));
   },
 };
 

@@ -4,7 +4,7 @@ import { h } from "../lib/dom.js";
 import { act, get, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { instant, span, when } from "../lib/format.js";
-import { button, empty, head, table } from "../lib/parts.js";
+import { button, empty, head, table, turns } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 
 export const leases = {
@@ -15,7 +15,7 @@ export const leases = {
     if (data.leases.length === 0 && !where.query.after) return h("div", {}, top, empty("Nobody holds a lease", "Run a command under a lock; it is given back when the command ends:", "ikada lease run --name nightly -- ./report.sh"));
     const columns = [["lease"], ["holder"], ["since"], ["lives", "number"], ["fence", "number"], ["ends with"], ["waiting", "wide"], ["", "act"]];
     return h("div", {}, top, table("Leases", columns, data.leases.map(row)),
-      data.next && h("nav", { class: "pages" }, h("a", { class: "button button-plain", href: to(["leases"], { after: data.next }) }, "Next page")));
+      turns(["leases"], {}, where.query.after, data.next, "Pages of leases"));
   },
 };
 

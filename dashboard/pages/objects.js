@@ -3,42 +3,29 @@
 import { h } from "../lib/dom.js";
 import { get, path } from "../lib/api.js";
 import { instant, size, when } from "../lib/format.js";
-import { button, empty, head, table } from "../lib/parts.js";
+import { button, empty, head, table, turns } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 import { download, drop, preview, remove, upload } from "../lib/object_actions.js";
+
+/** Folders and objects on a page. */
+const PAGE = 200;
 
 export const objects = {
   title: (where) => where.parts[1],
   every_ms: 5000,
-  load: (where) => get(path("v1", "objects", where.parts[1]), { prefix: where.query.prefix, after: where.query.after, limit: 500, consistency: "stale" }),
+  load: (where) => get(path("v1", "objects", where.parts[1]), { prefix: where.query.prefix, delimiter: "/", after: where.query.after, limit: PAGE, consistency: "stale" }),
   view: (data, where) => {
     const [bucket, prefix] = [where.parts[1], where.query.prefix ?? ""];
-    const rows = arrange(data.objects, prefix).map((one) => (one.folder ? folder(bucket, one, prefix) : file(one, prefix)));
+    const rows = [...(data.prefixes ?? []).map((name) => folder(bucket, name, prefix)), ...data.objects.map((one) => file(one, prefix))];
     return h("div", { class: "drop-here", ondragover: (event) => event.preventDefault(), ondrop: (event) => drop(event, bucket, prefix) },
       head(bucket, crumbs(bucket, prefix), button("Upload", () => upload(bucket, prefix), "main")),
       rows.length === 0 ? empty("Nothing here", "Drop a file on this page, or:", `ikada object put report.pdf ${bucket}/${prefix}report.pdf`)
         : table("Objects", [["name", "wide"], ["size", "number"], ["type"], ["written"], ["version", "number"], ["", "act"]], rows),
-      (data.next || where.query.after) && h("nav", { class: "pages" }, data.next && h("a", { class: "button button-plain", href: to(["objects", bucket], { prefix, after: data.next }) }, "Next page")));
+      turns(["objects", bucket], { prefix: where.query.prefix }, where.query.after, data.next, "Pages of objects"));
   },
 };
 
-/** Names that go on after a slash are gathered into folders. */
-function arrange(all, prefix) {
-  const folders = new Map();
-  const files = [];
-  for (const one of all) {
-    const slash = one.key.indexOf("/", prefix.length);
-    if (slash < 0) files.push(one);
-    else {
-      const name = one.key.slice(0, slash + 1);
-      folders.set(name, (folders.get(name) ?? 0) + 1);
-    }
-  }
-  return [...[...folders].map(([name, inside]) => ({ folder: name, inside })), ...files];
-}
-
-const folder = (bucket, one, prefix) => ({ key: one.folder, cells: [
-  h("a", { href: to(["objects", bucket], { prefix: one.folder }) }, one.folder.slice(prefix.length)), "", "", `${one.inside} on this page`, "", ""] });
+const folder = (bucket, name, prefix) => ({ key: name, cells: [h("a", { href: to(["objects", bucket], { prefix: name }) }, name.slice(prefix.length)), "", "folder", "", "", ""] });
 
 const file = (one, prefix) => ({ key: `${one.key} ${one.version}`, cells: [
   h("button", { class: "link", type: "button", onclick: () => preview(one) }, one.key.slice(prefix.length)), size(one.size), one.content_type,

@@ -68,7 +68,7 @@ const weight = ({ counts }) => counts.ready + counts.claimed + counts.scheduled;
 function recent() {
   const newest = known.events.slice(-6).reverse();
   return h("section", { class: "panel list" }, h("h2", {}, h("a", { href: to(["elections"]) }, "Latest role changes of this node")),
-    newest.length === 0 ? h("p", { class: "quiet" }, known.stream === "forbidden" ? "Your token does not show them." : "None since it started.")
+    newest.length === 0 ? h("p", { class: "quiet" }, known.roles === "forbidden" ? "Your token does not show them." : "None since it started.")
       : h("ul", {}, newest.map((event) => h("li", { "data-key": `event-${event.sequence}` }, `shard ${event.shard} `, tag(words(event.role), event.role === "leader" ? "calm" : "plain"),
         ` ${event.reason}`, h("span", { class: "right" }, when(event.wall_ms))))));
 }

@@ -9,17 +9,24 @@ import { button, facts, head, tag } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 import { dropDead, hold, purge, retryDead } from "../lib/queue_actions.js";
 
+const SAMPLES_MAX = 300;
+
 export const queue = {
   title: (where) => where.parts[1],
-  load: (where) => get(path("v1", "queues", where.parts[1]), { consistency: "stale" }),
-  view: (data) => {
-    const { name, settings, counts, health } = data;
+  every_ms: 1000,
+  load: async (where, former) => {
+    const shown = await get(path("v1", "queues", where.parts[1]), { consistency: "stale" });
+    const seen = { time_ms: Date.now(), queues: new Map([[shown.name, shown.counts]]) };
+    return { shown, seen: [...(former?.seen ?? []).slice(1 - SAMPLES_MAX), seen] };
+  },
+  view: ({ shown, seen }) => {
+    const { name, settings, counts, health } = shown;
     const marks = [settings.paused && tag("paused", "warn"), health.alerts.map((alert) => tag(words(alert), "bad"))];
     return h("div", {},
       head(name, h("span", {}, "Queue ", marks),
         button(settings.paused ? "Resume" : "Pause", () => hold(name, !settings.paused), settings.paused ? "main" : "plain"),
         button("Retry dead", () => retryDead(name)), button("Purge", () => purge(name), "quiet-danger"), button("Drop dead", () => dropDead(name), "quiet-danger")),
-      numbers(name, counts, health), history(name), h("div", { class: "two" }, settingsOf(settings), alertsOf(settings.alerts)));
+      numbers(name, counts, health), history(name, seen), h("div", { class: "two" }, settingsOf(settings), alertsOf(settings.alerts)));
   },
 };
 
@@ -31,12 +38,13 @@ function numbers(name, counts, health) {
     plain("in", rate(health.submitted_per_1000_s)), plain("done", rate(health.done_per_1000_s)));
 }
 
-/** This queue's part of the pulse. */
-function history(name) {
-  const own = known.samples.map((sample, place) => {
+/** This queue's part of the pulse; of a queue that the pulse does not follow, what this page has seen itself. */
+function history(name, seen) {
+  const samples = known.samples.at(-1)?.queues?.has(name) ? known.samples : seen;
+  const own = samples.map((sample, place) => {
     const now = sample.queues?.get(name);
     if (sample.gap || !now) return { time_ms: sample.time_ms, gap: sample.gap };
-    const earlier = known.samples[place - 1];
+    const earlier = samples[place - 1];
     const was = earlier?.queues?.get(name);
     const seconds = was ? (sample.time_ms - earlier.time_ms) / 1000 : 0;
     const rose = (total) => (was ? Math.max(0, now[total] - was[total]) / seconds : null);

@@ -1,27 +1,28 @@
 // Queues: depth, age, rates, alerts, pause and resume.
 
 import { h } from "../lib/dom.js";
-import { known } from "../lib/pulse.js";
-import { brief, rate, span, words } from "../lib/format.js";
-import { button, empty, head, table, tag } from "../lib/parts.js";
+import { get } from "../lib/api.js";
+import { brief, count, rate, span, words } from "../lib/format.js";
+import { button, empty, head, table, tag, turns } from "../lib/parts.js";
 import { go, to } from "../lib/route.js";
 import { hold } from "../lib/queue_actions.js";
 
-const ROWS_MAX = 200;
+/** Queues on a page. */
+const PAGE = 100;
 
 export const queues = {
   title: () => "Queues",
-  view: (_data, where) => {
-    if (!known.queues) return h("p", { class: "loading" }, "Looking …");
+  every_ms: 1000,
+  load: (where) => get("/v1/queues", { find: where.query.find, after: where.query.after, limit: PAGE, consistency: "stale" }),
+  view: (data, where) => {
     const find = where.query.find ?? "";
-    const found = known.queues.filter((queue) => queue.name.includes(find));
-    const top = head("Queues", "A queue comes into being with its first task.", search(find));
-    if (known.queues.length === 0) return h("div", {}, top, empty("No queues yet", "Name one when you submit a task:", "ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'"));
+    const found = data.queues;
+    const top = head("Queues", data.total > PAGE ? `${count(data.total)} queues${find && ` with “${find}” in their names`}, ${count(data.sum.ready)} tasks ready in them.` : "A queue comes into being with its first task.", search(find));
+    if (data.total === 0 && !find) return h("div", {}, top, empty("No queues yet", "Name one when you submit a task:", "ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'"));
     const most = Math.max(1, ...found.map((queue) => queue.counts.ready + queue.counts.claimed + queue.counts.scheduled));
     const columns = [["queue"], ["in line", "wide"], ["ready", "number"], ["claimed", "number"], ["oldest ready", "number"], ["in", "number"], ["done", "number"], ["failed", "number"], ["needs"], ["", "act"]];
-    return h("div", {}, top, table("Queues", columns, found.slice(0, ROWS_MAX).map((queue) => row(queue, most))),
-      found.length > ROWS_MAX && h("p", { class: "more" }, `The first ${ROWS_MAX} of ${found.length}. Search to see others.`),
-      found.length === 0 && h("p", { class: "quiet" }, `No queue has “${find}” in its name.`));
+    return h("div", {}, top, found.length > 0 ? table("Queues", columns, found.map((queue) => row(queue, most))) : h("p", { class: "quiet" }, `No queue has “${find}” in its name.`),
+      turns(["queues"], { find: where.query.find }, where.query.after, data.next, "Pages of queues"));
   },
 };
 

@@ -6,6 +6,7 @@ import { dialog, note } from "../lib/dialog.js";
 import { count, instant, span, when, words } from "../lib/format.js";
 import { button, facts, head, longText, state, table, tag } from "../lib/parts.js";
 import { go, to } from "../lib/route.js";
+import { logPanel } from "../lib/logs.js";
 
 const reload = () => dispatchEvent(new Event("dashboard:reload"));
 const isFinished = (task) => ["done", "dead", "cancelled"].includes(task.state);
@@ -21,6 +22,7 @@ export const task = {
     head(shown.id, h("span", {}, state(shown.state), shown.dead_reason && tag(words(shown.dead_reason), "bad"), " in ", h("a", { href: to(["queues", shown.queue]) }, shown.queue)),
       actions(shown)),
     why && reasons(why), attempts(shown),
+    shown.work && shown.attempts_begun > 0 && logPanel(isFinished(shown), "tasks", shown.id),
     h("div", { class: "two" }, body("Payload", shown.payload, shown.payload_base64), body("Result", shown.result, shown.result_base64)),
     settings(shown)),
 };
@@ -64,7 +66,7 @@ function reasons(why) {
 function attempts(shown) {
   if (shown.attempts.length === 0) return h("section", { class: "panel" }, h("h2", {}, "Attempts"), h("p", { class: "quiet" }, "No worker has had it yet."));
   const columns = [["attempt"], ["worker"], ["began"], ["took", "number"], ["fence", "number"], ["error", "wide"]];
-  const rows = shown.attempts.map((attempt) => ({ key: attempt.fence, cells: [state(attempt.outcome), attempt.worker, h("time", { title: instant(attempt.started_ms) }, when(attempt.started_ms)),
+  const rows = shown.attempts.map((attempt) => ({ key: attempt.fence, cells: [state(attempt.outcome), h("a", { href: to(["tasks"], { worker: attempt.worker }) }, attempt.worker), h("time", { title: instant(attempt.started_ms) }, when(attempt.started_ms)),
     attempt.ended_ms ? span(attempt.ended_ms - attempt.started_ms) : "runs", h("code", {}, attempt.fence), attempt.error ? longText(attempt.error, 500) : ""] }));
   return h("section", {}, h("h2", {}, `Attempts, ${count(shown.attempts_begun)} of ${count(shown.max_attempts)}`), life(shown), table("Attempts", columns, rows));
 }

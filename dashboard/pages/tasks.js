@@ -5,7 +5,7 @@ import { act, get, namespace, parseExact } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { known } from "../lib/pulse.js";
 import { cut, instant, when } from "../lib/format.js";
-import { button, empty, head, state, table } from "../lib/parts.js";
+import { button, empty, head, state, table, turns } from "../lib/parts.js";
 import { go, here, to } from "../lib/route.js";
 
 const STATES = ["scheduled", "ready", "claimed", "done", "dead", "cancelled"];
@@ -18,10 +18,10 @@ export const tasks = {
   title: () => "Tasks",
   every_ms: 3000,
   load: async (where) => {
-    const { queue, state: wanted, after } = where.query;
+    const { queue, state: wanted, worker, after } = where.query;
     for (const limit of PAGES) {
       try {
-        return await get("/v1/tasks", { queue, state: wanted, after, limit, consistency: "stale" });
+        return await get("/v1/tasks", { queue, state: wanted, worker, after, limit, consistency: "stale" });
       } catch (problem) {
         if (!problem.tooLarge || limit === 1) throw problem;
       }
@@ -33,31 +33,41 @@ export const tasks = {
       submit(where.query.queue);
     }
     return h("div", {}, head("Tasks", "In no particular order; tasks that change meanwhile may be met twice.", button("New task", () => submit(where.query.queue), "main")),
-      filters(where.query), data.tasks.length === 0 ? nothing(where.query) : list(data.tasks), pages(data.next, where.query));
+      filters(where.query), data.tasks.length === 0 ? nothing(where.query) : list(data.tasks), turns(["tasks"], chosen(where.query), where.query.after, data.next, "Pages of tasks"));
   },
 };
 
-function filters({ queue = "", state: wanted = "" }) {
-  const names = (known.queues ?? []).map((one) => one.name);
-  const change = (more) => go(["tasks"], { queue, state: wanted, ...more });
-  const choices = queue && !names.includes(queue) ? [queue, ...names] : names;
+const chosen = ({ queue, state: wanted, worker }) => ({ queue, state: wanted, worker });
+
+function filters(query) {
+  const change = (more) => go(["tasks"], { ...chosen(query), ...more });
+  const names = (known.queues ?? []).map((one) => one.name).sort();
   return h("form", { class: "filters", onsubmit: (event) => {
     event.preventDefault();
     const id = new FormData(event.target).get("id").trim();
     if (id) go(["tasks", id]);
   } },
     h("label", {}, h("span", {}, "Find by id"), h("input", { name: "id", type: "search", placeholder: "id or key:id, then Enter", spellcheck: "false" })),
-    h("label", {}, h("span", {}, "Queue"), h("select", { name: "queue", onchange: (event) => change({ queue: event.target.value }) },
-      h("option", { value: "" }, "all"), choices.slice(0, 500).map((name) => h("option", { value: name, selected: name === queue }, name)))),
+    // A form with several fields obeys Enter only if it has a button.
+    h("button", { class: "unseen", type: "submit", tabindex: "-1" }, "Find"),
+    h("label", {}, h("span", {}, "Queue"), h("input", { name: "queue", type: "search", list: "queue-names", placeholder: "all", spellcheck: "false", autocomplete: "off", value: query.queue ?? "", onchange: (event) => change({ queue: event.target.value.trim() }) }),
+      h("datalist", { id: "queue-names" }, names.map((name) => h("option", { value: name })))),
     h("label", {}, h("span", {}, "State"), h("select", { name: "state", onchange: (event) => change({ state: event.target.value }) },
-      h("option", { value: "" }, "all"), STATES.map((name) => h("option", { value: name, selected: name === wanted }, name)))));
+      h("option", { value: "" }, "all"), STATES.map((name) => h("option", { value: name, selected: name === query.state }, name)))),
+    h("label", {}, h("span", {}, "Worker"), h("input", { name: "worker", type: "search", placeholder: "all", spellcheck: "false", value: query.worker ?? "", onchange: (event) => change({ worker: event.target.value.trim() }) })));
 }
 
 function list(found) {
-  const columns = [["task"], ["state"], ["queue"], ["attempts", "number"], ["submitted"], ["payload", "wide"]];
+  const columns = [["task"], ["state"], ["queue"], ["worker"], ["attempts", "number"], ["submitted"], ["payload", "wide"]];
   return table("Tasks", columns, found.map((task) => ({ key: task.id, cells: [
-    h("a", { href: to(["tasks", task.id]) }, task.id), state(task.state), h("a", { href: to(["queues", task.queue]) }, task.queue),
+    h("a", { href: to(["tasks", task.id]) }, task.id), state(task.state), h("a", { href: to(["queues", task.queue]) }, task.queue), latest(task),
     `${task.attempts_begun} of ${task.max_attempts}`, h("time", { title: instant(task.created_ms) }, when(task.created_ms)), h("code", { class: "one-line" }, glimpse(task))] })));
+}
+
+/** Who has it now, or had it last. */
+function latest(task) {
+  const worker = task.worker ?? task.attempts.at(-1)?.worker;
+  return worker ? h("a", { href: to(["tasks"], { worker }), class: task.worker ? null : "faded" }, worker) : "";
 }
 
 function glimpse(task) {
@@ -65,17 +75,10 @@ function glimpse(task) {
   return task.payload_base64 ? cut(`base64 ${task.payload_base64}`, 90) : "";
 }
 
-function nothing({ queue, state: wanted, after }) {
-  if (queue || wanted || after) return empty("No such tasks here", "Nothing fits the filters now. Finished tasks go after their retention time.");
+function nothing({ queue, state: wanted, worker, after }) {
+  if (queue || wanted || worker || after) return empty("No such tasks here", "Nothing fits the filters now. Finished tasks go after their retention time.");
   return empty("No tasks yet", `Nothing has been submitted to namespace ${namespace.get()}.`, "ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'",
     "curl -s localhost:7400/v1/tasks --json '{\"queue\": \"mail\", \"payload\": {\"to\": \"ann\"}}'");
-}
-
-function pages(next, { queue, state: wanted, after }) {
-  if (!next && !after) return null;
-  return h("nav", { class: "pages", "aria-label": "Pages of tasks" },
-    after && h("a", { class: "button button-plain", href: to(["tasks"], { queue, state: wanted }) }, "First page"),
-    next && h("a", { class: "button button-plain", href: to(["tasks"], { queue, state: wanted, after: next }) }, "Next page"));
 }
 
 /** The dialog that submits a task. */

@@ -4,14 +4,19 @@
 // scripts' dialogs. Leaves out: everything that these tests do not use.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
   "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-color-profile=srgb", "--remote-debugging-pipe"];
+/** Take the page's files from this folder instead of the program, to see a change without a build. */
+const FILES = process.env.IKADA_DASHBOARD;
+const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html" };
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 50;
+/** Paths that a tab remembers having asked for. */
+const ASKED_MAX = 10_000;
 
 export const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -64,6 +69,7 @@ async function openTab(send, heard, { width = 1360, height = 900, dark = false, 
   // A tab in the background would wait for ever for its next frame, and input with it.
   await call("Emulation.setFocusEmulationEnabled", { enabled: true });
   await call("Page.bringToFront");
+  if (FILES) await call("Fetch.enable", { patterns: ["*/dashboard/*", "http://*/"].map((urlPattern) => ({ urlPattern, requestStage: "Response" })) });
   await call("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: phone });
   await call("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }, { name: "prefers-reduced-motion", value: "reduce" }] });
   return tab;
@@ -71,10 +77,11 @@ async function openTab(send, heard, { width = 1360, height = 900, dark = false, 
 
 class Tab {
   constructor(call, close) {
-    Object.assign(this, { call, close, hosts: new Set(), trouble: [], origin: null });
+    Object.assign(this, { call, close, hosts: new Set(), trouble: [], origin: null, asked: [] });
   }
 
   hear(method, params) {
+    if (method === "Fetch.requestPaused") this.serve(params);
     if (method === "Network.requestWillBeSent") this.noteRequest(params.request.url);
     if (method === "Network.webSocketCreated") this.noteRequest(params.url);
     if (method === "Runtime.exceptionThrown") this.trouble.push(`uncaught: ${params.exceptionDetails.exception?.description ?? params.exceptionDetails.text}`);
@@ -89,6 +96,16 @@ class Tab {
   noteRequest(address) {
     const url = new URL(address);
     if (["http:", "https:", "ws:", "wss:"].includes(url.protocol)) this.hosts.add(url.host);
+    this.asked.push(url.pathname);
+    this.asked.splice(0, this.asked.length - ASKED_MAX);
+  }
+
+  /** Answers with a file of the folder, under the headers of the program's own. */
+  async serve({ requestId, request, responseHeaders = [] }) {
+    const name = new URL(request.url).pathname.replace(/^\/(dashboard\/)?/, "") || "index.html";
+    const kept = responseHeaders.filter((header) => !/^(content-type|content-length|etag)$/i.test(header.name));
+    const type = { name: "Content-Type", value: `${TYPES[name.split(".").at(-1)]}; charset=utf-8` };
+    await this.call("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders: [...kept, type], body: readFileSync(join(FILES, name)).toString("base64") }).catch(() => null);
   }
 
   /** Goes to an address and waits until the page has drawn itself. */

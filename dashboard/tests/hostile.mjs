@@ -1,5 +1,5 @@
-// Fifty strings that try to become more than text, in every field that users write: payloads, results, errors, object names,
-// contents and types, addresses, searches, names of nodes. Each must be shown as it is, and nothing may happen.
+// Fifty strings that try to become more than text, in every field that users write (X14): payloads, results, errors, object names,
+// contents and types, jobs, logs, workers, leases, schedules, callers, addresses, searches, names of nodes. Each must be shown as it is, and nothing may happen.
 
 import assert from "node:assert/strict";
 import { call } from "./cluster.mjs";
@@ -99,4 +99,73 @@ async function quiet(tab) {
   assert.deepEqual(tab.trouble, []);
   assert.deepEqual([...tab.hosts], [new URL(tab.origin).host]);
   assert.equal(await tab.value("document.querySelectorAll('#shell script, #shell iframe, #shell base, #shell form[action], #shell object, #shell embed').length"), 0);
+}
+
+/** Names and reasons of jobs, what programs say, labels and versions of workers, names and holders of leases, schedules: each is refused or shown as text. */
+export async function namesStayText({ tab, base, cluster, node }) {
+  let refused = 0;
+  const attempt = async (...what) => {
+    try {
+      return await call(cluster, node, ...what);
+    } catch (error) {
+      assert.equal(error.status, 400, error.message);
+      refused += 1;
+      return null;
+    }
+  };
+  const jobs = [];
+  for (const [place, text] of STRINGS.entries()) {
+    const job = await attempt("POST", "/v1/jobs", { id: `hj-${place}`, name: text.slice(0, 100), queue: `hj-${place}`, max_attempts: 1, map: { program: "wordcount", range: { from: 0, to: 1 } } });
+    if (job) jobs.push(place);
+    await attempt("PUT", `/v1/workers/${encodeURIComponent(text)}`, { session: "3", slots: 1 });
+    await attempt("PUT", `/v1/workers/hw-${place}`, { session: "3", slots: 1, labels: { [text.slice(0, 60)]: text.slice(0, 60) } });
+    await attempt("PUT", `/v1/workers/hv-${place}`, { session: "3", slots: 1, version: text.slice(0, 60) });
+    await attempt("POST", `/v1/leases/${encodeURIComponent(text)}/acquire`, { holder: `hh-${place}`, ttl_ms: 60_000 });
+    await attempt("POST", `/v1/leases/hl-${place}/acquire`, { holder: text, ttl_ms: 60_000 });
+    await attempt("PUT", `/v1/schedules/hs-${place}`, { cron: "30 2 1 1 *", zone: "UTC", task: { queue: "hostile", payload: { [text]: text } } });
+    await attempt("PUT", `/v1/schedules/${encodeURIComponent(text)}`, { cron: "30 2 1 1 *", zone: text, task: { queue: "hostile" } });
+  }
+  assert.ok(jobs.length >= 40, `${jobs.length} names are good names of jobs`);
+  assert.ok(refused >= 100, `${refused} were refused`);
+  for (const place of jobs) {
+    const { tasks: [held] } = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "w", queues: [`hj-${place}`], wait_ms: 5000 });
+    await call(cluster, node, "PUT", `/v1/objects/logs/${held.id}/1`, `\u001b[31m${STRINGS[place]}\u001b[0m\u001b[2J\n`);
+    await call(cluster, node, "POST", "/v1/tasks/fail", { worker: "w", tasks: [{ id: held.id, fence: held.fence, error: STRINGS[place] }] });
+  }
+  for (const page of ["workers", "leases", "schedules", "jobs", "queues"]) {
+    await tab.go(`${base}/#/${page}`);
+    await tab.until("document.querySelector('tbody tr')", `page ${page} is drawn`);
+    await quiet(tab);
+  }
+  for (const place of jobs) {
+    const text = STRINGS[place];
+    const seen = JSON.stringify(text.replaceAll("\u0000", "").slice(0, 40));
+    await tab.go(`${base}/#/jobs/hj-${place}`);
+    await tab.until(`document.querySelector("h1")?.textContent === "hj-${place}" && document.querySelector(".log-line")?.textContent.includes(${seen})`, `the log of job ${place} is shown as text`);
+    assert.ok((await tab.value("document.querySelector('.page-head .about').textContent")).includes(text.slice(0, 20)), `name of job ${place}`);
+    assert.ok((await tab.value("document.querySelector('.trouble').textContent")).includes(text.slice(0, 20)), `reason of job ${place}`);
+    assert.ok(!(await tab.value("document.querySelector('.log').textContent")).includes("\u001b"), "nothing for terminals is left");
+    await quiet(tab);
+  }
+}
+
+/** Names of callers: refused, or shown as text beside the way out. */
+export async function callersStayText({ tab, cluster }) {
+  const [node] = cluster.nodes;
+  for (const text of STRINGS) {
+    let made = null;
+    try {
+      made = await call(cluster, node, "POST", "/v1/tokens", { name: text, role: "viewer" });
+    } catch (error) {
+      assert.equal(error.status, 400, error.message);
+      continue;
+    }
+    await tab.go(node.url);
+    await tab.value("sessionStorage.clear()");
+    await tab.call("Page.reload", {});
+    await tab.type("#field-token", made.token);
+    await tab.click("dialog button[type=submit]", "Look");
+    await tab.text(text);
+    await quiet(tab);
+  }
 }

@@ -45,7 +45,20 @@ async function prepare(cluster, node) {
   await call(cluster, node, "POST", "/v1/queues/invoices/pause", {}).catch(() => null);
   await call(cluster, node, "POST", "/v1/tasks", { id: "welcome-ann", queue: "welcome", payload: { to: "ann@example.org", template: "welcome", locale: "en" }, priority: 9, max_attempts: 3, backoff: { base_ms: 200, cap_ms: 400 } });
   const { tasks } = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "mailer-2", queues: ["welcome"], count_max: 1, wait_ms: 5000 });
+  await hold(cluster, node);
   if (tasks.length) await call(cluster, node, "POST", "/v1/tasks/fail", { worker: "mailer-2", tasks: [{ id: tasks[0].id, fence: tasks[0].fence, error: "smtp: 451 try again later" }] });
+}
+
+/** Tasks that workers hold for a while, and what one of them says. */
+async function hold(cluster, node) {
+  const long = { ttl_ms: 600_000, timeout_ms: 600_000 };
+  const films = ["harbour", "delta", "upstream", "rapids", "locks", "weir"].map((name) => ({ id: `film-${name}`, queue: "films", payload: { film: name, height: 1080 }, ...long }));
+  await call(cluster, node, "POST", "/v1/tasks", { tasks: films });
+  for (const [worker, count] of [["mailer-1", 2], ["mailer-2", 3]]) {
+    for (let held = 0; held < count;) held += (await call(cluster, node, "POST", "/v1/tasks/claim", { worker, queues: ["films"], count_max: count - held, wait_ms: 5000 })).tasks.length;
+  }
+  const { tasks: [counted] } = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "mailer-2", queues: ["batch"], count_max: 1, wait_ms: 5000 });
+  await call(cluster, node, "PUT", `/v1/objects/logs/${counted.id}/1`, "reading letters-000.txt\n4,218 words, 1,102 of them once\nreading letters-001.txt\n");
 }
 
 /** Submits and works until it is over. */
@@ -56,7 +69,7 @@ async function live(cluster, node, over) {
     await call(cluster, node, "POST", "/v1/tasks", { tasks });
     const claim = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: `mailer-${turn % 3}`, queues: ["mail", "thumbnails", "welcome", "batch"], count_max: count, wait_ms: 50 });
     for (const [place, queue] of ["mail", "thumbnails", "batch"].entries()) {
-      await call(cluster, node, "PUT", `/v1/workers/mailer-${place}`, { session: String(place + 1), slots: 4 + 4 * place, busy: (turn + place) % 5, queues: [queue], labels: place ? { zone: `eu-${place}` } : {}, version: "0.1.0" });
+      await call(cluster, node, "PUT", `/v1/workers/mailer-${place}`, { session: String(place + 1), slots: 4 + 4 * place, busy: [1 + (turn % 3), 2, 4][place], queues: [queue], labels: place ? { zone: `eu-${place}` } : {}, version: "0.1.0" });
     }
     await rest(120);
     const done = claim.tasks.map((task) => ({ id: task.id, fence: task.fence, result: { sent: true } }));

@@ -8,6 +8,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { launch } from "./chrome.mjs";
 import { startCluster } from "./cluster.mjs";
+import * as bounds from "./bounds.mjs";
 import * as flows from "./flows.mjs";
 import * as hostile from "./hostile.mjs";
 import { takePictures } from "./pictures.mjs";
@@ -39,9 +40,10 @@ async function run(name, work, setting) {
 
 const cluster = await startCluster(program, 3, ["--name", hostile.STRINGS[5]]);
 const [node] = cluster.nodes;
-const setting = { cluster, node, base: node.url };
+const setting = { browser, cluster, node, base: node.url };
 for (const name of ["submitsTheFirstTask", "findsTasks", "mendsATask", "runsAQueue", "keepsASchedule", "storesAnObject", "watchesAJob", "drainsAWorker", "seesALease", "steersTheCluster", "worksByKeyboard", "bearsLargeThings"]) await run(name, flows[name], setting);
-for (const name of ["tasksStayText", "objectsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
+for (const name of ["pagesManyTasks", "pagesManyQueues", "pagesManyWorkers", "foldsManyObjects", "cutsALongLine", "tellsOldBrowsers", "losesItsConnection", "hearsByStream", "fitsAPhone", "walksEveryPage"]) await run(name, bounds[name], setting);
+for (const name of ["tasksStayText", "namesStayText", "objectsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
 await run("pictures", (all) => takePictures(browser, all, folder), setting);
 await run("survivesALeader", flows.survivesALeader, setting);
 const lastNode = cluster.nodes.find((one) => one.child.signalCode === null);
@@ -50,6 +52,7 @@ await cluster.stop();
 
 const guarded = await startCluster(program, 1, ["--auth"]);
 await run("asksForAToken", flows.asksForAToken, { cluster: guarded });
+await run("callersStayText", hostile.callersStayText, { cluster: guarded });
 await run("showsNoSecrets", showsNoSecrets, { cluster: guarded });
 await guarded.stop();
 await browser.close();

@@ -246,7 +246,7 @@ pub(crate) struct ListArgs {
     #[arg(long, short)]
     pub(crate) state: Option<TaskStateName>,
     /// Only tasks whose newest attempt is this worker's; with --state claimed: what it runs now.
-    #[arg(long, short)]
+    #[arg(long)]
     pub(crate) worker: Option<String>,
     /// Most tasks to show.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]

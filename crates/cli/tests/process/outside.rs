@@ -29,7 +29,7 @@ fn run(command: &mut Command) {
 
 /// X14 and the promises of docs/dashboard.md. Pictures are kept in `target/dashboard`.
 #[test]
-fn the_dashboard_works_in_a_browser() {
+fn x_14_the_dashboard_works_in_a_browser() {
     let Some(missing) = ["node", "chromium"].into_iter().find(|program| !answers(program)) else {
         let pictures = root().join("target/dashboard");
         let mut command = without_settings(Command::new("node"));
