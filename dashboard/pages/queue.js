@@ -34,7 +34,7 @@ function numbers(name, counts, health) {
   const link = (state, value) => h("a", { class: "figure", href: to(["tasks"], { queue: name, state }) }, h("b", {}, brief(value)), h("span", {}, state));
   const plain = (word, value) => h("span", { class: "figure" }, h("b", {}, value), h("span", {}, word));
   return h("section", { class: "figures panel" }, link("ready", counts.ready), link("claimed", counts.claimed), link("scheduled", counts.scheduled),
-    plain("dead, ever", brief(counts.dead_total)), plain("oldest ready", span(health.oldest_ready_age_ms)), plain("oldest claim", span(health.oldest_claim_age_ms)),
+    plain("dead now", brief(counts.dead)), plain("dead, ever", brief(counts.dead_total)), plain("oldest ready", span(health.oldest_ready_age_ms)), plain("oldest claim", span(health.oldest_claim_age_ms)),
     plain("in", rate(health.submitted_per_1000_s)), plain("done", rate(health.done_per_1000_s)));
 }
 
@@ -61,7 +61,8 @@ function settingsOf(settings) {
     ["attempts", count(settings.max_attempts)], ["claim lives", span(settings.ttl_ms)], ["wait after failure", `${span(settings.backoff.base_ms)} to ${span(settings.backoff.cap_ms)}`],
     ["time for an attempt", settings.timeout_ms ? span(settings.timeout_ms) : "no limit"], ["deadline", settings.deadline_in_ms ? span(settings.deadline_in_ms) : "none"],
     ["per key at a time", settings.key_limit === 0 ? "no limit" : count(settings.key_limit)], ["most unfinished per shard", settings.pending_max ? count(settings.pending_max) : "no bound of its own"],
-    ["finished kept", `${count(settings.retention_count)} per shard, ${span(settings.retention_ms)}`], ["version", settings.version ? count(settings.version) : "defaults"]]),
+    ["done kept", `${count(settings.retention_count)} per shard, ${span(settings.retention_ms)}`],
+    ["dead kept", `${span(settings.dead_retention_ms)}, ${settings.dead_max ? `at most ${count(settings.dead_max)} per shard` : "no limit"}`], ["version", settings.version ? count(settings.version) : "defaults"]]),
     h("p", { class: "quiet" }, "Change them with ", h("code", {}, "ikada queue set"), "."));
 }
 

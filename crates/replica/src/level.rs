@@ -3,10 +3,11 @@
 //! Promise: no order of a higher level than the recorded one is proposed or handed to another node, so that during a rolling
 //! upgrade a node of the older version never meets what it does not know. Nodes say every second what they understand; the
 //! leader of shard 0 raises the level once every member, reachable now, has said so. A node that says nothing understands
-//! level 0. What a peer said is forgotten with the connection: it may come back with another program.
+//! level 0. What a peer said is forgotten with the connection: it may come back with another program. What each shard is
+//! told once because of a level (`KeepDead`) is told here too.
 
 use ikada_consensus::NodeId;
-use ikada_state::{Command, Namespace, Order, RaiseLevel};
+use ikada_state::{Command, KeepDead, Namespace, Order, RaiseLevel};
 
 use crate::output::Now;
 use crate::peer::{Ask, PeerMessage, Told};
@@ -16,6 +17,9 @@ use crate::seat::Asker;
 
 /// How often a node says what it understands.
 const TELL_EVERY_MS: u64 = 1_000;
+
+/// The level from which on shards keep their dead tasks apart.
+const KEEP_DEAD_LEVEL: u32 = 1;
 
 impl Ask {
     /// The level that understands this question and what is asked for.
@@ -43,6 +47,7 @@ impl Replica {
             for node in up {
                 self.send(node, &message);
             }
+            self.keep_dead();
         }
         if self.seats[0].leads() {
             self.raise_level();
@@ -70,6 +75,22 @@ impl Replica {
             let order = Order { namespace: Namespace::default(), request: None, command };
             // Not through the gate: it is of the level that it brings about.
             self.enqueue_orders(0, Asker::Nobody, std::slice::from_ref(&order));
+        }
+    }
+
+    /// Once all members understand it, has the shards that this node leads keep their dead tasks apart.
+    fn keep_dead(&mut self) {
+        if self.seats[0].state.level() < KEEP_DEAD_LEVEL {
+            return;
+        }
+        for position in 0..self.seats.len() {
+            let seat = &self.seats[position];
+            if seat.leads() && !seat.state.keeps_dead() {
+                let shard = position as u16;
+                let command = Command::KeepDead(KeepDead { shard });
+                let order = Order { namespace: Namespace::default(), request: None, command };
+                self.enqueue_orders(shard, Asker::Nobody, std::slice::from_ref(&order));
+            }
         }
     }
 

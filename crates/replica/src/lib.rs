@@ -25,6 +25,7 @@ mod gate;
 mod growth;
 mod hashes;
 mod holdings;
+mod jitter;
 mod leg;
 mod level;
 mod liveness;

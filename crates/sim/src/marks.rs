@@ -29,6 +29,8 @@ marks! {
     TaskRetried => "a task that had ended was given fresh attempts",
     TaskDropped => "a finished task was dropped",
     QueuePurged => "a waiting task was purged with its queue",
+    DeadRefusedFull => "a task was refused because its queue had too many dead ones",
+    DeadAged => "a dead task was removed when its time was over",
     RequestVoided => "a request was voided",
     VoidedRefused => "a voided request was refused",
     InstantKept => "an instant of a schedule became a task",

@@ -7,10 +7,10 @@ use crate::task::then_level;
 use crate::{
     Acked, AcquireLease, AddToken, Cancel, CancelJob, ChangeMembers, Checkpoint, Claim, Collect,
     Complete, DeleteObject, DeleteSchedule, Deliver, DrainWorker, DropTask, Duplicate, Enqueue,
-    Expire, ExpireLease, Fail, Fire, Grow, Namespace, PutObject, RaiseEpoch, RaiseLevel, Refound,
-    RegisterWorker, ReleaseLease, RemoveWorker, RequestKey, Retry, RevokeToken, SetMembers,
-    SetQueue, SetQuota, SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep, TuneElections,
-    Unclaim, Void,
+    Expire, ExpireLease, Fail, Fire, Grow, KeepDead, Namespace, PutObject, RaiseEpoch, RaiseLevel,
+    Refound, RegisterWorker, ReleaseLease, RemoveWorker, RequestKey, Retry, RevokeToken,
+    SetMembers, SetQueue, SetQuota, SetSchedule, SettleChange, SteerMember, SubmitJob, Sweep,
+    TuneElections, Unclaim, Void,
 };
 
 /// One thing to do.
@@ -67,6 +67,9 @@ pub enum Command {
     /// Keep how far an attempt has come.
     #[n(24)]
     Checkpoint(#[n(0)] Checkpoint),
+    /// Keep dead tasks apart from those that ended otherwise.
+    #[n(25)]
+    KeepDead(#[n(0)] KeepDead),
     /// Make or change a schedule (shard 0).
     #[n(40)]
     SetSchedule(#[n(0)] SetSchedule),
@@ -188,6 +191,7 @@ impl Command {
             Command::AcquireLease(_) | Command::ExpireLease(_) => None,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => None,
             Command::SetQuota(_) | Command::Duplicate(_) | Command::Checkpoint(_) => None,
+            Command::KeepDead(_) => None,
         }
     }
 
@@ -200,7 +204,8 @@ impl Command {
             Command::Claim(_) | Command::Fail(_) => 0,
             Command::Expire(_) | Command::Unclaim(_) | Command::Cancel(_) => 0,
             Command::Retry(_) | Command::Drop(_) | Command::Sweep(_) | Command::Void(_) => 0,
-            Command::SetQueue(_) | Command::Acked(_) => 0,
+            Command::SetQueue(verb) => verb.level(),
+            Command::Acked(_) => 0,
             Command::Deliver(verb) => verb.message.level(),
             Command::SetMembers(_) | Command::ChangeMembers(_) | Command::SettleChange(_) => 0,
             Command::SteerMember(_) | Command::Refound(_) | Command::RaiseEpoch(_) => 0,
@@ -213,7 +218,7 @@ impl Command {
             Command::CancelJob(_) => 0,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => 0,
             Command::RaiseLevel(_) | Command::SetQuota(_) | Command::TuneElections(_) => 1,
-            Command::Duplicate(_) | Command::Checkpoint(_) => 1,
+            Command::Duplicate(_) | Command::Checkpoint(_) | Command::KeepDead(_) => 1,
         }
     }
 }

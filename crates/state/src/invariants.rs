@@ -256,6 +256,9 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     same(kept.deadlines == derived.deadlines, "the line of deadlines")?;
     same(kept.kept == derived.kept, "the line of tasks with a retention of their own")?;
     same(kept.finished == derived.finished, "the finished line")?;
+    same(kept.dead == derived.dead, "the line of dead tasks")?;
+    same(kept.dead_bytes == derived.dead_bytes, "the sum of dead tasks' bytes")?;
+    same(kept.dead_apart == derived.dead_apart, "where dead tasks are kept")?;
     same(kept.claimed.iter().eq(derived.claimed.iter()), "the set of live claims")?;
     same(kept.free.first() == derived.free.first(), "the lowest free slot")?;
     same(kept.free.len() == derived.free.len(), "the set of free slots")?;

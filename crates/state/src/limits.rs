@@ -201,6 +201,19 @@ pub const REMEMBERED_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1000;
 /// How long a task waits for the shard that may remember its result; then it runs.
 pub const RECALL_WAIT_MS: u64 = 5_000;
 
+/// How far waits between attempts are spread either way, in thousandths, if the queue's settings do not say: enough to
+/// spread a burst of failures.
+pub const JITTER_PERMILLE_DEFAULT: u16 = 100;
+
+/// Widest spread: half the wait.
+pub const JITTER_PERMILLE_MAX: u16 = 500;
+
+/// Most dead tasks of a queue in one shard, if its settings do not say.
+pub const DEAD_MAX_DEFAULT: u32 = 100_000;
+
+/// How long a dead task is kept, if its queue's settings do not say.
+pub const DEAD_RETENTION_MS_DEFAULT: u64 = 14 * 24 * 60 * 60 * 1000;
+
 /// Longest time for a whole attempt; a task that may run for ever names none.
 pub const TIMEOUT_MS_MAX: u32 = 40 * 24 * 60 * 60 * 1000;
 

@@ -64,11 +64,13 @@ pub enum Bug {
     GoneWorkerKeepsClaims,
     /// A job's swept tasks are not counted.
     SweptNotCounted,
+    /// Removal by count takes a dead task before one that ended otherwise.
+    DeadPushedOut,
 }
 
 impl Bug {
     /// All planted defects of this crate.
-    pub const ALL: [Bug; 27] = [
+    pub const ALL: [Bug; 28] = [
         Bug::ExpireUnfenced,
         Bug::CompleteStaleFence,
         Bug::DedupNotInSnapshot,
@@ -96,6 +98,7 @@ impl Bug {
         Bug::CheckpointUnfenced,
         Bug::GoneWorkerKeepsClaims,
         Bug::SweptNotCounted,
+        Bug::DeadPushedOut,
     ];
 }
 

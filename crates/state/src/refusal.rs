@@ -74,6 +74,8 @@ refusal_codes! {
     TooManyLabelSets = 18, "too_many_label_sets";
     /// The task's deadline is over before the task exists.
     DeadlinePassed = 19, "deadline_passed";
+    /// The queue has as many dead tasks as it may; retry or drop some.
+    DeadFull = 20, "dead_full";
     /// The schedule does not exist.
     ScheduleNotFound = 40, "schedule_not_found";
     /// The cluster holds as many schedules as it may.
@@ -157,6 +159,7 @@ impl RefusalCode {
         matches!(
             self,
             Self::QueueFull
+                | Self::DeadFull
                 | Self::TooManyQueues
                 | Self::TooManyLabelSets
                 | Self::OutboxFull

@@ -138,6 +138,9 @@ pub enum Reply {
     /// The finished task is removed.
     #[n(21)]
     Dropped,
+    /// Dead tasks are kept apart from now on.
+    #[n(25)]
+    DeadKept,
     /// One step of a sweep is done.
     #[n(22)]
     Swept {

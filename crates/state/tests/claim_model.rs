@@ -2,9 +2,9 @@
 //! claims that expire at any moment. The model drives the real `Shard::apply`. With one task it visits every state; with
 //! two there are too many for a test, and it stops after a number of them.
 //!
-//! Promises: a task is completed at most once, and only by the claim that is live; fences of a task only rise;
-//! attempts stay within their limit. Without the fence check the model finds a
-//! counterexample, so that a pass means something.
+//! Promises: a task is completed at most once, and only by the claim that is live; an expiry ends the claim that it names
+//! and no other; fences of a task only rise; attempts stay within their limit. Without the fence check of completions, and
+//! without that of expiries, the model finds a counterexample, so that a pass means something.
 //!
 //! Leaves out: log time (nothing here waits for it), request ids, cancels, and who may propose (consensus).
 
@@ -50,6 +50,7 @@ enum Step {
 struct Past {
     completions: [u8; 2],
     wrong_completion: bool,
+    wrong_expiry: bool,
     renewal_refused: bool,
     fence_went_back: bool,
     fence_max: [u64; 2],
@@ -154,8 +155,14 @@ impl Desk {
             }
             Letter::Complete { worker, task, fence } => self.complete(state, worker, task, fence),
             Letter::Expire { task, fence } => {
+                let before = state.live(task);
                 let id = task_id(TASKS[task]);
                 state.apply(expire(id, Fence(fence)));
+                let another = before.is_some_and(|live| {
+                    live.fence.0 != fence
+                        && state.live(task).is_none_or(|after| after.fence != live.fence)
+                });
+                state.past.wrong_expiry |= another;
             }
         }
     }
@@ -275,9 +282,10 @@ impl Model for Desk {
 
     fn properties(&self) -> Vec<Property<Desk>> {
         vec![
-            Property::always("completed once, by the live claim", |_, state: &State| {
+            Property::always(COMPLETED_ONCE, |_, state: &State| {
                 !state.past.wrong_completion && state.past.completions.iter().all(|n| *n <= 1)
             }),
+            Property::always(EXPIRED_AS_NAMED, |_, state: &State| !state.past.wrong_expiry),
             Property::always("fences rise", |_, state: &State| !state.past.fence_went_back),
             Property::always("attempts stay within their limit", |_, state: &State| {
                 invariants::attempts_bounded(&state.shard).is_ok()
@@ -298,6 +306,7 @@ impl Model for Desk {
 }
 
 const COMPLETED_ONCE: &str = "completed once, by the live claim";
+const EXPIRED_AS_NAMED: &str = "an expiry that names another fence ends nothing";
 
 #[test]
 fn s_6_no_order_of_events_breaks_a_claim() {
@@ -329,4 +338,12 @@ fn s_6_the_planted_defect_is_found() {
     let desk = Desk { bug: Some(planted::Bug::CompleteStaleFence), ..Desk::sound(1) };
     let checker = desk.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     assert!(checker.discovery(COMPLETED_ONCE).is_some());
+}
+
+#[cfg(feature = "planted")]
+#[test]
+fn s_6_an_expiry_without_its_fence_is_found() {
+    let desk = Desk { bug: Some(planted::Bug::ExpireUnfenced), ..Desk::sound(1) };
+    let checker = desk.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    assert!(checker.discovery(EXPIRED_AS_NAMED).is_some());
 }

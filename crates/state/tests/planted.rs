@@ -100,6 +100,21 @@ fn retention_can_remove_the_living() {
 }
 
 #[test]
+fn dead_tasks_can_be_pushed_out() {
+    let (mut world, grant) = claimed();
+    world.run(Command::KeepDead(KeepDead { shard: 0 }));
+    world.run(Command::Fail(Fail { retry: false, ..fail(&grant, "w") }));
+    let change = QueueChange { retention_count: Some(0), ..QueueChange::default() };
+    let set = SetQueue { queue: queue("q"), change, expected_version: None };
+    world.run(Command::SetQueue(set));
+    world.add("b");
+    let grant = world.take(1).remove(0);
+    with(Bug::DeadPushedOut, || apply(&mut world.shard, complete(&grant, "w")));
+    let queue = world.shard.queue(&Namespace::default(), &queue("q")).unwrap();
+    assert_eq!(queue.dead, 0);
+}
+
+#[test]
 fn messages_can_be_applied_twice() {
     let mut away = World::of(Shard::genesis(1, 2, &[]));
     let deliver = |sequence, version, paused| {

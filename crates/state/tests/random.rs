@@ -183,7 +183,10 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
         }
         18 => {
             let request = key(&format!("r{}", c % 64)).id;
-            Command::Void(Void { shard: u16::from(b % 7 == 6), request })
+            match a.is_multiple_of(8) {
+                true => Command::KeepDead(KeepDead { shard: u16::from(b % 7 == 6) }),
+                false => Command::Void(Void { shard: u16::from(b % 7 == 6), request }),
+            }
         }
         19 => object_command(shard, (kind, a, b, c)),
         20..=22 => schedule_command(shard, (kind, a, b, c)),
@@ -201,6 +204,9 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
                 timeout_ms: c.is_multiple_of(5).then_some(u32::from(c)),
                 deadline_in_ms: c.is_multiple_of(9).then_some(u64::from(a % 3) * 400),
                 key_limit: a.is_multiple_of(6).then_some(u16::from(b % 3)),
+                dead_max: c.is_multiple_of(7).then_some(u32::from(a % 12)),
+                dead_retention_ms: c.is_multiple_of(11).then_some(u64::from(c)),
+                jitter_permille: c.is_multiple_of(13).then_some(c % 600),
                 ..QueueChange::default()
             };
             let line = queue(["q", "p"][usize::from(b % 2)]);

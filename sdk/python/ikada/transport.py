@@ -110,7 +110,7 @@ class Transport:
                 if not isinstance(problem, (Unavailable, UnknownOutcome)) or answer.status == 500:
                     raise problem
                 last, reached = problem, reached or isinstance(problem, UnknownOutcome)
-                if isinstance(problem, Unavailable) and problem.code in ("queue_full", "too_many_queues"):
+                if isinstance(problem, Unavailable) and problem.code in ("queue_full", "dead_full", "too_many_queues"):
                     raise problem
                 self._next()
             if not _may_resend(method, raw):

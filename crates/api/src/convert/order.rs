@@ -1,6 +1,6 @@
 //! Requests of clients and workers as orders of the state.
 
-use ikada_state::limits::{CHECKPOINT_BYTES_MAX, LABELS_OFFERED_MAX};
+use ikada_state::limits::{CHECKPOINT_BYTES_MAX, JITTER_PERMILLE_MAX, LABELS_OFFERED_MAX};
 use ikada_state::{
     AlertThresholds, Cancel, Checkpoint, Command, Complete, DropTask, Fail, Fence, Labels, Limits,
     Namespace, Order, Output, QueueChange, QueueName, RequestKey, Retry, SetQueue, SharedBytes,
@@ -17,9 +17,6 @@ use super::program::{FindProgram, read_output, read_outputs};
 use crate::v1::{
     ClaimRequest, CompleteItem, FailItem, NewCheckpoint, OutputItem, QueueSettingsBody,
 };
-
-/// Jitter on retries, in thousandths either way: enough to spread a burst of failures.
-const JITTER_PERMILLE: i16 = 100;
 
 /// A task that is done. It carries no request key: its fence makes it idempotent.
 pub fn complete_order(
@@ -69,18 +66,15 @@ pub fn checkpoint_order(
     Ok(Order { namespace: namespace.clone(), request: None, command })
 }
 
-/// An attempt that failed. `draw` is a random number; it spreads the retries of many failures.
+/// An attempt that failed. What spreads the retries of many failures is drawn by the leader.
 pub fn fail_order(
     namespace: &Namespace,
     worker: &WorkerId,
     item: &FailItem,
-    draw: u64,
 ) -> Result<Order, FieldError> {
     let limits = Limits::default();
     check_delay(item.delay_ms, &limits)?;
     let error = cut(&item.error, limits.error_bytes_max as usize);
-    let span = i64::from(JITTER_PERMILLE) * 2 + 1;
-    let jitter = (draw % span as u64) as i64 - i64::from(JITTER_PERMILLE);
     let command = Command::Fail(Fail {
         id: parse_name("id", &item.id, TaskId::parse)?,
         fence: Fence(item.fence.0),
@@ -88,7 +82,7 @@ pub fn fail_order(
         error: SharedBytes::from(error.as_bytes()),
         retry: item.retry,
         delay_ms: item.delay_ms,
-        jitter_permille: jitter as i16,
+        jitter_permille: 0,
     });
     Ok(Order { namespace: namespace.clone(), request: None, command })
 }
@@ -128,6 +122,8 @@ pub fn set_queue_order(
     check_retention(body.retention_ms, &limits)?;
     check_deadline_in(body.deadline_in_ms, &limits)?;
     check_key_limit(body.key_limit)?;
+    let jitter = body.jitter_permille.map(u32::from);
+    check_at_most("jitter_permille", jitter, u32::from(JITTER_PERMILLE_MAX))?;
     let change = QueueChange {
         paused: body.paused,
         max_attempts: body.max_attempts,
@@ -143,6 +139,9 @@ pub fn set_queue_order(
         timeout_ms: body.timeout_ms,
         deadline_in_ms: body.deadline_in_ms,
         key_limit: body.key_limit,
+        dead_max: body.dead_max,
+        dead_retention_ms: body.dead_retention_ms,
+        jitter_permille: body.jitter_permille,
     };
     let queue = parse_name("queue", name, QueueName::parse)?;
     let set = SetQueue { queue, change, expected_version: body.expected_version };

@@ -21,10 +21,10 @@ pub struct QueueSettingsBody {
     /// Waits between attempts of tasks that name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<BackoffBody>,
-    /// Finished tasks kept per shard.
+    /// Done and cancelled tasks kept per shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_count: Option<u32>,
-    /// How long a finished task is kept.
+    /// How long a done or cancelled task is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_ms: Option<u64>,
     /// Most unfinished tasks per shard; 0 lifts the bound.
@@ -42,6 +42,15 @@ pub struct QueueSettingsBody {
     /// Most tasks of one key that run at one time, for tasks that name no limit: 1 is strict order, 0 no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_limit: Option<u16>,
+    /// Most dead tasks per shard: at it the queue takes no new ones; 0 lifts the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_max: Option<u32>,
+    /// How long a dead task is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_retention_ms: Option<u64>,
+    /// How far waits between attempts are spread either way, in thousandths, at most 500.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_permille: Option<u16>,
     /// Refuse unless the settings still have this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_version: Option<u64>,
@@ -112,9 +121,9 @@ pub struct QueueSettingsInfo {
     pub ttl_ms: u32,
     /// Waits between attempts of tasks that name none.
     pub backoff: BackoffBody,
-    /// Finished tasks kept per shard.
+    /// Done and cancelled tasks kept per shard.
     pub retention_count: u32,
-    /// How long a finished task is kept.
+    /// How long a done or cancelled task is kept.
     pub retention_ms: u64,
     /// Most unfinished tasks per shard; 0 means no bound of its own.
     pub pending_max: u64,
@@ -127,6 +136,15 @@ pub struct QueueSettingsInfo {
     pub deadline_in_ms: u64,
     /// Most tasks of one key that run at one time, for tasks that name no limit: 1 is strict order, 0 no limit.
     pub key_limit: u16,
+    /// Most dead tasks per shard: at it the queue takes no new ones; 0 means no bound of its own.
+    #[serde(default)]
+    pub dead_max: u32,
+    /// How long a dead task is kept.
+    #[serde(default)]
+    pub dead_retention_ms: u64,
+    /// How far waits between attempts are spread either way, in thousandths.
+    #[serde(default)]
+    pub jitter_permille: u16,
 }
 
 /// What stands in line, and totals that only rise (TQ-23).
@@ -140,6 +158,9 @@ pub struct QueueCounts {
     pub claimed: u64,
     /// Finished and still listed.
     pub finished: u64,
+    /// Given up and still listed: the dead letters of now.
+    #[serde(default)]
+    pub dead: u64,
     /// Created, ever.
     pub submitted_total: u64,
     /// Completed, ever.
@@ -156,6 +177,9 @@ pub struct QueueCounts {
     /// Attempts that failed or expired, ever.
     #[serde(default)]
     pub failed_attempts_total: u64,
+    /// Dead tasks removed before their time because a shard could keep no more, ever.
+    #[serde(default)]
+    pub dead_dropped_total: u64,
 }
 
 /// A queue, summed over all shards.

@@ -71,10 +71,10 @@ pub(crate) struct QueueSetArgs {
     /// Longest wait between attempts.
     #[arg(long, requires = "backoff_base_ms")]
     backoff_cap_ms: Option<u32>,
-    /// Finished tasks kept per shard.
+    /// Done and cancelled tasks kept per shard.
     #[arg(long)]
     retention_count: Option<u32>,
-    /// How long a finished task is kept.
+    /// How long a done or cancelled task is kept.
     #[arg(long)]
     retention_ms: Option<u64>,
     /// Most unfinished tasks per shard; 0 lifts the bound.
@@ -101,6 +101,15 @@ pub(crate) struct QueueSetArgs {
     /// Most tasks of one key that run at one time, unless a task says otherwise: 1 is strict order, 0 no limit.
     #[arg(long)]
     key_limit: Option<u16>,
+    /// Most dead tasks per shard: at it the queue takes no new ones; 0 lifts the bound.
+    #[arg(long)]
+    dead_max: Option<u32>,
+    /// How long a dead task is kept.
+    #[arg(long)]
+    dead_retention_ms: Option<u64>,
+    /// How far waits between attempts are spread either way, in thousandths, at most 500.
+    #[arg(long)]
+    jitter_permille: Option<u16>,
     /// Refuse unless the settings still have this version.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<u64>,
@@ -128,6 +137,9 @@ impl QueueSetArgs {
             timeout_ms: self.timeout_ms,
             deadline_in_ms: self.deadline_in_ms,
             key_limit: self.key_limit,
+            dead_max: self.dead_max,
+            dead_retention_ms: self.dead_retention_ms,
+            jitter_permille: self.jitter_permille,
             expected_version: self.expected_version,
         };
         let blank = QueueSettingsBody {

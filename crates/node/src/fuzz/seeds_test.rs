@@ -431,7 +431,7 @@ fn orders() -> Vec<Order> {
     vec![
         enqueue_order(&home, key(0), &read(0), &AnyProgram).unwrap(),
         complete_order(&home, &worker, &complete.tasks[0], &AnyProgram).unwrap(),
-        fail_order(&home, &worker, &fail.tasks[0], 7).unwrap(),
+        fail_order(&home, &worker, &fail.tasks[0]).unwrap(),
         set_queue_order(&home, key(1), "q", &read(6)).unwrap(),
         set_schedule_order(&home, key(2), "s", &read(7)).unwrap(),
         submit_job_order(&home, key(3), &read(8), &AnyProgram).unwrap(),

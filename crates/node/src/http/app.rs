@@ -258,7 +258,7 @@ impl<D: Door> App<D> {
         }
     }
 
-    /// A random number for the jitter of retries; nothing secret hangs on it.
+    /// A random number for names of one request; nothing secret hangs on it.
     pub(super) fn draw(&self) -> u64 {
         let count = self.draws.fetch_add(1, Ordering::Relaxed);
         fastrand::Rng::with_seed(self.seed.wrapping_add(count)).u64(..)

@@ -146,7 +146,7 @@ pub(crate) const DOCUMENTS: [ReadDocument; 17] = [
         read::<v1::FailRequest>(form, body, |report| {
             let worker = WorkerId::parse("w").expect("a name");
             for item in &report.tasks {
-                let _ = fail_order(&Namespace::default(), &worker, item, u64::MAX);
+                let _ = fail_order(&Namespace::default(), &worker, item);
             }
         });
     },

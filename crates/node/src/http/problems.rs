@@ -41,6 +41,7 @@ fn refusal_title(code: RefusalCode) -> (u16, &'static str) {
         Code::StaleFence => (409, "claim lost"),
         Code::NotOwner => (409, "not the claimant"),
         Code::QueueFull => (429, "queue full"),
+        Code::DeadFull => (429, "too many dead tasks"),
         Code::TooManyQueues => (429, "too many queues"),
         Code::OutboxGap => (503, "message out of order"),
         Code::OutboxFull => (503, "shards are behind"),
@@ -125,6 +126,10 @@ fn holder_detail(code: RefusalCode) -> &'static str {
     }
 }
 
+/// What to do about a queue full of dead tasks.
+const DEAD_FULL: &str = "the queue has as many dead tasks as it may and takes no new ones; \
+     `ikada task retry` or `ikada task drop` some, or raise its `dead_max`";
+
 fn refusal_detail(code: RefusalCode) -> &'static str {
     use RefusalCode as Code;
     match code {
@@ -138,6 +143,7 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::StaleFence => "the fence is not that of the live claim: another attempt took over",
         Code::NotOwner => "the claim belongs to another worker",
         Code::QueueFull => "as many tasks wait as may; try again when some are done",
+        Code::DeadFull => DEAD_FULL,
         Code::TooManyQueues => "as many queues exist as may; use an existing one",
         Code::OutboxGap => "a message between shards came early; it is sent again",
         Code::OutboxFull => "too many changes wait for other shards; try again",

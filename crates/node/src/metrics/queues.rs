@@ -17,6 +17,7 @@ const FAMILIES: &[Family] = &[
     }),
     ("ikada_queue_ready", "gauge", "Tasks waiting for a worker.", |q, _| q.ready),
     ("ikada_queue_claimed", "gauge", "Tasks held by workers.", |q, _| q.claimed),
+    ("ikada_queue_dead", "gauge", "Dead tasks still kept.", |q, _| q.dead),
     ("ikada_queue_paused", "gauge", "Whether tasks are held back.", |q, _| {
         q.settings.paused.into()
     }),
@@ -29,6 +30,12 @@ const FAMILIES: &[Family] = &[
     ("ikada_queue_submitted_total", "counter", "Tasks created.", |q, _| q.counters.submitted),
     ("ikada_queue_done_total", "counter", "Tasks completed.", |q, _| q.counters.done),
     ("ikada_queue_dead_total", "counter", "Tasks given up.", |q, _| q.counters.dead),
+    (
+        "ikada_queue_dead_dropped_total",
+        "counter",
+        "Dead tasks removed for want of room.",
+        |q, _| q.counters.dead_dropped.unwrap_or(0),
+    ),
     ("ikada_queue_cancelled_total", "counter", "Tasks cancelled.", |q, _| q.counters.cancelled),
     ("ikada_queue_retried_total", "counter", "Tasks given fresh attempts.", |q, _| {
         q.counters.retried

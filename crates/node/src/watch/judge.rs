@@ -84,6 +84,7 @@ mod tests {
             ready,
             claimed: 0,
             finished: 0,
+            dead: 0,
             oldest_ready_ms: None,
             oldest_claim_ms: None,
             claim_alert_ms: None,

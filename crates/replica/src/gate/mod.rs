@@ -18,6 +18,7 @@ pub(crate) mod write;
 use ikada_consensus::NotLeader;
 use ikada_state::{Order, ShardId};
 
+use crate::jitter;
 use crate::output::Now;
 use crate::peer::{Ask, Told};
 use crate::replica::Replica;
@@ -100,7 +101,8 @@ impl Replica {
         match decision {
             Decision::Reply(told) => Some(told),
             Decision::Propose(orders) => {
-                self.enqueue_orders(shard, asker, orders);
+                let orders = jitter::spread(&self.seats[usize::from(shard)].state, orders);
+                self.enqueue_orders(shard, asker, &orders);
                 None
             }
             Decision::Confirm(told) => self.confirm_lead(shard, asker, told),

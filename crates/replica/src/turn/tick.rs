@@ -1,9 +1,10 @@
 //! Time passes: the engine ticks, waits end, claims expire, scheduled tasks come due.
 
 use ikada_consensus::NodeId;
-use ikada_state::{Command, Expire, ExpireLease, Fence, Order};
+use ikada_state::{Command, Expire, ExpireLease, Order};
 
 use crate::clock::CLOCK_ALARM_MS;
+use crate::jitter;
 use crate::leg::{Leg, Owner};
 use crate::output::Now;
 use crate::peer::Ask;
@@ -14,16 +15,6 @@ use crate::seat::Asker;
 const NUDGE_MS: u64 = 1_000;
 /// How often the wall clock is compared with the other voters'.
 const CLOCK_WATCH_MS: u64 = 30_000;
-
-/// Jitter on the wait after a timeout, in thousandths either way.
-const JITTER_PERMILLE: i16 = 100;
-
-/// Spreads the retries of tasks that time out together; drawn here, at the leader, from the fence.
-fn jitter_permille(fence: Fence) -> i16 {
-    let spread = fence.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    let span = u64::from(JITTER_PERMILLE.unsigned_abs()) * 2 + 1;
-    (spread % span) as i16 - JITTER_PERMILLE
-}
 
 impl Replica {
     pub(crate) fn tick(&mut self, now: Now) {
@@ -65,7 +56,8 @@ impl Replica {
                 .into_iter()
                 .filter_map(|(slot, fence, cause)| {
                     let claim = seat.state.claim_at(slot, fence)?;
-                    let jitter_permille = jitter_permille(fence);
+                    let width = seat.state.jitter_of(&claim.namespace, &claim.id).unwrap_or(0);
+                    let jitter_permille = jitter::draw(fence, width);
                     let expire = Expire { id: claim.id, fence, cause, jitter_permille };
                     let command = Command::Expire(expire);
                     Some(Order { namespace: claim.namespace, request: None, command })

@@ -76,6 +76,8 @@ fn who_holds(cluster: &mut Cluster, node: u64, name: &str) -> Option<String> {
 fn ls_waiters_are_served_in_order_through_any_node_and_at_once() {
     let mut cluster = Cluster::new(3, 2);
     cluster.settle();
+    // What a new cluster tells its shards once is written by then.
+    cluster.pass(2_500);
     let first = fence(cluster.ask(1, acquire("l", "a", 0)));
     let refused = reply(cluster.ask(2, acquire("l", "b", 0)));
     assert_eq!(refused, Reply::refused(RefusalCode::LeaseHeld));

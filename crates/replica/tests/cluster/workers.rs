@@ -64,6 +64,8 @@ fn grants(answer: Answer) -> Vec<Grant> {
 fn b4_22_workers_register_through_any_node_and_beat_without_entries() {
     let mut cluster = Cluster::new(3, 2);
     cluster.settle();
+    // What a new cluster tells its shards once is written by then.
+    cluster.pass(2_500);
     for node in 1..=3 {
         let name = format!("w{node}");
         assert_eq!(standing(cluster.ask(node, beat(&name, 1, false))), WorkerStanding::Active);

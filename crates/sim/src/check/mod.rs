@@ -16,6 +16,7 @@ pub mod cancel;
 pub mod committed_forever;
 pub mod config_safety;
 pub mod config_settled;
+pub mod dead_kept;
 pub mod election_safety;
 pub mod epoch_fence;
 pub mod equal_state;

@@ -40,6 +40,10 @@ pub struct Knobs {
     pub retention_count: u32,
     /// How long finished tasks are kept, of log time.
     pub retention_ms: u64,
+    /// Dead tasks of one queue and shard at which it takes no new ones.
+    pub dead_max: u32,
+    /// How long dead tasks are kept, of log time.
+    pub dead_retention_ms: u64,
     /// How long a request id is remembered, of log time.
     pub dedup_window_ms: u64,
     /// How many request ids are remembered.
@@ -77,6 +81,8 @@ impl Knobs {
             attempts_max: 5,
             retention_count: 10_000,
             retention_ms: 86_400_000,
+            dead_max: 100_000,
+            dead_retention_ms: 14 * 86_400_000,
             dedup_window_ms: 86_400_000,
             dedup_count_max: 1_000_000,
             pending_max: 1_000_000,
@@ -107,6 +113,11 @@ impl Knobs {
             attempts_max: rng.u32(1..=6),
             retention_count: if chance(rng, 300) { rng.u32(1..=50) } else { 10_000 },
             retention_ms: if chance(rng, 300) { rng.u64(5_000..=60_000) } else { 86_400_000 },
+            dead_max: if chance(rng, 150) { rng.u32(2..=10) } else { 100_000 },
+            dead_retention_ms: match chance(rng, 300) {
+                true => rng.u64(5_000..=60_000),
+                false => 14 * 86_400_000,
+            },
             // Never shorter than a client's patience (`workload::client::RESEND_MS_MAX`): the window is a promise
             // about time, and a client that resends after it has been told that it may run twice.
             dedup_window_ms: if chance(rng, 300) { 600_000 } else { 86_400_000 },

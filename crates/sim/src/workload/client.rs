@@ -122,15 +122,21 @@ impl Client {
         task.max_attempts = Some(knobs.attempts_max as u16);
         task.backoff = Some(Backoff { base_ms: 50, cap_ms: self.rng.u32(50..3_000) });
         task.priority = chance(&mut self.rng, 300).then(|| self.rng.u8(0..=9));
-        task.delay_ms = chance(&mut self.rng, 200).then(|| self.rng.u64(1..8_000));
+        // A moment by the log that lags most may be over already elsewhere.
+        let ahead_ms = chance(&mut self.rng, 250).then(|| self.rng.u64(0..8_000));
+        match chance(&mut self.rng, 400) {
+            true => task.run_at_ms = ahead_ms.map(|ahead_ms| world.log_ms() + ahead_ms),
+            false => task.delay_ms = ahead_ms,
+        }
         if chance(&mut self.rng, 400) {
-            task.options = Some(Box::new(self.options(&task, knobs.ttl_ms)));
+            let options = self.options(&task, ahead_ms.unwrap_or(0), knobs.ttl_ms);
+            task.options = Some(Box::new(options));
         }
         self.order(item, Command::Enqueue(task))
     }
 
     /// Key limits, labels, timeouts, deadlines, follow-ups, a retention of its own.
-    fn options(&mut self, task: &Enqueue, ttl_ms: u64) -> TaskOptions {
+    fn options(&mut self, task: &Enqueue, ahead_ms: u64, ttl_ms: u64) -> TaskOptions {
         let rng = &mut self.rng;
         let keyed = task.id.key().is_some();
         let then = chance(rng, 300).then(|| {
@@ -141,7 +147,7 @@ impl Client {
             next.ttl_ms = task.ttl_ms;
             encode_then(&[next])
         });
-        let later_ms = task.delay_ms.unwrap_or(0) + 1_000;
+        let later_ms = ahead_ms + 1_000;
         TaskOptions {
             key_limit: (keyed && chance(rng, 300)).then(|| rng.u16(0..4)),
             labels: if chance(rng, 400) { labels(rng.usize(0..=3)) } else { labels(0) },
@@ -169,12 +175,24 @@ impl Client {
     fn queue_change(&mut self, world: &World) -> Order {
         self.count += 1;
         let knobs = &world.plan.knobs;
-        let change = QueueChange {
-            paused: Some(chance(&mut self.rng, 400)),
+        let rng = &mut self.rng;
+        let mut change = QueueChange {
+            paused: Some(chance(rng, 400)),
             retention_count: Some(knobs.retention_count),
             retention_ms: Some(knobs.retention_ms),
+            // For follow-ups and what schedules submit; others name their own.
+            max_attempts: chance(rng, 300).then(|| rng.u16(1..=6)),
+            ttl_ms: chance(rng, 300).then_some(knobs.ttl_ms as u32),
+            backoff: chance(rng, 300).then(|| Backoff { base_ms: 20, cap_ms: rng.u32(20..2_000) }),
+            timeout_ms: chance(rng, 150).then_some(3 * knobs.ttl_ms as u32),
             ..QueueChange::default()
         };
+        // Only what every node understands: a change that nobody takes would be sent for ever.
+        if world.level() > 0 {
+            change.dead_max = Some(knobs.dead_max);
+            change.dead_retention_ms = Some(knobs.dead_retention_ms);
+            change.jitter_permille = chance(rng, 500).then(|| rng.u16(0..=500));
+        }
         let queue = some_queue(&mut self.rng);
         self.order(0, Command::SetQueue(SetQueue { queue, change, expected_version: None }))
     }

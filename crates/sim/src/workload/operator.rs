@@ -386,8 +386,9 @@ fn is_told_full(end: &CallEnd) -> bool {
     matches!(end, CallEnd::Answered(Answer::Written(outcomes)) if outcomes.iter().all(full))
 }
 
+/// A queue full of dead tasks stays so until somebody comes: that is an answer.
 fn is_transient(reply: &Reply) -> bool {
-    matches!(reply, Reply::Refused { code } if code.is_transient())
+    matches!(reply, Reply::Refused { code } if code.is_transient() && *code != RefusalCode::DeadFull)
 }
 
 /// Whether the answer to a call is that the members may not change so.

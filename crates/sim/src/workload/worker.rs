@@ -329,6 +329,8 @@ impl Worker {
 
     fn finish(&mut self, world: &mut World, me: usize, id: &TaskId, fence: Fence) {
         let worker = self.id();
+        // A resend must not differ from the first: drawn from the claim.
+        let delay_ms = fence.0.is_multiple_of(7).then_some(fence.0 % 3_000);
         let Some(held) = self.held.get_mut(&(id.clone(), fence)) else {
             return;
         };
@@ -348,7 +350,8 @@ impl Worker {
                 worker,
                 error: b"it broke"[..].into(),
                 retry: !id.as_str().ends_with("-4"),
-                delay_ms: None,
+                delay_ms,
+                // Drawn anew by the leader.
                 jitter_permille: 0,
             }),
         };

@@ -13,6 +13,7 @@ use super::World;
 use super::machine::{Health, Machine};
 use crate::check::cancel::Cancels;
 use crate::check::config_safety::ConfigSafety;
+use crate::check::dead_kept::DeadKept;
 use crate::check::election_safety::ElectionSafety;
 use crate::check::epoch_fence::EpochFence;
 use crate::check::idempotent_submit::IdempotentSubmit;
@@ -77,6 +78,8 @@ pub struct Watch {
     pub terminal_once: Vec<TerminalOnce>,
     /// Q15, per shard.
     pub operations: Vec<Operations>,
+    /// Q13.
+    pub dead_kept: DeadKept,
     /// Q8.
     pub submits: IdempotentSubmit,
     /// Tasks between two shards.

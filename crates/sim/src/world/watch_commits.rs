@@ -101,6 +101,7 @@ impl World {
         let operations = &mut self.watch.operations[usize::from(shard)];
         operations.entry(&batch.orders, &applied.replies, &moves)?;
         self.follow_rules(shard, &batch, &applied)?;
+        self.follow_dead(shard, &batch.orders, &applied.replies, &moves)?;
         self.follow_leaves(shard, &applied.effects);
         self.follow_deadlines(&moves, true);
         let leases = &mut self.watch.leases;
@@ -145,6 +146,7 @@ impl World {
         let full = |code| *reply == Reply::refused(code);
         self.marks.hit_if(full(RefusalCode::QueueFull), Mark::QueueRefusedFull);
         self.marks.hit_if(full(RefusalCode::NamespaceFull), Mark::NamespaceRefusedFull);
+        self.marks.hit_if(full(RefusalCode::DeadFull), Mark::DeadRefusedFull);
     }
 
     /// Q16 for the tenant. While a cluster grows, old and new shares are in force side by side.
@@ -156,6 +158,17 @@ impl World {
         let references = self.watch.ledgers.iter().filter_map(|ledger| ledger.reference());
         let pending: Vec<u64> = references.map(|state| state.pending_of(&namespace)).collect();
         within_quota::check(&namespace, &pending, tenant::PENDING_MAX)
+    }
+
+    /// The cluster's level, by the committed entries alone.
+    pub fn level(&self) -> u32 {
+        self.watch.ledgers.first().and_then(|ledger| ledger.reference()).map_or(0, |s| s.level())
+    }
+
+    /// Log time of the shard where it is earliest: clocks that jump may keep it hours away from true time.
+    pub fn log_ms(&self) -> u64 {
+        let references = self.watch.ledgers.iter().filter_map(|ledger| ledger.reference());
+        references.map(|state| state.time_ms()).min().unwrap_or(0)
     }
 
     /// Whether every shard has a quota of a namespace, by the committed entries alone.
@@ -261,6 +274,7 @@ impl World {
             | Command::Refound(_)
             | Command::RaiseEpoch(_)
             | Command::RaiseLevel(_)
+            | Command::KeepDead(_)
             | Command::TuneElections(_)
             | Command::PutObject(_)
             | Command::DeleteObject(_)

@@ -3,6 +3,7 @@
 use ikada_state::{Command, Effect, Order, Reply, ShardId, Sweep, SweepAction, TaskId, TaskState};
 
 use super::World;
+use crate::check::Verdict;
 use crate::check::operations::Move;
 use crate::marks::Mark;
 use crate::oracle::model::End;
@@ -19,6 +20,24 @@ impl World {
             Some(Move { queue: queue.clone(), id: id.clone(), from: *from, to: *to })
         });
         moves.collect()
+    }
+
+    /// Q13: dead tasks leave by an order or by their own age.
+    pub(super) fn follow_dead(
+        &mut self,
+        shard: ShardId,
+        orders: &[Option<Order>],
+        replies: &[Reply],
+        moves: &[Move],
+    ) -> Verdict {
+        let rules = &self.watch.rules[usize::from(shard)];
+        let has_own =
+            |id: &TaskId| rules.wish(id).is_none_or(|wish| wish.options.retention_ms.is_some());
+        let kept_ms = self.plan.knobs.dead_retention_ms;
+        let entry = (shard, rules.time_ms);
+        let aged = self.watch.dead_kept.entry(entry, (orders, replies), moves, kept_ms, has_own)?;
+        self.marks.hit_if(aged, Mark::DeadAged);
+        Ok(())
     }
 
     /// Cancels, retries and what operators do. A resend is answered as the first time and moves nothing.

@@ -206,7 +206,10 @@ impl Message {
     /// The level that understands this message; the command that puts it into an outbox is of that level or above.
     pub(crate) fn level(&self) -> u32 {
         match self {
-            Message::QueueSettings { .. } | Message::Settings { .. } => 0,
+            Message::QueueSettings { settings, .. } => settings.level(),
+            Message::Settings { queues } => {
+                queues.iter().map(|copy| copy.settings.level()).max().unwrap_or(0)
+            }
             Message::Submit { task, .. } => task.level(),
             Message::Leave { .. } | Message::Part { .. } | Message::Arrive { .. } => 0,
             Message::Settled { .. } | Message::Forget { .. } => 0,

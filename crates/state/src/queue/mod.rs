@@ -3,12 +3,14 @@
 //! or setting and is never removed.
 
 mod alerts;
+mod keep_dead;
 mod record;
 mod set;
 mod sweep;
 mod view;
 
 pub use alerts::AlertThresholds;
+pub use keep_dead::KeepDead;
 pub(crate) use record::QueueRecord;
 pub use record::{Backoff, QueueCounters, QueueSettings};
 pub use set::{QueueChange, SetQueue};

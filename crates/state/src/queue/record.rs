@@ -4,7 +4,10 @@ use minicbor::{Decode, Encode};
 
 use super::AlertThresholds;
 use crate::ids::task_hash;
-use crate::limits::{KEY_LIMIT_MAX, Limits, TIMEOUT_MS_MAX};
+use crate::limits::{
+    DEAD_MAX_DEFAULT, DEAD_RETENTION_MS_DEFAULT, JITTER_PERMILLE_DEFAULT, JITTER_PERMILLE_MAX,
+    KEY_LIMIT_MAX, Limits, TIMEOUT_MS_MAX,
+};
 use crate::shard::Shard;
 use crate::{Namespace, QueueHandle, QueueName, RefusalCode, TaskState};
 
@@ -60,6 +63,16 @@ pub struct QueueSettings {
     /// Key limit of tasks with a key that name none: 1 is strict order, 0 is no limit.
     #[n(10)]
     pub key_limit: u16,
+    /// Most dead tasks, per shard: at it the queue takes no new tasks. 0 means only the shard's own bound, none
+    /// [`DEAD_MAX_DEFAULT`].
+    #[n(11)]
+    pub dead_max: Option<u32>,
+    /// How long a dead task is kept; none is [`DEAD_RETENTION_MS_DEFAULT`].
+    #[n(12)]
+    pub dead_retention_ms: Option<u64>,
+    /// How far the waits between attempts are spread either way, in thousandths; none is [`JITTER_PERMILLE_DEFAULT`].
+    #[n(13)]
+    pub jitter_permille: Option<u16>,
 }
 
 impl Default for QueueSettings {
@@ -77,11 +90,35 @@ impl Default for QueueSettings {
             timeout_ms: 0,
             deadline_in_ms: 0,
             key_limit: 1,
+            dead_max: None,
+            dead_retention_ms: None,
+            jitter_permille: None,
         }
     }
 }
 
 impl QueueSettings {
+    /// Most dead tasks, per shard; 0 means only the shard's own bound.
+    pub fn dead_max(&self) -> u32 {
+        self.dead_max.unwrap_or(DEAD_MAX_DEFAULT)
+    }
+
+    /// How long a dead task is kept.
+    pub fn dead_retention_ms(&self) -> u64 {
+        self.dead_retention_ms.unwrap_or(DEAD_RETENTION_MS_DEFAULT)
+    }
+
+    /// How far the waits between attempts are spread either way, in thousandths.
+    pub fn jitter_permille(&self) -> u16 {
+        self.jitter_permille.unwrap_or(JITTER_PERMILLE_DEFAULT)
+    }
+
+    /// The level that understands them.
+    pub(crate) fn level(&self) -> u32 {
+        let dead = self.dead_max.is_some() || self.dead_retention_ms.is_some();
+        u32::from(dead || self.jitter_permille.is_some())
+    }
+
     /// Whether every value is inside its bounds.
     pub(crate) fn is_valid(&self, limits: &Limits) -> bool {
         (1..=limits.attempts_max).contains(&self.max_attempts)
@@ -91,6 +128,7 @@ impl QueueSettings {
             && self.timeout_ms <= TIMEOUT_MS_MAX
             && self.deadline_in_ms <= limits.delay_ms_max
             && self.key_limit <= KEY_LIMIT_MAX
+            && self.jitter_permille() <= JITTER_PERMILLE_MAX
     }
 }
 
@@ -120,6 +158,9 @@ pub struct QueueCounters {
     #[n(6)]
     #[cbor(default)]
     pub failed: u64,
+    /// Dead tasks removed before their time, because the shard could keep no more; none is none.
+    #[n(7)]
+    pub dead_dropped: Option<u64>,
 }
 
 impl QueueCounters {

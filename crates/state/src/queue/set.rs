@@ -54,6 +54,15 @@ pub struct QueueChange {
     /// See [`QueueSettings::key_limit`].
     #[n(9)]
     pub key_limit: Option<u16>,
+    /// See [`QueueSettings::dead_max`].
+    #[n(10)]
+    pub dead_max: Option<u32>,
+    /// See [`QueueSettings::dead_retention_ms`].
+    #[n(11)]
+    pub dead_retention_ms: Option<u64>,
+    /// See [`QueueSettings::jitter_permille`].
+    #[n(12)]
+    pub jitter_permille: Option<u16>,
 }
 
 impl QueueChange {
@@ -75,6 +84,9 @@ impl QueueChange {
         settings.timeout_ms = self.timeout_ms.unwrap_or(settings.timeout_ms);
         settings.deadline_in_ms = self.deadline_in_ms.unwrap_or(settings.deadline_in_ms);
         settings.key_limit = self.key_limit.unwrap_or(settings.key_limit);
+        settings.dead_max = self.dead_max.or(settings.dead_max);
+        settings.dead_retention_ms = self.dead_retention_ms.or(settings.dead_retention_ms);
+        settings.jitter_permille = self.jitter_permille.or(settings.jitter_permille);
         settings
     }
 }
@@ -94,6 +106,12 @@ pub struct SetQueue {
 }
 
 impl SetQueue {
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        let dead = self.change.dead_max.is_some() || self.change.dead_retention_ms.is_some();
+        u32::from(dead || self.change.jitter_permille.is_some())
+    }
+
     /// Hash of the order as given.
     pub(crate) fn body_hash(&self) -> u64 {
         let mut bytes = Vec::with_capacity(64);

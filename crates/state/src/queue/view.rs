@@ -3,7 +3,7 @@
 use super::{QueueCounters, QueueRecord, QueueSettings};
 use crate::shard::Shard;
 use crate::task::TaskState;
-use crate::{Labels, Namespace, QueueHandle, QueueName, WorkerId};
+use crate::{Labels, Namespace, QueueHandle, QueueName, TaskId, WorkerId};
 
 /// A queue of this shard as readers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct QueueView {
     pub claimed: u64,
     /// Finished tasks still kept.
     pub finished: u64,
+    /// Dead ones among them.
+    pub dead: u64,
     /// Log time since which the longest waiting ready task is ready; none if none is.
     pub oldest_ready_ms: Option<u64>,
     /// Log time at which the oldest live claim began; none if there is none.
@@ -54,7 +56,13 @@ impl QueueView {
         self.scheduled += other.scheduled;
         self.ready += other.ready;
         self.claimed += other.claimed;
+        self.counters.dead_dropped = match (self.counters.dead_dropped, other.counters.dead_dropped)
+        {
+            (None, None) => None,
+            (one, another) => Some(one.unwrap_or(0) + another.unwrap_or(0)),
+        };
         self.finished += other.finished;
+        self.dead += other.dead;
         self.oldest_ready_ms = earlier(self.oldest_ready_ms, other.oldest_ready_ms);
         self.oldest_claim_ms = earlier(self.oldest_claim_ms, other.oldest_claim_ms);
         self.claim_alert_ms = earlier(self.claim_alert_ms, other.claim_alert_ms);
@@ -119,6 +127,7 @@ impl Shard {
             ready: line.count(TaskState::Ready),
             claimed: line.count(TaskState::Claimed),
             finished: line.finished_count(),
+            dead: line.count(TaskState::Dead),
             oldest_ready_ms: self.oldest_ready_ms(queue),
             oldest_claim_ms: ages.oldest_ms,
             claim_alert_ms: ages.alert_ms,
@@ -156,6 +165,12 @@ impl Shard {
             0 if line.twins_ready() == 0 => line.plain_ready() as u64,
             _ => u64::MAX,
         }
+    }
+
+    /// How far the waits between a task's attempts are spread, in thousandths; none if there is no such task.
+    pub fn jitter_of(&self, namespace: &Namespace, id: &TaskId) -> Option<u16> {
+        let task = self.core.tasks.get(self.find_task(namespace, id)?)?;
+        Some(self.core.queues[task.queue as usize].settings.jitter_permille())
     }
 
     /// Whether a queue's tasks are held back; a queue that is not there yet holds none back.

@@ -139,6 +139,7 @@ impl Shard {
             Command::Drop(verb) => self.apply_drop(batch, namespace, &verb),
             Command::Sweep(verb) => self.apply_sweep(batch, namespace, &verb),
             Command::Void(verb) => self.apply_void(namespace, &verb),
+            Command::KeepDead(verb) => self.apply_keep_dead(&verb),
             Command::SetSchedule(verb) => self.apply_set_schedule(namespace, verb),
             Command::DeleteSchedule(verb) => self.apply_delete_schedule(namespace, &verb),
             Command::Fire(verb) => self.apply_fire(batch, namespace, &verb),

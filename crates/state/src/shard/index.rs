@@ -39,8 +39,14 @@ pub(crate) struct Index {
     pub(crate) deadlines: BTreeMap<(u64, u64), u32>,
     /// Slots of finished tasks with a retention of their own, by end of it and place in line.
     pub(crate) kept: BTreeMap<(u64, u64), u32>,
-    /// Slots of all finished tasks by place in line.
+    /// Slots of finished tasks by place in line; without the dead, once those are kept apart.
     pub(crate) finished: Row,
+    /// Slots of dead tasks by place in line, once they are kept apart.
+    pub(crate) dead: Row,
+    /// Bytes of those.
+    pub(crate) dead_bytes: u64,
+    /// Whether dead tasks are kept apart.
+    pub(crate) dead_apart: bool,
     pub(crate) lines: Vec<Line>,
     /// Where the things of each slot are; only while slots leave.
     pub(crate) by_slot: Option<Box<BySlot>>,
@@ -87,7 +93,8 @@ pub(crate) struct Index {
 impl Index {
     /// Derives everything from the records.
     pub(crate) fn derive(core: &Core) -> Index {
-        let mut index = Index { free: core.tasks.free_slots(), ..Index::default() };
+        let (free, dead_apart) = (core.tasks.free_slots(), core.dead_apart);
+        let mut index = Index { free, dead_apart, ..Index::default() };
         for (queue, record) in core.queues.iter().enumerate() {
             index.add_queue(&record.namespace, &record.name, queue as u32);
             index.queue_digests[queue] = Some(queue_digest(queue as u32, record));
@@ -166,9 +173,17 @@ impl Index {
                     Some(until_ms) => {
                         self.kept.insert((until_ms, task.sequence), slot);
                     }
+                    None if self.dead_apart && task.state == TaskState::Dead => {
+                        line.dead.insert(task.sequence, slot);
+                    }
                     None => line.finished.insert(task.sequence, slot),
                 }
-                self.finished.insert(task.sequence, slot);
+                if self.dead_apart && task.state == TaskState::Dead {
+                    self.dead.insert(task.sequence, slot);
+                    self.dead_bytes += task.weight();
+                } else {
+                    self.finished.insert(task.sequence, slot);
+                }
             }
         }
         if let Some(place) = task.deadline_place() {
@@ -193,11 +208,19 @@ impl Index {
                     Some(until_ms) => {
                         self.kept.remove(&(until_ms, task.sequence));
                     }
+                    None if self.dead_apart && task.state == TaskState::Dead => {
+                        line.dead.remove(task.sequence);
+                    }
                     None => {
                         line.finished.remove(task.sequence);
                     }
                 }
-                self.finished.remove(task.sequence);
+                if self.dead_apart && task.state == TaskState::Dead {
+                    self.dead.remove(task.sequence);
+                    self.dead_bytes -= task.weight();
+                } else {
+                    self.finished.remove(task.sequence);
+                }
             }
         }
         if let Some(place) = task.deadline_place() {
@@ -221,6 +244,11 @@ impl Index {
     /// Due time and slot of the earliest scheduled task.
     pub(crate) fn first_scheduled(&self) -> Option<(u64, u32)> {
         self.scheduled.first_key_value().map(|((due_ms, _), slot)| (*due_ms, *slot))
+    }
+
+    /// Number of finished tasks, dead ones included.
+    pub(crate) fn finished_count(&self) -> u64 {
+        (self.finished.len() + self.dead.len()) as u64
     }
 
     /// Notes that a queue's record changed.

@@ -30,8 +30,11 @@ pub(crate) struct Line {
     twins: BTreeMap<u64, u32>,
     /// Tasks whose key orders or caps them.
     keys: BTreeMap<Arc<str>, KeyLine>,
-    /// Slots by place of finished tasks that the queue's settings keep, oldest first.
+    /// Slots by place of finished tasks that the queue's settings keep, oldest first; without the dead, once those
+    /// are kept apart.
     pub(crate) finished: Row,
+    /// The same for dead tasks, once they are kept apart.
+    pub(crate) dead: Row,
     counts: [u64; TaskState::ALL.len()],
 }
 

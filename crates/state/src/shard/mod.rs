@@ -55,6 +55,8 @@ pub(crate) struct Core {
     pub(crate) retain_cursor: u32,
     /// Entries refused as a whole.
     pub(crate) entries_refused: u64,
+    /// Whether dead tasks are kept apart from those that ended otherwise; since `KeepDead`.
+    pub(crate) dead_apart: bool,
     pub(crate) tasks: Slab,
     pub(crate) queues: Vec<QueueRecord>,
     pub(crate) submits: Ring<SubmitEntry>,
@@ -124,6 +126,9 @@ pub(crate) struct Header {
     pub(crate) submits_head: u64,
     #[n(12)]
     pub(crate) claims_head: u64,
+    /// None is no: a shard that never heard of it has none.
+    #[n(13)]
+    pub(crate) dead_apart: Option<bool>,
 }
 
 impl Core {
@@ -143,6 +148,7 @@ impl Core {
             entries_refused: self.entries_refused,
             submits_head: self.submits.head(),
             claims_head: self.claims.head(),
+            dead_apart: self.dead_apart.then_some(true),
         }
     }
 
@@ -159,6 +165,7 @@ impl Core {
             sequence: header.sequence,
             retain_cursor: header.retain_cursor,
             entries_refused: header.entries_refused,
+            dead_apart: header.dead_apart == Some(true),
             tasks: Slab::default(),
             queues: Vec::new(),
             submits: Ring::starting_at(header.submits_head),
@@ -270,6 +277,7 @@ impl Shard {
             entries_refused: 0,
             submits_head: 0,
             claims_head: 0,
+            dead_apart: None,
         };
         let mut shard = Shard::from_core(Core::from_header(header));
         if shard.core.shard == 0 {
@@ -323,6 +331,6 @@ impl Shard {
 
     /// Number of unfinished tasks.
     pub(crate) fn pending_tasks(&self) -> u64 {
-        (self.core.tasks.len() - self.index.finished.len()) as u64
+        self.core.tasks.len() as u64 - self.index.finished_count()
     }
 }

@@ -127,7 +127,7 @@ impl Shard {
             scheduled: count(TaskState::Scheduled),
             ready: count(TaskState::Ready),
             claimed: count(TaskState::Claimed),
-            finished: self.index.finished.len() as u64,
+            finished: self.index.finished_count(),
             pending_bytes: self.index.pending_bytes,
             finished_bytes: self.index.finished_bytes,
             queues: self.core.queues.len() as u64,

@@ -178,6 +178,7 @@ impl Shard {
         if settings.pending_max > 0 && line.pending() >= settings.pending_max {
             return Err(RefusalCode::QueueFull);
         }
+        self.check_dead(queue)?;
         if order.options.as_ref().is_some_and(|options| !line.has_room_for(&options.labels)) {
             return Err(RefusalCode::TooManyLabelSets);
         }

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 
 use super::{AttemptOutcome, DeadReason, Task, TaskState};
+use crate::limits::JITTER_PERMILLE_MAX;
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
 use crate::{
     Backoff, FailNext, Fence, Namespace, RefusalCode, Reply, SharedBytes, TaskId, WorkerId,
 };
-
-/// Widest jitter either way: half the delay.
-pub(crate) const JITTER_PERMILLE_MAX: i16 = 500;
 
 /// Reports failure.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -46,7 +44,8 @@ pub(crate) fn backoff_ms(backoff: Backoff, attempt: u16, jitter_permille: i16) -
     const DOUBLINGS_MAX: u32 = 32;
     let doublings = u32::from(attempt.saturating_sub(1)).min(DOUBLINGS_MAX);
     let delay_ms = (u64::from(backoff.base_ms) << doublings).min(u64::from(backoff.cap_ms));
-    let jitter = jitter_permille.clamp(-JITTER_PERMILLE_MAX, JITTER_PERMILLE_MAX);
+    let widest = JITTER_PERMILLE_MAX as i16;
+    let jitter = jitter_permille.clamp(-widest, widest);
     delay_ms * (1000 + i64::from(jitter)) as u64 / 1000
 }
 

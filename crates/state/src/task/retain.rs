@@ -1,7 +1,8 @@
 //! Removes finished tasks: by count when another one finishes, by age a few queues per entry, and
 //! by the shard's own bounds on number and bytes, oldest first. A task with a retention of its own
-//! is kept that long whatever the others do, within the shard's bounds. Counters outlive the
-//! records (TQ-25).
+//! is kept that long whatever the others do, within the shard's bounds. Dead tasks, once they are
+//! kept apart, go by their own age alone, and by the shard's bounds only when nothing else is left
+//! to go. Counters outlive the records (TQ-25).
 
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
@@ -21,13 +22,24 @@ impl Shard {
         }
         let limits = &self.core.limits;
         let (tasks_max, bytes_max) = (limits.finished_tasks_max, limits.finished_bytes_max);
-        while self.index.finished.len() as u64 > tasks_max || self.index.finished_bytes > bytes_max
-        {
-            let Some((_, slot)) = self.index.finished.first() else {
+        while self.index.finished_count() > tasks_max || self.index.finished_bytes > bytes_max {
+            let Some(slot) = self.first_to_go() else {
                 return;
             };
             self.remove_task(batch, slot);
         }
+    }
+
+    /// What the shard can best do without: the oldest that is not dead, else the oldest of the dead, which is counted.
+    fn first_to_go(&mut self) -> Option<u32> {
+        if let Some((_, slot)) = self.index.finished.first() {
+            return Some(slot);
+        }
+        let (_, slot) = self.index.dead.first()?;
+        let queue = self.core.tasks.get(slot)?.queue;
+        let counters = &mut self.core.queues[queue as usize].counters;
+        counters.dead_dropped = Some(counters.dead_dropped.unwrap_or(0) + 1);
+        Some(slot)
     }
 
     /// Removes aged tasks of a few queues; the next entry goes on with the next queues.
@@ -49,6 +61,12 @@ impl Shard {
                 self.remove_oldest_of(batch, queue);
                 left -= 1;
             }
+            while left > 0
+                && let Some(slot) = self.aged_dead(queue)
+            {
+                self.remove_task(batch, slot);
+                left -= 1;
+            }
             if left == 0 {
                 return;
             }
@@ -67,10 +85,24 @@ impl Shard {
         })
     }
 
+    /// The oldest dead task of a queue, if its time is over.
+    fn aged_dead(&self, queue: u32) -> Option<u32> {
+        let (_, slot) = self.index.lines[queue as usize].dead.first()?;
+        let kept_ms = self.core.queues[queue as usize].settings.dead_retention_ms();
+        let kept_until_ms = self.core.tasks.get(slot)?.moment_ms.saturating_add(kept_ms);
+        (kept_until_ms <= self.core.time_ms).then_some(slot)
+    }
+
     fn remove_oldest_of(&mut self, batch: &mut Batch, queue: u32) {
         let line = &self.index.lines[queue as usize];
         if planted::active(Bug::RetentionRemovesLive)
             && let Some(slot) = line.first_ready(&crate::Labels::default())
+        {
+            self.remove_task(batch, slot);
+            return;
+        }
+        if planted::active(Bug::DeadPushedOut)
+            && let Some((_, slot)) = line.dead.first()
         {
             self.remove_task(batch, slot);
             return;

@@ -14,6 +14,7 @@ fn queue_row(queue: &QueueInfo) -> Vec<String> {
         counts.ready.to_string(),
         counts.claimed.to_string(),
         counts.done_total.to_string(),
+        counts.dead.to_string(),
         counts.dead_total.to_string(),
         counts.cancelled_total.to_string(),
     ]
@@ -51,8 +52,17 @@ fn health_rows(health: &QueueHealth) -> Vec<Vec<String>> {
     facts.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
 }
 
-const QUEUE_HEADINGS: &[&str] =
-    &["name", "state", "scheduled", "ready", "claimed", "done", "dead", "cancelled"];
+const QUEUE_HEADINGS: &[&str] = &[
+    "name",
+    "state",
+    "scheduled",
+    "ready",
+    "claimed",
+    "done",
+    "dead now",
+    "dead ever",
+    "cancelled",
+];
 
 impl Document for QueuePage {
     fn json(&self) -> Result<String, serde_json::Error> {
@@ -104,16 +114,23 @@ impl Document for QueueInfo {
             ("claim lifetime", span(u64::from(settings.ttl_ms))),
             (
                 "waits between attempts",
-                format!("{} to {}", span(u64::from(base_ms)), span(u64::from(cap_ms))),
+                format!(
+                    "{} to {}, spread by {} in 1000",
+                    span(u64::from(base_ms)),
+                    span(u64::from(cap_ms)),
+                    settings.jitter_permille
+                ),
             ),
             (
-                "finished tasks kept",
+                "done and cancelled tasks kept",
                 format!(
                     "the last {}, for {}",
                     settings.retention_count,
                     span(settings.retention_ms)
                 ),
             ),
+            ("dead tasks kept", format!("for {}", span(settings.dead_retention_ms))),
+            ("dead tasks at most", no_limit(u64::from(settings.dead_max))),
             ("waiting tasks at most", no_limit(settings.pending_max)),
             ("alerts", thresholds(&settings.alerts)),
             ("attempt timeout", no_limit_span(u64::from(settings.timeout_ms))),

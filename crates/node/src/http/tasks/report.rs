@@ -43,7 +43,7 @@ pub(in crate::http) fn read_failures<D: Door>(
     check_count("tasks", tasks.len(), app.limits.items_max)?;
     let worker = read_worker(context, &worker)?;
     Ok(gather(tasks, |item: FailItem| {
-        let order = fail_order(&context.namespace, &worker, &item, app.draw());
+        let order = fail_order(&context.namespace, &worker, &item);
         (item.id, order)
     }))
 }

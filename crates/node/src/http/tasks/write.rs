@@ -192,6 +192,7 @@ fn show_reply(reply: &StateReply) -> (OutcomeKind, Option<u64>, Option<ikada_api
         | StateReply::ChangeSettled
         | StateReply::MemberSteered
         | StateReply::LevelRaised
+        | StateReply::DeadKept
         | StateReply::ElectionsTuned
         | StateReply::EpochRaised => (OutcomeKind::Refused, None, Some(problems::internal())),
         StateReply::Refused { code } => show_refusal(*code),
