@@ -90,7 +90,8 @@ function settings(shown) {
   const labels = Object.entries(shown.labels ?? {}).map(([name, value]) => tag(`${name}=${value}`));
   return h("section", { class: "panel" }, h("h2", {}, "Settings"), facts([
     ["submitted", instant(shown.created_ms)], shown.ready_at_ms && ["ready", `${instant(shown.ready_at_ms)}, ${when(shown.ready_at_ms)}`], shown.finished_ms && ["finished", instant(shown.finished_ms)],
-    ["priority", shown.priority], shown.key && ["key", shown.key], shown.worker && ["worker", shown.worker], shown.fence && ["fence", h("code", {}, shown.fence)],
+    ["priority", shown.priority], shown.key && ["key", shown.key], shown.worker && ["worker", shown.worker],
+    shown.progress && ["progress", `${shown.progress.permille / 10} % ${shown.progress.note ?? ""}`], shown.fence && ["fence", h("code", {}, shown.fence)],
     ["claim lives", span(shown.ttl_ms)], shown.timeout_ms && ["time for an attempt", span(shown.timeout_ms)], shown.deadline_ms && ["deadline", instant(shown.deadline_ms)],
     ["wait after failure", `${span(shown.backoff.base_ms)} to ${span(shown.backoff.cap_ms)}`], labels.length > 0 && ["wants of the worker", labels],
     shown.then?.length > 0 && ["then", shown.then.map((id) => h("a", { class: "chip", href: to(["tasks", id]) }, id))]]));

@@ -5,7 +5,7 @@
 //! it counts as *handed over* only if an earlier try may have been committed.
 
 use ikada_consensus::{BOOTSTRAP, Conf, Recovered};
-use ikada_state::{RefusalCode, Reply, Shard, ShardId};
+use ikada_state::{Progress, RefusalCode, Reply, Shard, ShardId};
 
 use crate::leg::{Leg, LegState, Owner};
 use crate::output::{Now, SnapshotWork};
@@ -103,7 +103,7 @@ impl Replica {
                     self.write_told(*call, &kept, &leg, told);
                 }
             }
-            (Ask::Renew { namespace, worker, claims, .. }, Told::Renewed(told)) => {
+            (Ask::Renew { namespace, worker, claims, progress, .. }, Told::Renewed(told)) => {
                 let (mut kept, mut answers) = (Vec::new(), Vec::new());
                 for (place, (claim, told)) in claims.iter().zip(told).enumerate() {
                     if told == RenewTold::Refused(RefusalCode::SlotMoved) {
@@ -113,6 +113,7 @@ impl Replica {
                             claims: vec![claim.clone()],
                             session: None,
                             map_version: 0,
+                            progress: progress_at(progress.as_deref(), place),
                         };
                         self.open_moved(&leg, owner_of(&leg.owner, place), ask, now);
                     } else if let Owner::Call(_, items) = &leg.owner {
@@ -173,4 +174,10 @@ fn owner_of(owner: &Owner, place: usize) -> Owner {
         Owner::Call(call, items) => Owner::Call(*call, vec![items[place]]),
         _ => Owner::Nobody,
     }
+}
+
+/// What a renewal says of the claim at a place, as of the only one.
+fn progress_at(progress: Option<&[(u32, Progress)]>, place: usize) -> Option<Vec<(u32, Progress)>> {
+    let said = progress?.iter().find(|(position, _)| *position as usize == place)?;
+    Some(vec![(0, said.1.clone())])
 }

@@ -8,12 +8,15 @@
 //! It also knows which claims their workers have confirmed by a renewal, and since when an unconfirmed one is missing
 //! from its worker's lists; see `gate/roll_call.rs`. A new leader has seen no confirmation yet.
 //!
+//! It keeps the newest word of each claim's worker about how far it is, too (TQ-19): it came with a renewal, costs no log
+//! entry, and goes with the claim. A new leader has it again from the next renewal on.
+//!
 //! Leaves out: the decision. Expiry is a command; its fence check in apply decides whether it counts.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use ikada_state::{ExpireCause, Fence, SessionId};
+use ikada_state::{ExpireCause, Fence, Progress, SessionId};
 
 /// How long after an expiry was proposed it is proposed again, should the first be lost.
 const REPROPOSE_MS: u64 = 1_000;
@@ -23,6 +26,9 @@ pub const STALL_MS: u64 = 1_000;
 pub const MISSING_MS: u64 = 2_000;
 /// The list of unconfirmed claims is swept when it is this much longer than the claims that can be alive.
 const UNCONFIRMED_SLACK: usize = 1_024;
+
+/// Most claims whose progress is kept; of more, those that come first have theirs shown.
+const PROGRESS_MAX: usize = 65_536;
 
 #[derive(Debug, Clone, Copy)]
 struct Live {
@@ -48,6 +54,8 @@ pub struct Liveness {
     due: BinaryHeap<Reverse<(u64, u32, u64)>>,
     /// Claims that may still be unconfirmed, with their sessions; those confirmed or gone are swept now and then.
     unconfirmed: Vec<(SessionId, u32, Fence)>,
+    /// How far attempts are, by the task's slot.
+    progress: BTreeMap<u32, (Fence, Progress)>,
     looked_ms: u64,
 }
 
@@ -84,6 +92,7 @@ impl Liveness {
             missing_ms: 0,
         };
         self.claims[index] = Some(live);
+        self.progress.remove(&slot);
         self.due.push(Reverse((deadline_ms.min(limit_ms), slot, fence.0)));
         self.unconfirmed.push((session, slot, fence));
         if self.unconfirmed.len() > 2 * self.claims.len() + UNCONFIRMED_SLACK {
@@ -143,7 +152,21 @@ impl Liveness {
             && live.is_some_and(|live| live.fence == fence)
         {
             *live = None;
+            self.progress.remove(&slot);
         }
+    }
+
+    /// Keeps how far an attempt is, if its claim is alive and there is room.
+    pub fn note_progress(&mut self, slot: u32, fence: Fence, progress: Progress) {
+        let has_room = self.progress.len() < PROGRESS_MAX || self.progress.contains_key(&slot);
+        if has_room && self.live(slot, fence).is_some() {
+            self.progress.insert(slot, (fence, progress));
+        }
+    }
+
+    /// How far an attempt is, by the newest word of its worker.
+    pub fn progress(&self, slot: u32, fence: Fence) -> Option<&Progress> {
+        self.progress.get(&slot).filter(|(of, _)| *of == fence).map(|(_, progress)| progress)
     }
 
     /// The worker lives: its claim gets a whole ttl again, or what its timeout leaves. `None` when no such claim is
@@ -289,6 +312,29 @@ mod tests {
         assert_eq!(live.renew(0, Fence(1), MISSING_MS + 2), None, "its end is under way");
         live.release(0, Fence(1));
         assert_eq!(live.unconfirmed(SessionId(7)), vec![]);
+    }
+
+    #[test]
+    fn tq_19_progress_is_kept_with_its_claim_and_bounded() {
+        let mut live = Liveness::default();
+        let half = Progress::new(500, "half");
+        live.note_progress(3, Fence(1), half.clone());
+        assert_eq!(live.progress(3, Fence(1)), None, "no such claim");
+        live.grant(3, Fence(1), SessionId(1), 30_000, 0, 0);
+        live.note_progress(3, Fence(2), half.clone());
+        assert_eq!(live.progress(3, Fence(2)), None, "another attempt's fence");
+        live.note_progress(3, Fence(1), half.clone());
+        assert_eq!(live.progress(3, Fence(1)), Some(&half));
+        live.grant(3, Fence(4), SessionId(1), 30_000, 0, 0);
+        assert_eq!(live.progress(3, Fence(4)), None, "the next attempt begins anew");
+        live.note_progress(3, Fence(4), half.clone());
+        live.release(3, Fence(4));
+        assert_eq!(live.progress.len(), 0);
+        for slot in 0..PROGRESS_MAX as u32 + 10 {
+            live.grant(slot, Fence(9), SessionId(1), 30_000, 0, 0);
+            live.note_progress(slot, Fence(9), half.clone());
+        }
+        assert_eq!(live.progress.len(), PROGRESS_MAX);
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl Command {
             Command::Deliver(verb) => verb.message.level(),
             Command::SetMembers(_) | Command::ChangeMembers(_) | Command::SettleChange(_) => 0,
             Command::SteerMember(_) | Command::Refound(_) | Command::RaiseEpoch(_) => 0,
-            Command::SetSchedule(verb) => verb.spec.as_ref().map_or(0, |spec| spec.task.level()),
+            Command::SetSchedule(verb) => verb.spec.as_ref().map_or(0, |spec| spec.level()),
             Command::DeleteSchedule(_) | Command::Fire(_) => 0,
             Command::PutObject(_) | Command::DeleteObject(_) | Command::Collect(_) => 0,
             Command::AddToken(_) | Command::RevokeToken(_) | Command::Grow(_) => 0,

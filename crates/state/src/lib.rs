@@ -89,8 +89,8 @@ pub use snapshot::{Frozen, RestoreError};
 pub use task::{
     AttemptOutcome, AttemptView, Cancel, Checkpoint, Claim, ClaimView, Complete, DeadReason,
     DropTask, Enqueue, Expire, ExpireCause, Explanation, Fail, Input, InputSource, JobPart, Output,
-    ProgramKind, ProgramRef, Retry, SharedWork, TaskFilter, TaskList, TaskOptions, TaskState,
-    TaskView, Unclaim, WaitReason, Work, decode_then, encode_then,
+    ProgramKind, ProgramRef, Progress, Retry, SharedWork, TaskFilter, TaskList, TaskOptions,
+    TaskState, TaskView, Unclaim, WaitReason, Work, decode_then, encode_then,
 };
 pub use token::{AddToken, RevokeToken, Role, SecretDigest, Token};
 pub use worker::{

@@ -201,6 +201,9 @@ pub const REMEMBERED_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1000;
 /// How long a task waits for the shard that may remember its result; then it runs.
 pub const RECALL_WAIT_MS: u64 = 5_000;
 
+/// Longest words beside the figure of an attempt's progress.
+pub const PROGRESS_NOTE_BYTES_MAX: usize = 256;
+
 /// How far waits between attempts are spread either way, in thousandths, if the queue's settings do not say: enough to
 /// spread a burst of failures.
 pub const JITTER_PERMILLE_DEFAULT: u16 = 100;

@@ -211,3 +211,37 @@ fn a_full_shard_holds_instants_up_and_loses_none() {
     world.run(complete(&grant, "w"));
     assert_eq!(world.run(Command::Fire(fire("s", 1, 3_000))), Reply::Fired { fresh: true });
 }
+
+/// A template may have follow-ups and a program. Those of each instant have names of their own, also under one key, and come
+/// with the completion of their parent.
+#[test]
+fn ls_17_follow_ups_of_a_schedule_come_for_every_instant() {
+    for template in ["s", "k:s"] {
+        let mut world = World::new();
+        let below = |parent: &str, id: &str| enqueue(&format!("{parent}:{id}"), "q");
+        let routing = task_id(template).routing_key().to_owned();
+        let mut first = below(&routing, "first");
+        let last = encode_then(&[below(&routing, "last")]);
+        first.options = Some(Box::new(TaskOptions { then: Some(last), ..TaskOptions::default() }));
+        let mut given = spec(template);
+        let then = Some(encode_then(&[first, below(&routing, "second")]));
+        given.task.options = Some(Box::new(TaskOptions { then, ..TaskOptions::default() }));
+        let command = set("s", given);
+        assert_eq!(command.level(), 1);
+        assert_eq!(world.run(command), Reply::ScheduleSet { version: 1 });
+        let begun_ms = world.now_ms;
+        world.tick(2_500);
+        for instant in 1..=2 {
+            let fired = world.run(Command::Fire(fire("s", 1, begun_ms + instant * 1_000)));
+            assert_eq!(fired, Reply::Fired { fresh: true });
+        }
+        let mut world = world.reload();
+        let mut done = std::collections::BTreeSet::new();
+        while let Some(grant) = world.take(1).pop() {
+            assert_eq!(world.run(complete(&grant, "w")), Reply::Completed);
+            done.insert(grant.id.to_string());
+        }
+        // Two instants: their tasks, two follow-ups each, and one below.
+        assert_eq!(done.len(), 8, "{done:?}");
+    }
+}

@@ -162,9 +162,12 @@ class Client:
         """What the last attempt kept; None if none did."""
         return self.get_object("tasks", f"{task.id}/.checkpoint") if task.has_checkpoint else None
 
-    def renew(self, worker: str, tasks: Sequence[ClaimedTask], *, session: Optional[int] = None, timeout_s: Optional[float] = None) -> List[Outcome]:
-        """Keeps claims alive. With `session` the list says that these are all the claims of that process run."""
-        body: Dict[str, Any] = {"worker": worker, "tasks": [{"id": one.id, "fence": str(one.fence)} for one in tasks]}
+    def renew(self, worker: str, tasks: Sequence[ClaimedTask], *, session: Optional[int] = None, progress: Optional[Mapping[str, Dict[str, Any]]] = None,
+              timeout_s: Optional[float] = None) -> List[Outcome]:
+        """Keeps claims alive. With `session` the list says that these are all the claims of that process run. `progress` has `permille` and `note` by task."""
+        said = progress or {}
+        items: List[Dict[str, Any]] = [{"id": one.id, "fence": str(one.fence), **({"progress": said[one.id]} if one.id in said else {})} for one in tasks]
+        body: Dict[str, Any] = {"worker": worker, "tasks": items}
         if session is not None:
             body["session"] = str(session)
         answer = self._transport.call("POST", "/v1/tasks/renew", body=body, timeout_s=timeout_s).json()

@@ -24,6 +24,7 @@ class TaskContext:
         self.lost = threading.Event()
         self.stopping = stopping
         self.follow_ups: List[NewTask] = []
+        self.word: Optional[Dict[str, Any]] = None
         self._guard = threading.Lock()
         self._when_lost: Optional[Callable[[], Any]] = None
         self.outputs: List[Dict[str, Any]] = []
@@ -78,6 +79,11 @@ class TaskContext:
         """Raises `ClaimLost` if going on is pointless. Call it now and then in long work."""
         if self.lost.is_set():
             raise ClaimLost(f"the claim of task {self.id} is lost: another attempt has taken over, or it was cancelled", code="stale_fence")
+
+    def progress(self, share: float, note: str = "") -> None:
+        """Says how far this attempt is, from 0 to 1, and a few words beside it. The next renewal takes the newest word along; it costs no call of its own."""
+        permille = round(min(1.0, max(0.0, share)) * 1000)
+        self.word = {"permille": permille, "note": note} if note else {"permille": permille}
 
     def last_checkpoint(self) -> Optional[bytes]:
         """What the last attempt kept by `checkpoint`; None if none did. Go on from there."""

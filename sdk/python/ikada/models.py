@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 Json = Any
 
@@ -101,6 +101,12 @@ class Task:
     def is_finished(self) -> bool:
         """Whether nothing happens to it any more by itself."""
         return self.state in ("done", "dead", "cancelled")
+
+    @property
+    def progress(self) -> Optional[Tuple[float, str]]:
+        """How far the running attempt is, from 0 to 1, and its words; None if its worker does not say."""
+        said: Any = self.raw.get("progress")
+        return (said["permille"] / 1000, said.get("note", "")) if said else None
 
     @staticmethod
     def read(body: Dict[str, Json]) -> "Task":

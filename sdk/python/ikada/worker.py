@@ -212,7 +212,8 @@ class Worker:
                 return
             renewed = time.monotonic()
             try:
-                outcomes = self.client.renew(self.name, [one.task for one in held], session=self.session, timeout_s=_RENEW_PATIENCE_S)
+                said = {one.id: one.word for one in held if one.word is not None}
+                outcomes = self.client.renew(self.name, [one.task for one in held], session=self.session, progress=said, timeout_s=_RENEW_PATIENCE_S)
             except IkadaError as error:
                 log.warning("claims cannot be renewed yet: %s", error)
                 continue

@@ -83,6 +83,12 @@ def marked(path: str, seconds: float) -> int:
     return len(Path(path).read_text(encoding="utf-8").splitlines())
 
 
+@app.task(queue="slow", ttl_s=1, max_attempts=1)
+def halfway(seconds: float) -> None:
+    ikada.current().progress(0.5, "half of it")
+    time.sleep(seconds)
+
+
 @app.task(queue="shop")
 def wait_until_lost() -> None:
     for _ in range(600):

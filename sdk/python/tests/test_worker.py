@@ -89,6 +89,14 @@ class WorkerTest(unittest.TestCase):
             self.client.enqueue(queue="shop", payload={"task": "unheard_of"}, max_attempts=1).result(60)
         self.assertIn("this worker has no task named 'unheard_of'", str(caught.exception))
 
+    def test_tq_19_a_handler_says_how_far_it_is(self) -> None:
+        self.worker("--queue", "slow", "--slots", "1")
+        task = self.shop.halfway.enqueue(4)
+        eventually(lambda: task.task().progress is not None)
+        self.assertEqual(task.task().progress, (0.5, "half of it"))
+        task.result(60)
+        self.assertIsNone(task.task().progress, "it goes with the attempt")
+
     def test_renewals_keep_a_long_task_while_its_leader_is_killed(self) -> None:
         cluster = Cluster(3)
         self.addCleanup(cluster.stop)

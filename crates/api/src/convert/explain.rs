@@ -1,8 +1,8 @@
 //! Reasons as sentences.
 
-use ikada_state::{Explanation, Labels, TaskState, WaitReason};
+use ikada_state::{Explanation, Labels, Progress, TaskState, WaitReason};
 
-use super::show::show_state;
+use super::show::{show_progress, show_state};
 use crate::v1::{ReasonInfo, TaskExplanation};
 
 /// Why a task is where it is.
@@ -13,6 +13,7 @@ pub fn show_explanation(explanation: &Explanation) -> TaskExplanation {
         queue: explanation.queue.to_string(),
         state: show_state(explanation.state),
         reasons: explanation.reasons.iter().map(reason).collect(),
+        progress: explanation.progress.as_ref().map(show_progress),
     }
 }
 
@@ -43,7 +44,10 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
         }
         WaitReason::Claimed { worker, since_ms } => {
             (info.worker, info.since_ms) = (Some(worker.to_string()), Some(*since_ms));
-            format!("worker {worker} holds it")
+            match &explanation.progress {
+                Some(progress) => format!("worker {worker} holds it, {}", progress_words(progress)),
+                None => format!("worker {worker} holds it"),
+            }
         }
         WaitReason::QueuePaused => {
             format!(
@@ -96,6 +100,12 @@ fn no_labels(explanation: &Explanation, labels: &Labels) -> String {
     format!("workers ask for queue {queue}, but none with label {wanted} has asked lately")
 }
 
+fn progress_words(progress: &Progress) -> String {
+    let Progress { permille, note } = progress;
+    let share = format!("{}.{} % done", permille / 10, permille % 10);
+    if note.is_empty() { share } else { format!("{share}: {note}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,12 +121,29 @@ mod tests {
                 WaitReason::Behind { count: 3, more: false },
                 WaitReason::NoWorkerAsked { ago_ms: Some(9_400) },
             ],
+            progress: None,
         };
         let shown = show_explanation(&explanation);
         let codes: Vec<&str> = shown.reasons.iter().map(|reason| reason.code.as_str()).collect();
         assert_eq!(codes, ["behind", "no_worker_asked"]);
         assert_eq!(shown.reasons[0].ahead, Some(3));
         assert!(shown.reasons[1].sentence.contains("for 9 s"));
+    }
+
+    #[test]
+    fn tq_19_a_running_task_tells_how_far_it_is() {
+        let worker = ikada_state::WorkerId::parse("w").unwrap();
+        let explanation = Explanation {
+            id: TaskId::parse("a").unwrap(),
+            queue: QueueName::parse("mail").unwrap(),
+            state: TaskState::Claimed,
+            reasons: vec![WaitReason::Claimed { worker, since_ms: 7 }],
+            progress: Some(Progress::new(405, "page 81 of 200")),
+        };
+        let shown = show_explanation(&explanation);
+        let sentence = "worker w holds it, 40.5 % done: page 81 of 200";
+        assert_eq!(shown.reasons[0].sentence, sentence);
+        assert_eq!(shown.progress.map(|progress| progress.permille), Some(405));
     }
 
     #[test]
@@ -128,6 +155,7 @@ mod tests {
             queue: QueueName::parse("mail").unwrap(),
             state: TaskState::Ready,
             reasons: vec![WaitReason::NoWorkerWithLabels { labels }],
+            progress: None,
         };
         let shown = show_explanation(&explanation);
         assert_eq!(shown.reasons[0].code, "no_worker_with_labels");

@@ -24,7 +24,7 @@ pub use lease::{acquire_lease, lease_holder, lease_name, show_lease};
 pub use namespace::{set_quota_order, show_namespace};
 pub use order::{
     cancel_order, checkpoint_order, claim_names, complete_order, drop_order, fail_order,
-    pause_order, retry_order, set_queue_order,
+    pause_order, read_progress, retry_order, set_queue_order,
 };
 pub use program::{
     AnyProgram, BUILTIN_PROGRAMS, BuiltinPrograms, FindProgram, read_inputs, read_program,
@@ -33,5 +33,7 @@ pub use program::{
 pub use schedule::{
     delete_schedule_order, pause_schedule_order, schedule_name, set_schedule_order, show_schedule,
 };
-pub use show::{Form, show_grant, show_queue, show_task, show_task_brief, task_state};
+pub use show::{
+    Form, show_grant, show_progress, show_queue, show_task, show_task_brief, task_state,
+};
 pub use worker::{register_worker, worker_name};

@@ -3,8 +3,8 @@
 use ikada_state::limits::{CHECKPOINT_BYTES_MAX, JITTER_PERMILLE_MAX, LABELS_OFFERED_MAX};
 use ikada_state::{
     AlertThresholds, Cancel, Checkpoint, Command, Complete, DropTask, Fail, Fence, Labels, Limits,
-    Namespace, Order, Output, QueueChange, QueueName, RequestKey, Retry, SetQueue, SharedBytes,
-    TaskId, WorkerId,
+    Namespace, Order, Output, Progress, QueueChange, QueueName, RequestKey, Retry, SetQueue,
+    SharedBytes, TaskId, WorkerId,
 };
 
 use super::check::{
@@ -15,7 +15,8 @@ use super::enqueue::read_then;
 use super::field::{FieldError, parse_name};
 use super::program::{FindProgram, read_output, read_outputs};
 use crate::v1::{
-    ClaimRequest, CompleteItem, FailItem, NewCheckpoint, OutputItem, QueueSettingsBody,
+    ClaimRequest, CompleteItem, FailItem, NewCheckpoint, OutputItem, ProgressBody,
+    QueueSettingsBody,
 };
 
 /// A task that is done. It carries no request key: its fence makes it idempotent.
@@ -85,6 +86,12 @@ pub fn fail_order(
         jitter_permille: 0,
     });
     Ok(Order { namespace: namespace.clone(), request: None, command })
+}
+
+/// How far an attempt is. A long note is cut: it is no reason to lose a claim.
+pub fn read_progress(body: &ProgressBody) -> Result<Progress, FieldError> {
+    check_at_most("progress.permille", Some(u32::from(body.permille)), 1000)?;
+    Ok(Progress::new(body.permille, &body.note))
 }
 
 /// A task to cancel.

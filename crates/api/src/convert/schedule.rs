@@ -6,13 +6,17 @@ use ikada_state::limits::{
 };
 use ikada_state::{
     Command, DeleteSchedule, Enqueue, Missed, Namespace, Order, Overlap, RequestKey, Schedule,
-    ScheduleName, ScheduleSpec, SetSchedule, TaskId, Timing,
+    ScheduleName, ScheduleSpec, SetSchedule, TaskId, Timing, decode_then,
 };
 
 use super::check::check_size;
-use super::enqueue::{keyed, read_task};
+use super::enqueue::{keyed, read_task, read_then};
 use super::field::{FieldError, parse_name};
-use crate::v1::{MissedPolicy, OverlapPolicy, ScheduleBody, ScheduleInfo, ScheduledTask};
+use super::program::{FindProgram, read_work, show_work};
+use crate::v1::{
+    BackoffBody, Body, MissedPolicy, NewTask, OverlapPolicy, ScheduleBody, ScheduleInfo,
+    ScheduledTask,
+};
 
 /// Zone of a cron line that names none.
 const ZONE_DEFAULT: &str = "UTC";
@@ -38,6 +42,7 @@ pub fn set_schedule_order(
     key: RequestKey,
     name: &str,
     body: &ScheduleBody,
+    programs: &dyn FindProgram,
 ) -> Result<Order, FieldError> {
     let name = schedule_name(name)?;
     let grace_ms = body.grace_ms.unwrap_or(GRACE_MS_DEFAULT);
@@ -46,7 +51,8 @@ pub fn set_schedule_order(
     }
     let spec = ScheduleSpec {
         timing: read_timing(body)?,
-        task: read_template(&name, body).map_err(|error| error.inside("task"))?,
+        task: read_template(namespace, &name, body, programs)
+            .map_err(|error| error.inside("task"))?,
         missed: match body.missed.unwrap_or_default() {
             MissedPolicy::Skip => Missed::Skip,
             MissedPolicy::One => Missed::One,
@@ -132,34 +138,72 @@ fn read_timing(body: &ScheduleBody) -> Result<Timing, FieldError> {
     }
 }
 
-/// The task of a schedule. What would fix one moment or one name has no place in it.
-fn read_template(name: &ScheduleName, body: &ScheduleBody) -> Result<Enqueue, FieldError> {
+/// The task of a schedule. A program is taken as it is now, as by a submission.
+fn read_template(
+    namespace: &Namespace,
+    name: &ScheduleName,
+    body: &ScheduleBody,
+    programs: &dyn FindProgram,
+) -> Result<Enqueue, FieldError> {
     let task = &body.task;
-    let fixed = [
-        ("id", task.id.is_some(), "is made of the schedule's name and the instant; leave it out"),
-        ("run_at_ms", task.run_at_ms.is_some(), "is one moment; use delay_ms"),
-        ("deadline_ms", task.deadline_ms.is_some(), "is one moment; use deadline_in_ms"),
-        (
-            "then",
-            !task.then.is_empty(),
-            "a schedule's task has no follow-ups of its own; let its worker give them with the completion",
-        ),
-        (
-            "program",
-            task.program.is_some() || !task.inputs.is_empty() || !task.settings.is_empty(),
-            "a schedule's task names no program, inputs or settings; let the worker of a plain task submit such a task or job",
-        ),
-    ];
-    if let Some((field, _, detail)) = fixed.into_iter().find(|(_, given, _)| *given) {
-        return Err(FieldError::bad_value(field, detail));
-    }
+    check_unfixed(task)?;
     let id = match &task.key {
         Some(key) => keyed(key, name.as_str())?,
         None => parse_name("id", name.as_str(), TaskId::parse)?,
     };
-    let task = read_task(id, task, None, None)?;
+    let then = read_then(namespace, &id, 0, &task.then, programs)?;
+    let work = read_work(namespace, task, programs)?;
+    let task = read_task(id, task, then, work)?;
     check_size("payload", task.payload.len(), SCHEDULE_TASK_BYTES_MAX as u32)?;
     Ok(task)
+}
+
+/// What would fix one moment or one name has no place in a template, nor in what follows.
+fn check_unfixed(task: &NewTask) -> Result<(), FieldError> {
+    let fixed = [
+        ("id", task.id.is_some(), "is made of the schedule's name and the instant; leave it out"),
+        ("run_at_ms", task.run_at_ms.is_some(), "is one moment; use delay_ms"),
+        ("deadline_ms", task.deadline_ms.is_some(), "is one moment; use deadline_in_ms"),
+    ];
+    if let Some((field, _, detail)) = fixed.into_iter().find(|(_, given, _)| *given) {
+        return Err(FieldError::bad_value(field, detail));
+    }
+    for (place, below) in task.then.iter().enumerate() {
+        check_unfixed(below).map_err(|error| error.inside(&format!("then[{place}]")))?;
+    }
+    Ok(())
+}
+
+/// What a schedule submits, as it was told.
+fn show_template(task: &Enqueue) -> ScheduledTask {
+    let body = Body::of(&task.payload);
+    let options = task.options.as_deref().cloned().unwrap_or_default();
+    let then = options.then.as_ref().and_then(|then| decode_then(then)).unwrap_or_default();
+    let labels = options.labels.pairs().iter();
+    ScheduledTask {
+        queue: task.queue.to_string(),
+        key: task.id.key().map(str::to_owned),
+        key_limit: options.key_limit,
+        payload_bytes_count: task.payload.len() as u64,
+        payload: body.json,
+        payload_base64: body.base64,
+        priority: task.priority,
+        delay_ms: task.delay_ms,
+        max_attempts: task.max_attempts,
+        ttl_ms: task.ttl_ms,
+        backoff: task
+            .backoff
+            .map(|backoff| BackoffBody { base_ms: backoff.base_ms, cap_ms: backoff.cap_ms }),
+        timeout_ms: options.timeout_ms,
+        deadline_in_ms: options.deadline_in_ms,
+        retention_ms: options.retention_ms,
+        labels: labels.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        work: options.work.as_ref().map(|work| Box::new(show_work(work))),
+        then: then
+            .iter()
+            .map(|below| ScheduledTask { key: None, ..show_template(below) })
+            .collect(),
+    }
 }
 
 /// A schedule. `next_ms` are its next instants, none if its timing cannot be read; `now_ms` is the time of the look.
@@ -178,11 +222,7 @@ pub fn show_schedule(schedule: &Schedule, next_ms: Option<Vec<u64>>, now_ms: u64
         zone,
         every_ms,
         anchor_ms,
-        task: ScheduledTask {
-            queue: spec.task.queue.to_string(),
-            key: spec.task.id.key().map(str::to_owned),
-            payload_bytes_count: spec.task.payload.len() as u64,
-        },
+        task: show_template(&spec.task),
         missed: match spec.missed {
             Missed::Skip => MissedPolicy::Skip,
             Missed::One => MissedPolicy::One,

@@ -3,11 +3,11 @@
 use ikada_state::{LastFire, RequestId};
 
 use super::*;
-use crate::v1::NewTask;
+use crate::convert::BuiltinPrograms;
 
 fn order(body: &ScheduleBody) -> Result<Order, FieldError> {
     let key = RequestKey { id: RequestId::parse("r").unwrap(), item: 0 };
-    set_schedule_order(&Namespace::default(), key, "nightly", body)
+    set_schedule_order(&Namespace::default(), key, "nightly", body, &BuiltinPrograms)
 }
 
 fn every(change: impl FnOnce(&mut ScheduleBody)) -> ScheduleBody {
@@ -37,6 +37,7 @@ fn made(body: &ScheduleBody) -> Schedule {
 #[test]
 fn bad_settings_name_their_field() {
     let task = |task: NewTask| every(|body| body.task = task);
+    let then = |below: NewTask| task(NewTask { then: vec![below], ..NewTask::default() });
     let cases = [
         (ScheduleBody::default(), "cron"),
         (every(|body| body.cron = Some("* * * * *".into())), "every_ms"),
@@ -47,8 +48,11 @@ fn bad_settings_name_their_field() {
         (task(NewTask { id: Some("x".into()), ..NewTask::default() }), "task.id"),
         (task(NewTask { run_at_ms: Some(1), ..NewTask::default() }), "task.run_at_ms"),
         (task(NewTask { deadline_ms: Some(1), ..NewTask::default() }), "task.deadline_ms"),
-        (task(NewTask { then: vec![NewTask::default()], ..NewTask::default() }), "task.then"),
+        (then(NewTask { id: Some("x".into()), ..NewTask::default() }), "task.then[0].id"),
+        (then(NewTask { deadline_ms: Some(1), ..NewTask::default() }), "task.then[0].deadline_ms"),
         (task(NewTask { program: Some("x".into()), ..NewTask::default() }), "task.program"),
+        (task(NewTask { entry: Some("x".into()), ..NewTask::default() }), "task.entry"),
+        (task(NewTask { reuse: true, ..NewTask::default() }), "task.reuse"),
         (task(NewTask { priority: Some(10), ..NewTask::default() }), "task.priority"),
         (task(NewTask { key: Some("a b".into()), ..NewTask::default() }), "task.key"),
     ];
@@ -67,6 +71,25 @@ fn the_task_bears_the_schedules_name_and_its_key() {
     let shown = show_schedule(&schedule, Some(vec![60_000]), 0);
     assert_eq!(shown.task.key.as_deref(), Some("user-7"));
     assert_eq!((shown.missed, shown.overlap), (MissedPolicy::One, OverlapPolicy::Allow));
+}
+
+#[test]
+fn ls_17_a_template_may_have_a_program_and_follow_ups_and_is_shown_whole() {
+    let below = NewTask { queue: Some("after".into()), ..NewTask::default() };
+    let task = NewTask {
+        program: Some("wordcount".into()),
+        settings: [("top".to_owned(), "5".to_owned())].into(),
+        priority: Some(7),
+        then: vec![below],
+        reuse: true,
+        ..NewTask::default()
+    };
+    let schedule = made(&every(|body| body.task = task));
+    let shown = show_schedule(&schedule, None, 0).task;
+    let work = shown.work.unwrap();
+    assert_eq!((work.program.name.as_str(), work.reuse), ("wordcount", true));
+    assert_eq!(work.settings["top"], "5");
+    assert_eq!((shown.priority, shown.then[0].queue.as_str()), (Some(7), "after"));
 }
 
 // LS-17: a run that did not happen is told.

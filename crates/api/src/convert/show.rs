@@ -1,11 +1,11 @@
 //! The state's records as public documents.
 
-use ikada_state::{AttemptOutcome, AttemptView, Grant, QueueView, TaskState, TaskView};
+use ikada_state::{AttemptOutcome, AttemptView, Grant, Progress, QueueView, TaskState, TaskView};
 
 use super::program::show_work;
 use crate::v1::{
-    AlertsInfo, AttemptInfo, BackoffBody, Body, ClaimedTask, Number, QueueCounts, QueueHealth,
-    QueueInfo, QueueSettingsInfo, Task, TaskStateName,
+    AlertsInfo, AttemptInfo, BackoffBody, Body, ClaimedTask, Number, ProgressBody, QueueCounts,
+    QueueHealth, QueueInfo, QueueSettingsInfo, Task, TaskStateName,
 };
 
 /// In which form payloads and results are shown.
@@ -73,6 +73,7 @@ pub fn show_task_brief(view: &TaskView) -> Task {
         finished_ms: view.finished_ms,
         worker: live.map(|attempt| attempt.worker.to_string()),
         fence: live.map(|attempt| Number(attempt.fence.0)),
+        progress: None,
         payload: None,
         payload_base64: None,
         payload_bytes: None,
@@ -82,6 +83,11 @@ pub fn show_task_brief(view: &TaskView) -> Task {
         dead_reason: view.dead_reason.map(|reason| reason.as_str().to_owned()),
         attempts: view.attempts.iter().map(show_attempt).collect(),
     }
+}
+
+/// How far an attempt is.
+pub fn show_progress(progress: &Progress) -> ProgressBody {
+    ProgressBody { permille: progress.permille, note: progress.note.clone() }
 }
 
 fn show_attempt(attempt: &AttemptView) -> AttemptInfo {

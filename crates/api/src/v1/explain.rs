@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::v1::TaskStateName;
+use crate::v1::{ProgressBody, TaskStateName};
 
 /// Why a task is where it is, as its shard's leader sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,9 @@ pub struct TaskExplanation {
     pub state: TaskStateName,
     /// All reasons that hold, at least one.
     pub reasons: Vec<ReasonInfo>,
+    /// How far the running attempt is, if its worker says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressBody>,
 }
 
 /// One reason.

@@ -62,7 +62,7 @@ pub use task::{
 pub use token::{NewToken, TokenInfo, TokenMade, TokenPage, TokenRevoked, Whoami};
 pub use work::{
     ClaimAnswer, ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest,
-    NewCheckpoint, OutcomeList, RenewItem, RenewRequest,
+    NewCheckpoint, OutcomeList, ProgressBody, RenewItem, RenewRequest,
 };
 
 pub use worker::{

@@ -1,9 +1,12 @@
 //! Schedules: what submits a task at instants to come.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
-use crate::v1::NewTask;
+use crate::v1::{BackoffBody, NewTask, WorkInfo};
 
 /// A schedule as a whole: what is absent has its default, not its earlier value.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -74,8 +77,51 @@ pub struct ScheduledTask {
     /// The ordering key, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Most tasks of the key that run at one time; the queue's setting when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_limit: Option<u16>,
     /// Bytes of the payload.
     pub payload_bytes_count: u64,
+    /// The payload, when it is a JSON value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub payload: Option<Box<RawValue>>,
+    /// The payload in base64, when it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<String>,
+    /// 0 to 9, 9 first; 5 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// Wait after the instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// Most attempts; the queue's setting when absent, as with all below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u16>,
+    /// How long a claim lives without renewal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u32>,
+    /// Waits between attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<BackoffBody>,
+    /// Longest time for a whole attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
+    /// Time from submission to the deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_in_ms: Option<u64>,
+    /// How long the finished task is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_ms: Option<u64>,
+    /// What it wants of its worker.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What it runs, as it was when the schedule was set; absent for a plain task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<WorkInfo>>,
+    /// What follows its completion.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<ScheduledTask>,
 }
 
 /// A schedule and how it does.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::problem::Problem;
-use crate::v1::{Number, RawBytes, WorkInfo, WorkInput};
+use crate::v1::{Number, ProgressBody, RawBytes, WorkInfo, WorkInput};
 
 fn is_zero(count: &u16) -> bool {
     *count == 0
@@ -310,6 +310,9 @@ pub struct Task {
     /// The live claim's fence; absent when nobody holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Number>,
+    /// How far the running attempt is, if its worker says so; only where one task is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressBody>,
     /// What to do, when it is a JSON value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]

@@ -211,6 +211,20 @@ pub struct RenewItem {
     pub id: String,
     /// The claim's fence.
     pub fence: Number,
+    /// How far the attempt is; what was said before stays when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<ProgressBody>,
+}
+
+/// How far an attempt is, in its worker's own words. Kept in memory by the shard's leader until the attempt ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProgressBody {
+    /// What is done, in thousandths, 0 to 1000.
+    pub permille: u16,
+    /// A few words beside the figure; kept up to 256 bytes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 /// One outcome per item, in the order given.

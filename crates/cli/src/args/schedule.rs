@@ -1,9 +1,9 @@
 //! `ikada schedule`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use ikada_api::v1::{MissedPolicy, OverlapPolicy};
+use ikada_api::v1::{MissedPolicy, NewTask, OverlapPolicy};
 
-use super::task::TaskSettings;
+use super::task::{TaskSettings, read_follow_up};
 
 /// Commands about schedules.
 #[derive(Debug, Subcommand)]
@@ -39,6 +39,7 @@ Examples:
   ikada schedule set nightly --cron '30 2 * * mon-fri' --zone Europe/Berlin --queue reports
   ikada schedule set beat --every-ms 60000 --payload '{\"ping\": 1}'
   ikada schedule set import --cron @hourly --overlap skip --missed all --label gpu=a100
+  ikada schedule set count --cron @daily --program wordcount --then '{\"queue\": \"mail\"}'
 
 The task of an instant is named after both, as in nightly.20310401T003000Z.";
 
@@ -114,6 +115,9 @@ pub(crate) struct ScheduleSetArgs {
     /// Refuse unless the schedule still has this version; 0 is one that does not exist.
     #[arg(long, value_name = "VERSION")]
     pub(crate) expected_version: Option<u64>,
+    /// A follow-up as JSON, submitted when the task of an instant is completed; may be given several times.
+    #[arg(long = "then", value_name = "JSON", value_parser = read_follow_up)]
+    pub(crate) then: Vec<NewTask>,
     #[command(flatten)]
     pub(crate) task: TaskSettings,
 }

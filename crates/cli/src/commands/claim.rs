@@ -92,7 +92,7 @@ pub(super) async fn renew(
     screen: &mut Screen,
 ) -> Result<(), Failure> {
     let HeldArgs { id, fence, worker } = args;
-    let tasks = vec![RenewItem { id, fence: Number(fence) }];
+    let tasks = vec![RenewItem { id, fence: Number(fence), progress: None }];
     let answer = client.renew(&RenewRequest { worker, session: None, tasks }).await?;
     show_one(answer, screen)
 }

@@ -1,6 +1,6 @@
 //! `ikada schedule set|list|show|pause|resume|delete`.
 
-use ikada_api::v1::ScheduleBody;
+use ikada_api::v1::{NewTask, ScheduleBody};
 
 use super::task::new_task;
 use crate::args::{ScheduleCommand, ScheduleSetArgs, SharedArgs};
@@ -39,7 +39,7 @@ fn body(args: ScheduleSetArgs) -> Result<ScheduleBody, Failure> {
         zone: args.zone,
         every_ms: args.every_ms,
         anchor_ms: args.anchor_ms,
-        task: new_task(args.task)?,
+        task: NewTask { then: args.then, ..new_task(args.task)? },
         missed: args.missed.map(Into::into),
         overlap: args.overlap.map(Into::into),
         grace_ms: args.grace_ms,

@@ -73,7 +73,8 @@ async fn tq_29_growth_under_load_with_a_killed_leader_loses_nothing() {
     let client = cluster.client();
     check_all_there(&client, &acked).await;
     // Claims are still their worker's, by their first fences.
-    let item = |task: &ClaimedTask| RenewItem { id: task.id.clone(), fence: task.fence };
+    let item =
+        |task: &ClaimedTask| RenewItem { id: task.id.clone(), fence: task.fence, progress: None };
     let tasks = held.iter().map(item).collect();
     let list = RenewRequest { worker: "w".to_owned(), session: None, tasks };
     let renewed = client.renew(&list).await.expect("a renewal");

@@ -103,8 +103,9 @@ async fn renew_until_stopped(
 ) -> Held {
     while !stop.load(Ordering::Relaxed) {
         let alive = held.values().filter(|(_, renewed)| renewed.is_some());
-        let tasks: Vec<RenewItem> =
-            alive.map(|(task, _)| RenewItem { id: task.id.clone(), fence: task.fence }).collect();
+        let tasks: Vec<RenewItem> = alive
+            .map(|(task, _)| RenewItem { id: task.id.clone(), fence: task.fence, progress: None })
+            .collect();
         let ids: Vec<String> = tasks.iter().map(|item| item.id.clone()).collect();
         let sent = Instant::now();
         let request = RenewRequest { worker: name.clone(), session: None, tasks };

@@ -394,3 +394,21 @@ async fn a_worker_that_is_told_to_end_finishes_its_task_and_exits_well() {
     let second = client.task("second").await.expect("a task");
     assert_eq!((second.state, second.attempts_begun), (TaskStateName::Ready, 0), "{second:?}");
 }
+
+// TQ-19: what a program says of its progress comes with its worker's renewals, and goes with the attempt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tq_19_a_program_says_how_far_it_is() {
+    let cluster = Cluster::start().await;
+    let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    push(&client, "slow", "echo ikada:progress 0.5 half; sleep 600").await;
+    let worker = WorkerProcess::start(&cluster, &folder, "w1", &[]);
+    submit(&client, json!({"id": "t1", "program": "slow"})).await;
+    let said = until("it says how far it is", || async { client.task("t1").await.ok()?.progress });
+    let said = said.await;
+    assert_eq!((said.permille, said.note.as_str()), (500, "half"));
+    let explained = client.explain("t1").await.expect("an explanation");
+    assert!(explained.reasons[0].sentence.ends_with("50.0 % done: half"), "{explained:?}");
+    client.cancel("t1").await.expect("cancelled");
+    assert_eq!(settled(&client, "t1", TaskStateName::Cancelled).await.progress, None);
+    drop(worker);
+}

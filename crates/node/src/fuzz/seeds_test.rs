@@ -433,7 +433,7 @@ fn orders() -> Vec<Order> {
         complete_order(&home, &worker, &complete.tasks[0], &AnyProgram).unwrap(),
         fail_order(&home, &worker, &fail.tasks[0]).unwrap(),
         set_queue_order(&home, key(1), "q", &read(6)).unwrap(),
-        set_schedule_order(&home, key(2), "s", &read(7)).unwrap(),
+        set_schedule_order(&home, key(2), "s", &read(7), &AnyProgram).unwrap(),
         submit_job_order(&home, key(3), &read(8), &AnyProgram).unwrap(),
         set_quota_order("blue", &read(9), 1).unwrap(),
         cancel_order(&home, key(4), "a").unwrap(),

@@ -158,7 +158,7 @@ pub(crate) const DOCUMENTS: [ReadDocument; 17] = [
     },
     |form, body| {
         read::<v1::ScheduleBody>(form, body, |schedule| {
-            let _ = set_schedule_order(&Namespace::default(), key(), "s", &schedule);
+            let _ = set_schedule_order(&Namespace::default(), key(), "s", &schedule, &AnyProgram);
         });
     },
     |form, body| {

@@ -3,8 +3,8 @@
 use ikada_consensus::{Change, NodeId};
 use ikada_state::{
     AcquireLease, BucketName, Digest, Fence, HolderName, JobId, JobKey, Labels, LeaseKey,
-    LeaseName, Lsn, Namespace, ObjectKey, Order, QueueName, RegisterWorker, RequestId, RequestKey,
-    ScheduleKey, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
+    LeaseName, Lsn, Namespace, ObjectKey, Order, Progress, QueueName, RegisterWorker, RequestId,
+    RequestKey, ScheduleKey, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -149,6 +149,8 @@ pub struct Renewal {
     pub session: Option<SessionId>,
     /// Each claim held, by task and fence.
     pub claims: Vec<(TaskId, Fence)>,
+    /// How far some of them are, by their place in the list.
+    pub progress: Vec<(u32, Progress)>,
 }
 
 /// How fresh a read must be.

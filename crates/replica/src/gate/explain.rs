@@ -1,5 +1,5 @@
 //! Why a task is not running, as its shard's leader sees it: the state's reasons, and whether any worker asks, and
-//! whether any that has the labels wanted does.
+//! whether any that has the labels wanted does; of a running one also how far it is.
 //!
 //! An answer for people, from the leader's memory: it is not confirmed by a quorum as a linearizable read is.
 
@@ -29,6 +29,9 @@ impl Replica {
         let mut explanation = seat.state.explain(namespace, id);
         if let Some(explanation) = &mut explanation {
             add_silence(seat, namespace, explanation, now);
+            let claim = seat.state.claim_of(namespace, id);
+            let progress = claim.and_then(|claim| seat.liveness.progress(claim.slot, claim.fence));
+            explanation.progress = progress.cloned();
         }
         Decision::Reply(Told::Explained(explanation))
     }

@@ -71,13 +71,14 @@ impl Replica {
         let decision = match ask {
             Ask::Write(orders) => self.decide_write(shard, orders),
             Ask::Claim(order) => self.decide_claim(shard, asker, order, now),
-            Ask::Renew { namespace, worker, claims, session, map_version } => {
+            Ask::Renew { namespace, worker, claims, session, map_version, progress } => {
                 // A list made by an older map may lack claims whose slots have moved here since.
                 let is_whole = *map_version >= seat.state.map_version_needed();
                 if let Some(session) = session.filter(|_| is_whole) {
                     self.call_roll(shard, namespace, worker, session, claims, now);
                 }
-                self.decide_renew(shard, namespace, worker, claims, now)
+                let progress = progress.as_deref().unwrap_or_default();
+                self.decide_renew(shard, namespace, worker, claims, progress, now)
             }
             Ask::Beat { namespace, worker, busy, leaving } => {
                 let told = (*busy, *leaving);

@@ -3,7 +3,7 @@
 //! A refusal ends a worker's task, so that it is told only once a quorum has confirmed that this node leads: one that was
 //! replaced without hearing of it knows nothing of the claims that its successor granted.
 
-use ikada_state::{Fence, Namespace, RefusalCode, ShardId, TaskId, TaskState, WorkerId};
+use ikada_state::{Fence, Namespace, Progress, RefusalCode, ShardId, TaskId, TaskState, WorkerId};
 
 use crate::gate::Decision;
 use crate::output::Now;
@@ -28,12 +28,24 @@ impl Replica {
         namespace: &Namespace,
         worker: &WorkerId,
         claims: &[(TaskId, Fence)],
+        progress: &[(u32, Progress)],
         now: Now,
     ) -> Decision<'static> {
         let told: Vec<RenewTold> = claims
             .iter()
             .map(|(id, fence)| self.renew_one(shard, namespace, worker, id, *fence, now))
             .collect();
+        let seat = &mut self.seats[usize::from(shard)];
+        for (position, progress) in progress {
+            let renewed = matches!(told.get(*position as usize), Some(RenewTold::Renewed(_)));
+            if let (true, Some((id, fence))) = (renewed, claims.get(*position as usize))
+                && let Some(claim) = seat.state.claim_of(namespace, id)
+            {
+                // What came from another node was cut there; nobody's word is taken for it.
+                let progress = Progress::new(progress.permille, &progress.note);
+                seat.liveness.note_progress(claim.slot, *fence, progress);
+            }
+        }
         decision(told)
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ikada_state::{Fence, ShardId, TaskId};
+use ikada_state::{Fence, Progress, ShardId, TaskId};
 
 use crate::call::{Answer, CallId, RenewOutcome, Renewal};
 use crate::leg::{Leg, Owner};
@@ -15,8 +15,16 @@ use crate::replica::Replica;
 /// How long a shard without listed claims is tried: an old list says nothing about newer claims.
 const ROLL_CALL_MS: u64 = 1_000;
 
-/// Positions in the call, and the claims at them.
-type Group = (Vec<u32>, Vec<(TaskId, Fence)>);
+/// The claims of one shard.
+#[derive(Default)]
+struct Group {
+    /// Positions in the call.
+    items: Vec<u32>,
+    /// What is there.
+    claims: Vec<(TaskId, Fence)>,
+    /// How far some of them are, by their place in this group.
+    progress: Vec<(u32, Progress)>,
+}
 
 impl Replica {
     pub(crate) fn open_renew(
@@ -26,7 +34,8 @@ impl Replica {
         renewal: Renewal,
         now: Now,
     ) {
-        let Renewal { namespace, worker, session, claims } = renewal;
+        let Renewal { namespace, worker, session, claims, progress } = renewal;
+        let mut progress: BTreeMap<u32, Progress> = progress.into_iter().collect();
         let missing = claims.len();
         if missing == 0 {
             self.answer(call, Answer::Renewed(Vec::new()));
@@ -37,9 +46,12 @@ impl Replica {
         let mut groups: BTreeMap<ShardId, Group> = BTreeMap::new();
         for (position, claim) in claims.into_iter().enumerate() {
             let shard = self.shard_of_task(&namespace, &claim.0);
-            let (items, group) = groups.entry(shard).or_default();
-            items.push(position as u32);
-            group.push(claim);
+            let group = groups.entry(shard).or_default();
+            if let Some(progress) = progress.remove(&(position as u32)) {
+                group.progress.push((group.claims.len() as u32, progress));
+            }
+            group.items.push(position as u32);
+            group.claims.push(claim);
         }
         if session.is_some() {
             for position in 0..self.seats.len() {
@@ -47,14 +59,15 @@ impl Replica {
             }
         }
         let map_version = self.map_version();
-        for (shard, (items, claims)) in groups {
+        for (shard, Group { items, claims, progress }) in groups {
             let (owner, deadline_ms) = if items.is_empty() {
                 (Owner::Nobody, deadline_ms.min(now.mono_ms + ROLL_CALL_MS))
             } else {
                 (Owner::Call(call, items), deadline_ms)
             };
             let (namespace, worker) = (namespace.clone(), worker.clone());
-            let ask = Ask::Renew { namespace, worker, claims, session, map_version };
+            let progress = (!progress.is_empty()).then_some(progress);
+            let ask = Ask::Renew { namespace, worker, claims, session, map_version, progress };
             self.open_leg(Leg::new(shard, owner, ask, deadline_ms), now);
         }
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ikada_consensus::{Message, NodeId, Start};
 use ikada_state::{
-    Explanation, Fence, HolderName, LeaseKey, Namespace, Order, QueueName, RefusalCode,
+    Explanation, Fence, HolderName, LeaseKey, Namespace, Order, Progress, QueueName, RefusalCode,
     RegisterWorker, Reply, RequestKey, SessionId, ShardId, TaskId, WorkerId, WorkerRecord,
     WorkerStanding,
 };
@@ -72,6 +72,9 @@ pub enum Ask {
         #[n(4)]
         #[cbor(default)]
         map_version: u64,
+        /// How far some of them are, by their place in the list. Older leaders pass it over.
+        #[n(5)]
+        progress: Option<Vec<(u32, Progress)>>,
     },
     /// Up to which index must a linearizable read wait?
     #[n(3)]

@@ -3,8 +3,8 @@
 use ikada_replica::call::{Answer, Outcome, RenewOutcome, Renewal, Request};
 use ikada_replica::output::Input;
 use ikada_replica::state::{
-    Command, Complete, Grant, Namespace, Order, QueueChange, QueueName, RefusalCode, Reply,
-    SetQueue, TaskState, Unclaim, WorkerId,
+    Command, Complete, Grant, Namespace, Order, Progress, QueueChange, QueueName, RefusalCode,
+    Reply, SetQueue, TaskState, Unclaim, WorkerId,
 };
 
 use crate::harness::{Cluster, claim, enqueue};
@@ -32,6 +32,7 @@ fn renew(grant: &Grant, worker: &str) -> Request {
         worker: WorkerId::parse(worker).expect("id"),
         session: None,
         claims: vec![(grant.id.clone(), grant.fence)],
+        progress: Vec::new(),
     })
 }
 
@@ -326,4 +327,47 @@ fn a_grant_of_an_earlier_leader_is_not_given_back() {
     let answer = cluster.ask(leader, renew(&grant, "w"));
     let Answer::Renewed(outcomes) = answer else { panic!("{answer:?}") };
     assert_eq!(outcomes, vec![RenewOutcome::Renewed { ttl_ms: 30_000 }]);
+}
+
+/// TQ-19: what a worker says with a renewal is told by every node, costs no log entry, and goes with the attempt. A new
+/// leader hears it with the next renewal.
+#[test]
+fn tq_19_progress_comes_with_renewals_and_costs_no_log_entry() {
+    let mut cluster = Cluster::new(3, 2);
+    cluster.settle();
+    cluster.ask(1, Request::Write(vec![enqueue("a"), enqueue("b")]));
+    let mut held = Vec::new();
+    for round in 0..10 {
+        held.extend(grants(cluster.ask(2, claim("w", 2, 0, &format!("c{round}")))));
+    }
+    assert_eq!(held.len(), 2);
+    cluster.pass(2_000);
+    let told = |cluster: &mut Cluster, node: u64, grant: &Grant| {
+        let request = Request::Explain(Namespace::default(), grant.id.clone());
+        match cluster.ask(node, request) {
+            Answer::Explained(Some(explanation)) => explanation.progress,
+            other => panic!("not explained: {other:?}"),
+        }
+    };
+    assert_eq!(told(&mut cluster, 1, &held[0]), None);
+    let entries = |cluster: &Cluster| [1, 2, 3].map(|node| cluster.records(node));
+    let before = entries(&cluster);
+    let worker = WorkerId::parse("w").expect("id");
+    let claims: Vec<_> = held.iter().map(|grant| (grant.id.clone(), grant.fence)).collect();
+    let renewal = |progress: Vec<(u32, Progress)>| {
+        let (namespace, worker, claims) = (Namespace::default(), worker.clone(), claims.clone());
+        Request::Renew(Renewal { namespace, worker, session: None, claims, progress })
+    };
+    // Only the second of the two says something; what it said stays until it says more.
+    let half = Progress::new(500, "half");
+    cluster.ask(3, renewal(vec![(1, half.clone())]));
+    cluster.ask(3, renewal(Vec::new()));
+    for node in 1..=3 {
+        assert_eq!(told(&mut cluster, node, &held[0]), None);
+        assert_eq!(told(&mut cluster, node, &held[1]), Some(half.clone()));
+    }
+    assert_eq!(entries(&cluster), before, "nothing was written");
+    let done = cluster.ask(1, Request::Write(vec![complete(&held[1], "w")]));
+    assert!(matches!(done, Answer::Written(_)));
+    assert_eq!(told(&mut cluster, 1, &held[1]), None, "it goes with the attempt");
 }

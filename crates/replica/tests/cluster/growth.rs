@@ -125,7 +125,8 @@ fn grow_under_load(kills: &[u16]) {
     let claims = held.iter().map(|grant| (grant.id.clone(), grant.fence)).collect();
     let (namespace, worker) = (Namespace::default(), WorkerId::parse("w").expect("id"));
     let session = Some(SessionId(1));
-    let renewal = Renewal { namespace, worker, session, claims };
+    let progress = Vec::new();
+    let renewal = Renewal { namespace, worker, session, claims, progress };
     let Answer::Renewed(renewed) = cluster.ask(1, Request::Renew(renewal)) else {
         panic!("renewed")
     };

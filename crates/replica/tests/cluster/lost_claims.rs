@@ -15,6 +15,7 @@ fn renew(worker: &str, session: u64, claims: &[(TaskId, Fence)]) -> Request {
         worker: WorkerId::parse(worker).expect("id"),
         session: Some(SessionId(session)),
         claims: claims.to_vec(),
+        progress: Vec::new(),
     })
 }
 

@@ -260,6 +260,7 @@ fn tq_13_an_idle_cluster_writes_nothing() {
             worker: WorkerId::parse("w").expect("id"),
             session: None,
             claims: vec![(grants[0].id.clone(), grants[0].fence)],
+            progress: Vec::new(),
         };
         let renewed = cluster.ask(1, Request::Renew(renewal));
         let expected = vec![RenewOutcome::Renewed { ttl_ms: 30_000 }];

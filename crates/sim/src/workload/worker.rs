@@ -9,7 +9,8 @@ use ikada_consensus::NodeId;
 use ikada_replica::call::{Answer, CallId, ClaimCall, Outcome, RenewOutcome, Renewal, Request};
 use ikada_state::{
     Checkpoint, Command, Complete, Digest, Enqueue, Fail, Fence, Grant, Labels, ObjectName, Order,
-    Output, RegisterWorker, Reply, RequestId, SessionId, TaskId, WorkerId, WorkerStanding,
+    Output, Progress, RegisterWorker, Reply, RequestId, SessionId, TaskId, WorkerId,
+    WorkerStanding,
 };
 
 use ikada_state::{SharedBytes, encode_then};
@@ -317,7 +318,10 @@ impl Worker {
         let claims: Vec<(TaskId, Fence)> = listed.map(|(key, _)| key.clone()).collect();
         let is_complete = claims.len() == self.held.len();
         let session = is_complete.then_some(SessionId(self.session));
-        Renewal { namespace: namespace(), worker: self.id(), session, claims }
+        // How far the first one is, for the sake of it: it must change nothing.
+        let progress = claims.first().map(|(_, fence)| (0, Progress::new(fence.0 as u16, "")));
+        let progress = progress.into_iter().collect();
+        Renewal { namespace: namespace(), worker: self.id(), session, claims, progress }
     }
 
     fn call_roll(&mut self, world: &mut World, me: usize, session: u64) {

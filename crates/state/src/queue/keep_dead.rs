@@ -72,3 +72,32 @@ impl Shard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::encode_into;
+    use crate::{QueueCounters, QueueSettings};
+
+    fn encoded<T: Encode<()>>(record: &T) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode_into(record, &mut bytes);
+        bytes
+    }
+
+    /// Lengths of the lists that records were before there was a line for dead tasks: a shard that has none hashes as
+    /// it did, and its snapshots are read by older programs.
+    #[test]
+    fn what_is_absent_is_not_written() {
+        const LIST: u8 = 0x80;
+        let mut shard = Shard::genesis(0, 1, &[]);
+        assert_eq!(encoded(&shard.core.header())[0], LIST + 13);
+        assert_eq!(encoded(&QueueCounters::default())[0], LIST + 7);
+        let settings = encoded(&QueueSettings::default());
+        assert_eq!(settings[0], LIST + 21);
+        let given = QueueSettings { dead_max: Some(7), ..QueueSettings::default() };
+        assert_ne!(encoded(&given), settings);
+        shard.apply_keep_dead(&KeepDead { shard: 0 });
+        assert_eq!(encoded(&shard.core.header())[0], LIST + 14);
+    }
+}

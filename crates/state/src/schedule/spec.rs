@@ -5,6 +5,7 @@ use minicbor::{Decode, Encode};
 use crate::limits::{
     EVERY_MS_MAX, EVERY_MS_MIN, GRACE_MS_MAX, Limits, SCHEDULE_TASK_BYTES_MAX, TIMING_BYTES_MAX,
 };
+use crate::task::rename_then;
 use crate::{Enqueue, RefusalCode, ScheduleName, TaskId, derive_fire_id};
 
 /// When a schedule's instants are.
@@ -115,10 +116,7 @@ impl ScheduleSpec {
     /// Whether every value is inside its bounds.
     pub(crate) fn check(&self, name: &ScheduleName, limits: &Limits) -> Result<(), RefusalCode> {
         let task = &self.task;
-        let absolute = task.options.as_ref().is_some_and(|options| {
-            // Follow-ups are named after their parent, whose name is not known yet.
-            options.deadline_ms.is_some() || options.then.is_some()
-        });
+        let absolute = task.options.as_ref().is_some_and(|options| options.deadline_ms.is_some());
         if !self.timing.is_valid()
             || self.grace_ms > GRACE_MS_MAX
             || task.id.bare_id() != name.as_str()
@@ -133,10 +131,21 @@ impl ScheduleSpec {
         task.check(limits)
     }
 
-    /// The task of one instant.
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        let then = self.task.options.as_ref().and_then(|options| options.then.as_ref());
+        self.task.level().max(u32::from(then.is_some()))
+    }
+
+    /// The task of one instant. Its follow-ups are named after it, so that those of two instants differ.
     pub(crate) fn task_at(&self, name: &ScheduleName, instant_ms: u64) -> Enqueue {
         let mut task = self.task.clone();
         task.id = fire_handle(&self.task.id, name, instant_ms);
+        if let Some(options) = &mut task.options
+            && let Some(then) = &options.then
+        {
+            options.then = rename_then(&task.id, then, 1);
+        }
         task
     }
 }

@@ -5,7 +5,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::{AttemptOutcome, DeadReason, Task, TaskState};
+use super::{AttemptOutcome, DeadReason, Progress, Task, TaskState};
 use crate::shard::Shard;
 use crate::{Labels, Namespace, QueueName, TaskId, WorkerId};
 
@@ -125,6 +125,9 @@ pub struct Explanation {
     /// All reasons that hold, at least one.
     #[n(3)]
     pub reasons: Vec<WaitReason>,
+    /// How far the attempt is that runs, if its worker has said so to the leader.
+    #[n(4)]
+    pub progress: Option<Progress>,
 }
 
 impl Shard {
@@ -149,6 +152,7 @@ impl Shard {
             queue: queue.name.clone(),
             state: task.state,
             reasons,
+            progress: None,
         })
     }
 

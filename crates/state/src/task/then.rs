@@ -16,7 +16,7 @@ use crate::limits::{LABEL_SETS_MAX, Limits, THEN_COUNT_MAX, THEN_DEPTH_MAX};
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
 use crate::task::BodyHashes;
-use crate::{Namespace, RefusalCode, SharedBytes, TaskId};
+use crate::{Namespace, RefusalCode, SharedBytes, TaskId, derive_follow_id};
 
 /// Writes a list of follow-ups.
 pub fn encode_then(tasks: &[Enqueue]) -> SharedBytes {
@@ -71,6 +71,21 @@ pub(crate) fn check_then(
         }
     }
     Ok(tasks)
+}
+
+/// The same follow-ups for another parent, each named after its own by its place; none of a list that cannot be read.
+pub(crate) fn rename_then(parent: &TaskId, then: &[u8], depth: usize) -> Option<SharedBytes> {
+    let mut tasks = decode_then(then).filter(|_| depth <= THEN_DEPTH_MAX)?;
+    for (place, task) in tasks.iter_mut().enumerate() {
+        let id = derive_follow_id(parent, 0, place as u32);
+        task.id = TaskId::keyed(parent.routing_key(), &id).ok()?;
+        if let Some(options) = &mut task.options
+            && let Some(below) = &options.then
+        {
+            options.then = rename_then(&task.id, below, depth + 1);
+        }
+    }
+    Some(encode_then(&tasks))
 }
 
 /// The level that understands all of these follow-ups.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 
-use super::Log;
+use super::{Log, Progress};
 
 /// The bucket of logs.
 const BUCKET: &str = "logs";
@@ -22,11 +22,12 @@ const SHORT_BYTES: usize = 128 << 10;
 /// How long the last write may take: a result must not wait for its log.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
-/// Runs an attempt and keeps its log up to date.
+/// Runs an attempt, keeps its log up to date, and tells how far it is.
 pub(super) async fn send_while<T>(
     client: &Client,
     name: &str,
     log: &Log,
+    tell: impl Fn(&Progress),
     running: impl Future<Output = T>,
 ) -> T {
     let mut running = std::pin::pin!(running);
@@ -39,6 +40,7 @@ pub(super) async fn send_while<T>(
         let progress = log.progress();
         if progress != told {
             log.note_progress();
+            progress.iter().for_each(&tell);
             told = progress;
         }
         // The run is awaited at the same time: a slow write must not keep it from being stopped.

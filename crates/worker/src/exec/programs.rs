@@ -9,7 +9,7 @@ use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 
 use super::checkpoints::Keeper;
-use super::{Attempt, Code, Finish, Log, Sandbox, cache, fetch, logs, stopped};
+use super::{Attempt, Code, Finish, Log, Progress, Sandbox, cache, fetch, logs, stopped};
 use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
 /// The word in a command that stands for the program's own file.
@@ -78,7 +78,8 @@ impl Inner {
         // Large, and made once for each attempt: it does not lie in every caller's frame.
         let running = Box::pin(self.sandbox.run(attempt, &log, stop, bring, publish));
         let running = keeper.keep_while(running, stopping);
-        logs::send_while(&self.client, &name, &log, running).await
+        let tell = |progress: &Progress| task.progress(progress.share, &progress.words);
+        logs::send_while(&self.client, &name, &log, tell, running).await
     }
 
     /// Brings the program here and says how to run it. Its file is kept for as long as the handle to it.

@@ -248,6 +248,7 @@ impl Worker {
             claims_key: unique_key().into(),
             agent: self.agent,
             counts: Arc::new(Counts::default()),
+            board: super::progress::Board::default(),
             busy: Arc::default(),
             kept_out: Arc::default(),
         })

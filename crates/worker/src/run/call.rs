@@ -119,7 +119,10 @@ pub(super) async fn renew(context: &Context, claims: Vec<Claim>) -> Vec<(Ticket,
     let tickets: Vec<Ticket> = claims.iter().map(|claim| claim.ticket).collect();
     let items = claims
         .into_iter()
-        .map(|claim| RenewItem { id: claim.id, fence: Number(claim.fence) })
+        .map(|claim| {
+            let progress = context.board.said(&claim.id, claim.fence);
+            RenewItem { id: claim.id, fence: Number(claim.fence), progress }
+        })
         .collect();
     let session = Some(Number(context.session));
     let request = RenewRequest { worker: context.worker.to_string(), session, tasks: items };

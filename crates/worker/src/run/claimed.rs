@@ -9,6 +9,7 @@ use ikada_api::v1::{
     BodyError, ClaimedTask, NewCheckpoint, NewTask, Number, OutputItem, UploadInfo, WorkInfo,
 };
 
+use super::progress::Board;
 use crate::agent::{Done, Failure};
 
 /// A task that this worker holds. The claim is renewed for as long as the handler runs; if it is lost all the same, the
@@ -43,6 +44,8 @@ pub struct Claimed {
     pub worker: Arc<str>,
     /// That worker's process run.
     pub session: u64,
+    /// Where it says how far it is.
+    board: Board,
 }
 
 /// Bucket and name of a task's checkpoint.
@@ -55,6 +58,7 @@ impl Claimed {
         task: ClaimedTask,
         worker: Arc<str>,
         session: u64,
+        board: Board,
     ) -> Result<Claimed, BodyError> {
         Ok(Claimed {
             payload: task.payload()?,
@@ -70,12 +74,19 @@ impl Claimed {
             traceparent: task.traceparent,
             worker,
             session,
+            board,
         })
     }
 
     /// Reads the payload as JSON.
     pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.payload)
+    }
+
+    /// Says how far this attempt is, from 0 to 1, and a few words beside it (kept up to 256 bytes). The next renewal takes
+    /// the newest word along, within a few seconds; `GET /v1/tasks/{id}` and `ikada task show` tell it.
+    pub fn progress(&self, share: f64, note: &str) {
+        self.board.say(&self.id, self.fence, share, note);
     }
 
     /// What the last attempt kept by [`Claimed::keep_checkpoint`]; none if none did.

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Duration, Instant};
 
+use super::progress::Board;
 use super::{Claimed, Context, Stop, Stopper, TaskError, TaskResult, call, register};
 use crate::agent::{Agent, Done, Failure, Input, Output, Ticket};
 
@@ -144,7 +145,7 @@ async fn attempt(context: Context, task: ClaimedTask, stop: Stop) -> Result<Task
             let program = program.unwrap_or_default();
             return Err(TaskError::new(format!("this worker runs no programs such as {program}")));
         };
-        let task = Claimed::read(task, context.worker, context.session)?;
+        let task = Claimed::read(task, context.worker, context.session, context.board)?;
         return programs.run(task, stop).await;
     }
     let function = program.as_ref().and_then(|program| context.functions.get(program));
@@ -155,7 +156,20 @@ async fn attempt(context: Context, task: ClaimedTask, stop: Stop) -> Result<Task
         };
         return Err(TaskError::new(format!("this worker has no handler for {wanted}")));
     };
-    handler(Claimed::read(task, context.worker, context.session)?).await
+    handler(Claimed::read(task, context.worker, context.session, context.board)?).await
+}
+
+/// Takes an attempt's word about its progress back at its end, however that comes.
+struct Word {
+    board: Board,
+    id: String,
+    fence: u64,
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        self.board.forget(&self.id, self.fence);
+    }
 }
 
 impl Attempts {
@@ -165,6 +179,8 @@ impl Attempts {
         let stopper = is_program(&task).then_some(stopper);
         let context = context.clone();
         let abort = self.running.spawn(async move {
+            let _word =
+                Word { board: context.board.clone(), id: task.id.clone(), fence: task.fence.0 };
             let result = attempt(context, task, stop).await;
             (ticket, result.map(TaskResult::into_done).map_err(Failure::from))
         });

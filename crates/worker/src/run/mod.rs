@@ -11,6 +11,7 @@ mod call;
 mod claimed;
 mod drive;
 mod inputs;
+mod progress;
 mod register;
 mod stop;
 
@@ -108,6 +109,8 @@ struct Context {
     claims_key: Arc<str>,
     agent: AgentConfig,
     counts: Arc<Counts>,
+    /// How far attempts are.
+    board: progress::Board,
     /// Slots that are busy.
     busy: Arc<AtomicU32>,
     /// Another session lives under this name.

@@ -50,7 +50,11 @@ impl Renewals {
                     wait_ms: 1_000,
                 };
                 let claimed = client.claim(&claim).await?.tasks.into_iter();
-                held.extend(claimed.map(|task| RenewItem { id: task.id, fence: task.fence }));
+                held.extend(claimed.map(|task| RenewItem {
+                    id: task.id,
+                    fence: task.fence,
+                    progress: None,
+                }));
             }
             let body = RenewRequest { worker, session: None, tasks: held };
             let body = serde_json::to_vec(&body);

@@ -1,6 +1,8 @@
 //! Schedules: when they run, and what they missed.
 
-use ikada_api::v1::{MissedPolicy, OverlapPolicy, ScheduleInfo, SchedulePage, ScheduleRemoved};
+use ikada_api::v1::{
+    MissedPolicy, OverlapPolicy, ScheduleInfo, SchedulePage, ScheduleRemoved, ScheduledTask,
+};
 
 use super::{Document, Grid, or_dash, pretty};
 use crate::render::time::{moment, span};
@@ -37,6 +39,11 @@ fn row(schedule: &ScheduleInfo) -> Vec<String> {
     ]
 }
 
+/// What a schedule submits: only what it names, as JSON.
+fn template(task: &ScheduledTask) -> String {
+    serde_json::to_string(task).unwrap_or_else(|_| "-".to_owned())
+}
+
 impl Document for SchedulePage {
     fn json(&self) -> Result<String, serde_json::Error> {
         pretty(self)
@@ -70,7 +77,7 @@ impl Document for ScheduleInfo {
         let facts = [
             ("version", self.version.to_string()),
             ("key", or_dash(self.task.key.clone())),
-            ("payload", format!("{} bytes", self.task.payload_bytes_count)),
+            ("task", template(&self.task)),
             ("missed instants", format!("{missed}, after {}", span(self.grace_ms))),
             ("overlapping instants", overlap.to_owned()),
             ("last task", or_dash(self.last_task.clone())),

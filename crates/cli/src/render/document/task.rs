@@ -116,7 +116,12 @@ impl Document for Task {
 fn rare_facts(task: &Task) -> Vec<(&'static str, String)> {
     let labels: Vec<String> =
         task.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let progress = task.progress.as_ref().map(|progress| {
+        let share = format!("{}.{} %", progress.permille / 10, progress.permille % 10);
+        format!("{share} {}", progress.note).trim_end().to_owned()
+    });
     let facts = [
+        ("progress", progress),
         ("key", task.key.clone()),
         ("running per key", task.key_limit.map(|limit| format!("at most {limit}"))),
         ("wants a worker with", (!labels.is_empty()).then(|| labels.join(", "))),

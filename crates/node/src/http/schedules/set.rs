@@ -1,7 +1,7 @@
 //! `PUT /v1/schedules/{name}` and its short forms pause and resume. Answers with the schedule as it then is.
 
 use hyper::StatusCode;
-use ikada_api::convert::{FieldError, pause_schedule_order, set_schedule_order};
+use ikada_api::convert::{FieldError, FindProgram, pause_schedule_order, set_schedule_order};
 use ikada_api::state::{Command, Order, RequestId};
 use ikada_api::v1::ScheduleBody;
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
@@ -13,6 +13,7 @@ use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
+use crate::http::programs::with_programs;
 use crate::http::request::{Context, read_document};
 use crate::http::tasks::{Item, write};
 
@@ -23,8 +24,12 @@ pub(in crate::http) async fn set<D: Door>(
 ) -> Result<Reply, Stop> {
     let schedule: ScheduleBody = read_document(context, body)?;
     let (request, key) = app.request_key(context);
-    let order = set_schedule_order(&context.namespace, key, &context.names[0], &schedule)
-        .map_err(|error| problems::bad_field(&error))?;
+    let read = |programs: &dyn FindProgram| {
+        let (namespace, name) = (&context.namespace, &context.names[0]);
+        set_schedule_order(namespace, key.clone(), name, &schedule, programs)
+            .map_err(|error| Stop::from(problems::bad_field(&error)))
+    };
+    let order = with_programs(app, context, read).await?;
     check_timing(&order)?;
     store(app, context, &request, order).await
 }

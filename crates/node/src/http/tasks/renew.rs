@@ -1,8 +1,8 @@
 //! `POST /v1/tasks/renew`: proof of life for claims.
 
 use hyper::StatusCode;
-use ikada_api::convert::parse_name;
-use ikada_api::state::{Fence, SessionId, TaskId, WorkerId};
+use ikada_api::convert::{FieldError, parse_name, read_progress};
+use ikada_api::state::{Fence, Progress, SessionId, TaskId, WorkerId};
 use ikada_api::v1::{ItemOutcome, OutcomeKind, OutcomeList, RenewItem};
 use ikada_replica::call::{Answer, RenewOutcome, Renewal, Request};
 
@@ -28,11 +28,12 @@ pub(in crate::http) async fn renew<D: Door>(
     let worker = parse_name("worker", &worker, WorkerId::parse)
         .map_err(|error| problems::bad_field(&error))?;
     let worker = context.worker(worker)?;
-    let mut claims = Vec::with_capacity(tasks.len());
+    let (mut claims, mut progress) = (Vec::with_capacity(tasks.len()), Vec::new());
     let mut shown: Vec<Result<String, ItemOutcome>> = Vec::with_capacity(tasks.len());
     for (position, item) in tasks.into_iter().enumerate() {
         shown.push(match read_claim(position, item) {
-            Ok((name, claim)) => {
+            Ok((name, claim, said)) => {
+                progress.extend(said.map(|said| (claims.len() as u32, said)));
                 claims.push(claim);
                 Ok(name)
             }
@@ -41,7 +42,8 @@ pub(in crate::http) async fn renew<D: Door>(
     }
     let whole = shown.iter().all(Result::is_ok);
     let session = session.filter(|_| whole).map(|session| SessionId(session.0));
-    let renewal = Renewal { namespace: context.namespace.clone(), worker, session, claims };
+    let namespace = context.namespace.clone();
+    let renewal = Renewal { namespace, worker, session, claims, progress };
     let mut outcomes = renew_all(app, context, renewal).await?.into_iter();
     let mut tasks = Vec::with_capacity(shown.len());
     for item in shown {
@@ -56,10 +58,18 @@ pub(in crate::http) async fn renew<D: Door>(
     show_document(context, StatusCode::OK, &OutcomeList { tasks })
 }
 
-fn read_claim(position: usize, item: Read<RenewItem>) -> Read<(String, (TaskId, Fence))> {
+/// The name as given, the claim, and how far it is.
+type ReadClaim = (String, (TaskId, Fence), Option<Progress>);
+
+fn read_claim(position: usize, item: Read<RenewItem>) -> Read<ReadClaim> {
     let item = item?;
-    match parse_name("id", &item.id, TaskId::parse) {
-        Ok(id) => Ok((item.id, (id, Fence(item.fence.0)))),
+    let read = || -> Result<_, FieldError> {
+        let id = parse_name("id", &item.id, TaskId::parse)?;
+        let progress = item.progress.as_ref().map(read_progress).transpose()?;
+        Ok((id, progress))
+    };
+    match read() {
+        Ok((id, progress)) => Ok((item.id, (id, Fence(item.fence.0)), progress)),
         Err(error) => {
             let problem = bad_item(position, error);
             Err(Box::new(BadItem { id: item.id, problem }))
