@@ -15,6 +15,8 @@ mod namespace;
 mod object;
 mod program;
 mod queue;
+#[cfg(test)]
+mod reference_test;
 mod request;
 mod schedule;
 mod server;

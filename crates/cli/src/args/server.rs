@@ -17,7 +17,7 @@ Examples:
     ikada server --log postgres://ikada@127.0.0.1:5432/ikada --expect 3 --data a
 
 Settings are read from flags, then IKADA_* variables (IKADA_DATA, IKADA_LISTEN, ...), then the file. IKADA_LOG sets what
-is logged, e.g. IKADA_LOG=debug.";
+is logged, e.g. IKADA_LOG=debug, and IKADA_LOG_FORMAT=json makes each line an object.";
 
 /// Flags of a server; every one may also stand in the environment or in the file.
 #[derive(Debug, Args)]

@@ -45,14 +45,18 @@ pub(crate) async fn server(args: Box<ServerArgs>) -> Result<(), Failure> {
     run.await.map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// Log lines go to standard error; `IKADA_LOG` chooses which.
+/// Log lines go to standard error; `IKADA_LOG` chooses which, `IKADA_LOG_FORMAT=json` makes each an object.
 pub(super) fn start_logging() {
     let filter = EnvFilter::try_from_env("IKADA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let started = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .try_init();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let format = std::env::var("IKADA_LOG_FORMAT").unwrap_or_default();
+    let started = match format.as_str() {
+        "json" => lines.json().flatten_event(true).try_init(),
+        _ => lines.with_ansi(std::io::stderr().is_terminal()).try_init(),
+    };
+    if !["", "text", "json"].contains(&format.as_str()) {
+        tracing::warn!(format, "IKADA_LOG_FORMAT is neither text nor json; text is used");
+    }
     if let Err(error) = started {
         eprintln!("ikada: logging could not be started: {error}");
     }

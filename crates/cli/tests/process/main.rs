@@ -24,6 +24,7 @@ mod holder;
 mod jobs;
 mod kill;
 mod lease_run;
+mod lines;
 mod logs;
 mod members;
 mod modules;

@@ -44,6 +44,11 @@ async fn schedules_fire_as_their_page_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queues_work_as_their_page_says() {
+    assert_eq!(at_home("true").await.follow(&read("docs/guides/queues.md")).await, (5, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_held_as_their_page_says() {
     let files = "for name in backup.sh job serve; do printf '#!/bin/sh\\necho here\\n' > $name; \
                  chmod +x $name; done";

@@ -84,7 +84,7 @@ impl RawConfig {
     /// Reads `IKADA_*` variables. `IKADA_URL` and others of the client commands are not settings of a server and are
     /// passed over; any other unknown name is a problem.
     pub fn from_env(vars: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<String>> {
-        const CLIENT: [&str; 11] = [
+        const CLIENT: [&str; 12] = [
             "IKADA_LEASE",
             "IKADA_FENCE",
             "IKADA_URL",
@@ -92,6 +92,7 @@ impl RawConfig {
             "IKADA_NAMESPACE",
             "IKADA_CONFIG",
             "IKADA_LOG",
+            "IKADA_LOG_FORMAT",
             "IKADA_TOKEN",
             "IKADA_TOKEN_FILE",
             "IKADA_CONTEXT",

@@ -283,8 +283,10 @@ impl Loop {
             );
         }
         for change in &outputs.roles {
+            let lsn = self.replica.shard(change.shard).map(|shard| shard.applied().to_string());
             info!(
                 shard = change.shard,
+                lsn,
                 term = change.term,
                 role = ?change.role,
                 leader = change.leader,

@@ -6,6 +6,7 @@ use std::thread;
 
 use bytes::Bytes;
 use ikada_replica::consensus::Start;
+use ikada_replica::state::Lsn;
 use ikada_replica::{Input, SnapshotDone, SnapshotWork};
 use ikada_store::{Manifest, RealDisk, SnapshotError, SnapshotWriter, Snapshots};
 use tracing::{info, warn};
@@ -61,7 +62,7 @@ fn carry_out(
             conf.encode(&mut encoded);
             match save(snapshots, shard, start, &encoded, &frozen) {
                 Ok(bytes) => {
-                    info!(shard, index = start.index, bytes, "snapshot saved");
+                    info!(shard, lsn = %Lsn { term: start.term, index: start.index }, bytes, "snapshot saved");
                     SnapshotDone::Saved { shard, start, conf, bytes }
                 }
                 Err(error) => {

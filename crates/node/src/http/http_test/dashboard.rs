@@ -50,14 +50,42 @@ async fn only_files_of_the_page_are_served() {
     assert_eq!(bench.send("GET", "/", &rebound, "").await.code(), "foreign_origin");
 }
 
-#[tokio::test]
-async fn the_file_for_grafana_names_metrics_that_exist() {
+/// Names of metrics in a text.
+fn metrics_in(text: &str) -> Vec<&str> {
+    let parts = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    parts.filter(|part| part.starts_with("ikada_")).collect()
+}
+
+async fn assert_metrics_exist(names: &[&str]) {
     let page = String::from_utf8(Bench::new().get("/metrics").await.body.to_vec()).unwrap();
-    let grafana = include_str!("../../../../../deploy/grafana/ikada.json");
-    let parts = grafana.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let names: Vec<&str> = parts.filter(|part| part.starts_with("ikada_")).collect();
     assert!(names.len() > 15, "{names:?}");
     for name in names {
         assert!(page.contains(&format!("# TYPE {name} ")), "{name} is no metric");
     }
+}
+
+#[tokio::test]
+async fn the_file_for_grafana_names_metrics_that_exist() {
+    let grafana = include_str!("../../../../../deploy/grafana/ikada.json");
+    assert_metrics_exist(&metrics_in(grafana)).await;
+}
+
+// TQ-24, TQ-31
+#[tokio::test]
+async fn tq_24_the_rules_for_prometheus_name_metrics_that_exist() {
+    let rules = include_str!("../../../../../docs/prometheus/ikada.rules.yml");
+    let expressions: Vec<&str> = rules.lines().filter(|line| line.contains("expr:")).collect();
+    let names: Vec<&str> = expressions.iter().flat_map(|line| metrics_in(line)).collect();
+    assert_metrics_exist(&names).await;
+}
+
+#[test]
+fn every_alert_has_a_runbook() {
+    let rules = include_str!("../../../../../docs/prometheus/ikada.rules.yml");
+    let runbooks = include_str!("../../../../../docs/runbooks.md");
+    let alerts: Vec<&str> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let parts: Vec<&str> = runbooks.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    assert!(alerts.len() > 15, "{alerts:?}");
+    assert_eq!(alerts, parts, "in the same order");
 }
