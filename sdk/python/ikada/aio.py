@@ -90,9 +90,10 @@ class AsyncClient:
         """Takes up to `count` ready tasks, waiting up to `wait_s` for some."""
         return await asyncio.to_thread(self.sync.claim, worker, queues, count=count, wait_s=wait_s, session=session, labels=labels)
 
-    async def complete(self, worker: str, task: ClaimedTask, result: Any = None, *, then: Sequence[NewTask] = ()) -> Outcome:
+    async def complete(self, worker: str, task: ClaimedTask, result: Any = None, *, then: Sequence[NewTask] = (),
+                       outputs: Sequence[Mapping[str, Any]] = ()) -> Outcome:
         """Settles a claimed task as done."""
-        return await asyncio.to_thread(self.sync.complete, worker, task, result, then=then)
+        return await asyncio.to_thread(self.sync.complete, worker, task, result, then=then, outputs=outputs)
 
     async def fail(self, worker: str, task: ClaimedTask, error: str, *, retry: bool = True, delay_s: Optional[float] = None) -> Outcome:
         """Ends an attempt as failed."""

@@ -206,7 +206,7 @@ mod tests {
     const OPEN: &str = "Dashboard Health";
     const KNOWN: &str = "OpenApi Whoami";
     const LOOK: &str = "ExplainTask FollowJob ListBuckets ListEvents ListJobTasks ListJobs ListLeases ListNamespaces \
-        ListObjects ListPrograms ListQueues ListSchedules ListTasks ListWorkers Metrics Ready ShowCluster ShowJob \
+        ListObjects ListPrograms ListQueues ListSchedules ListTasks ListWorkers Live Metrics Ready ShowCluster ShowJob \
         ShowJobResult ShowNamespace ShowNode ShowProgram ShowQueue ShowQuota ShowRequest ShowScaling ShowSchedule \
         ShowTask ShowWorker";
     const FETCH: &str = "GetObject JobLogs ShowLease TaskLogs";

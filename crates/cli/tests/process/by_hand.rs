@@ -78,10 +78,10 @@ async fn tq_15_a_task_is_worked_by_commands_alone() {
     let renewed = said(&cluster, &format!("task renew {id} --fence {fence} --worker me"));
     assert!(renewed.contains("renewed") && !renewed.contains('\u{1b}'), "{renewed:?}");
     let cases = [
-        (format!("task renew {id} --fence 1 --worker me"), "stale_fence"),
+        (format!("task renew {id} --fence 999999 --worker me"), "stale_fence"),
         (format!("task renew {id} --fence {fence} --worker you"), "not_owner"),
         (format!("task renew nobody --fence {fence} --worker me"), "task_not_found"),
-        (format!("task complete {id} --fence 1 --worker me"), "stale_fence"),
+        (format!("task complete {id} --fence 999999 --worker me"), "stale_fence"),
     ];
     for (line, code) in cases {
         let (status, told) = refused(&cluster, &line);

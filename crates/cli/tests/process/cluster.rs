@@ -42,6 +42,9 @@ pub struct Cluster {
     folder: TempDir,
 }
 
+/// Nothing that the cluster does by itself after a start comes later than this after something else.
+const STILL: Duration = Duration::from_millis(2_500);
+
 /// Set to anything, all these tests keep their logs in a Postgres that each starts for itself.
 const LOG_SWITCH: &str = "IKADA_TEST_POSTGRES";
 
@@ -300,6 +303,20 @@ impl Cluster {
             raised.then_some(())
         })
         .await;
+        // What follows from it, once in each shard, is told within a second or so.
+        let urls = self.urls();
+        let ends = || async {
+            let seen = look(&urls).await?;
+            Some(seen.iter().flat_map(|node| &node.shards).map(|it| it.applied.clone()).collect())
+        };
+        let mut last: Vec<String> = Vec::new();
+        loop {
+            let now: Vec<String> = until("the nodes answer", ends).await;
+            if std::mem::replace(&mut last, now.clone()) == now {
+                return;
+            }
+            tokio::time::sleep(STILL).await;
+        }
     }
 
     /// Leader and term of the first shard, as the running nodes agree.

@@ -19,7 +19,9 @@ struct WorkerProcess(Child);
 impl WorkerProcess {
     fn start(cluster: &Cluster, folder: &TempDir, name: &str) -> WorkerProcess {
         let mut command = ikada();
-        command.args(["worker", "--name", name, "--url", &cluster.urls().join(",")]);
+        // Of all nodes, whether they run yet or not.
+        let urls: Vec<&str> = cluster.nodes.iter().map(|node| node.url.as_str()).collect();
+        command.args(["worker", "--name", name, "--url", &urls.join(",")]);
         command.args(["--isolation", "best", "--until-stdin-closes"]);
         command.arg("--work-dir").arg(folder.path().join(name));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

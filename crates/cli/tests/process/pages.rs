@@ -63,7 +63,7 @@ async fn jobs_run_as_their_page_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_run_as_their_page_says() {
-    assert_eq!(at_home("true").await.follow(&read("docs/guides/programs.md")).await, (2, 0));
+    assert_eq!(at_home("true").await.follow(&read("docs/guides/programs.md")).await, (3, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

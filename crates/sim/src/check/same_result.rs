@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ikada_state::{Lsn, Order, Reply, RequestKey, ShardId};
+use ikada_state::{Command, Lsn, Order, Reply, RequestKey, ShardId};
 
 use super::{Verdict, violation};
 
@@ -53,7 +53,10 @@ impl SameResult {
                 format!("shard {shard}: an answer at {lsn} was given before it is committed"),
             );
         };
-        let same = |(o, r): (&Option<Order>, &Reply)| o.as_ref() == Some(order) && r == reply;
+        let order = undrawn(order);
+        let same = |(o, r): (&Option<Order>, &Reply)| {
+            o.as_ref().map(undrawn).as_ref() == Some(&order) && r == reply
+        };
         if term == lsn.term && orders.iter().zip(replies).any(same) {
             return Ok(());
         }
@@ -67,6 +70,15 @@ impl SameResult {
     }
 }
 
+/// An order without what its leader drew for it.
+fn undrawn(order: &Order) -> Order {
+    let mut order = order.clone();
+    if let Command::Fail(fail) = &mut order.command {
+        fail.jitter_permille = 0;
+    }
+    order
+}
+
 /// Whether two replies say the same; a resend need not say again that the task was new.
 fn equal(first: &Reply, second: &Reply) -> bool {
     match (first, second) {
@@ -78,7 +90,7 @@ fn equal(first: &Reply, second: &Reply) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ikada_state::{Cancel, Command, Namespace, RefusalCode, RequestId, TaskId};
+    use ikada_state::{Cancel, Namespace, RefusalCode, RequestId, TaskId};
 
     fn order() -> Order {
         Order {
