@@ -107,9 +107,18 @@ class AsyncClient:
         """What the last attempt kept."""
         return await asyncio.to_thread(self.sync.last_checkpoint, task)
 
-    async def renew(self, worker: str, tasks: Sequence[ClaimedTask], *, session: Optional[int] = None, timeout_s: Optional[float] = None) -> List[Outcome]:
-        """Keeps claims alive."""
-        return await asyncio.to_thread(self.sync.renew, worker, tasks, session=session, timeout_s=timeout_s)
+    async def renew(self, worker: str, tasks: Sequence[ClaimedTask], *, session: Optional[int] = None, progress: Optional[Mapping[str, Dict[str, Any]]] = None,
+                    timeout_s: Optional[float] = None) -> List[Outcome]:
+        """Keeps claims alive, and says how far they are."""
+        return await asyncio.to_thread(self.sync.renew, worker, tasks, session=session, progress=progress, timeout_s=timeout_s)
+
+    async def upload(self, data: bytes) -> Dict[str, Any]:
+        """Stores bytes that have no name yet."""
+        return await asyncio.to_thread(self.sync.upload, data)
+
+    async def read_input(self, source: Mapping[str, Any]) -> bytes:
+        """The bytes of an input, as a claim tells it."""
+        return await asyncio.to_thread(self.sync.read_input, source)
 
     async def beat(self, worker: str, *, session: int, slots: int, busy: int = 0, labels: Optional[Mapping[str, str]] = None,
                    queues: Sequence[str] = (), leaving: bool = False, timeout_s: float = 5.0) -> Dict[str, Any]:
@@ -153,6 +162,10 @@ class AsyncClient:
         return AsyncLease(self.sync.lease(name, holder=holder, ttl_s=ttl_s, wait_s=wait_s))
 
     # Objects
+
+    async def push_handler(self, name: str) -> None:
+        """Lets jobs and tasks name a program that is a function of its workers."""
+        await asyncio.to_thread(self.sync.push_handler, name)
 
     async def put_object(self, bucket: str, key: str, data: Union[bytes, BinaryIO], *, content_type: str = "application/octet-stream",
                          only_new: bool = False) -> ObjectInfo:

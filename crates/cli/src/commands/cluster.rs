@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ikada_api::Client;
+use ikada_api::client::Error;
 use ikada_api::v1::{GrowRequest, Number, TransferRequest};
 
 use super::watch::watch;
@@ -64,9 +65,15 @@ async fn move_leaders(
 ) -> Result<(), Failure> {
     let wish =
         TransferRequest { shard: args.shard, to: args.to.map(Number), from: args.from.map(Number) };
-    let result = client.transfer(&wish).await?;
+    // A node that leads already is what was asked for.
+    let result = match client.transfer(&wish).await {
+        Err(Error::Refused(problem)) if problem.code == "already_leader" => {
+            eprintln!("{}", problem.detail);
+            return Ok(());
+        }
+        result => result?,
+    };
     screen.show(&result)?;
-    // A node that leads already is what was asked for; the table says so.
     let mut problems = result.shards.iter().filter_map(|shard| shard.problem.as_ref());
     match problems.find(|problem| problem.code != "already_leader") {
         Some(problem) => Err(Failure::refused(problem)),
