@@ -15,7 +15,7 @@ fn run(plan: Plan) -> Finished {
 
 /// How many seeds; `IKADA_LEASE_SEEDS` for more.
 fn seeds() -> u64 {
-    std::env::var("IKADA_LEASE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(16)
+    std::env::var("IKADA_LEASE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40)
 }
 
 #[test]

@@ -29,10 +29,9 @@ impl World {
         let Some((newest, older)) = self.older_state()? else { return Ok(()) };
         let are_down = self.rng.bool();
         self.note(0, "set-back", (u64::from(are_down), 0), |_| {});
-        if are_down {
-            // Disks are told how far the log reaches now and then.
-            self.run_until(self.now_us() + NOTED_MS * 1_000)?;
-        }
+        // Every node reads what there is, and disks are told how far the log reaches now and then. What no other node has
+        // seen, nobody but its writer can miss.
+        self.run_until(self.now_us() + NOTED_MS * 1_000)?;
         let is_moved = |shard: usize| older[shard].last_index() < newest[shard].last_index();
         let is_moved: Vec<bool> = (0..newest.len()).map(is_moved).collect();
         let newest = self.tables();
