@@ -126,7 +126,6 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
     if !problems.is_empty() {
         return Err(ConfigProblems(problems));
     }
-    let has_quorum = log.is_none();
     Ok(Config {
         data: raw.data.unwrap_or_else(|| PathBuf::from("ikada-data")),
         listen,
@@ -137,6 +136,8 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         hosts,
         peers,
         join,
+        // Where logs live in a database there is no quorum.
+        warnings: warnings(expect, log.is_none(), insecure),
         log,
         new_folder,
         expect,
@@ -152,7 +153,6 @@ pub fn resolve(sources: Vec<RawConfig>) -> Result<Config, ConfigProblems> {
         otlp: raw.otlp,
         priority: raw.priority.unwrap_or(0),
         autoscale,
-        warnings: warnings(expect, has_quorum, insecure),
     })
 }
 
