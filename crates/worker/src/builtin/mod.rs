@@ -1,7 +1,7 @@
 //! Programs that every worker has: `wordcount`, `grep` and `merge`. They show how jobs work with nothing pushed first.
 //!
 //! Promises: inputs are read as they come, and what a program keeps of them (words, matches, lines) has a bound: beyond
-//! [`KEPT_BYTES_MAX`] it gives up and says so; the same inputs give the same bytes. All take the setting `pause-ms`, which
+//! `KEPT_BYTES_MAX` it gives up and says so; the same inputs give the same bytes. All take the setting `pause-ms`, which
 //! waits so long before the work, to try things out.
 //! Leaves out: whose result counts (the cluster's fence), and slots (the agent's).
 
