@@ -143,6 +143,16 @@ impl Reader {
         let mut command = self.shell(&script);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn();
         self.running.push(Background(child.expect("a shell")));
+        let worker = script.split("ikada worker --name ").nth(1).map(str::split_whitespace);
+        if let Some(name) = worker.and_then(|mut words| words.next()) {
+            let look = format!("ikada worker-pool show {name}");
+            until("the page's worker is known", || async {
+                let mut shell = self.shell(&look);
+                let known = shell.stdout(Stdio::null()).stderr(Stdio::null()).status();
+                known.is_ok_and(|status| status.success()).then_some(())
+            })
+            .await;
+        }
         if !script.contains("ikada dev") && !script.contains("ikada server") {
             return;
         }
