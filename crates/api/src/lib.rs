@@ -1,11 +1,12 @@
 //! The public words of Ikada: version 1 of the HTTP/JSON types, their conversion to and from the state's types,
-//! the problem documents, and a client. Beside them, the words of S3 that the node's door and the command line share.
+//! the problem documents, and a client. Beside them, the words of S3 that the node's door and the command line share, and those of Azure's store.
 //!
 //! Server and client use the same structs, so that the two cannot drift apart; the OpenAPI schemas are derived from
 //! them as well. Unknown fields are refused by name everywhere a client speaks; answers may gain fields.
 //!
 //! Leaves out: routing and status codes (the node's business), and any decision about tasks (the state's).
 
+pub mod azure;
 pub mod cbor;
 pub mod client;
 pub mod convert;

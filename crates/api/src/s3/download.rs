@@ -1,4 +1,4 @@
-//! Reads one object from beginning to end, going on where a broken connection stopped.
+//! Reads one object, or a part of it, from beginning to end, going on where a broken connection stopped.
 //!
 //! Promise: the bytes are those of one version of the object, in order, each once; a few seconds of trouble at a time
 //! are got over, however long the whole takes.
@@ -26,6 +26,8 @@ pub struct Download {
     place: StorePlace,
     facts: Facts,
     at: u64,
+    /// The byte after the last that is wanted.
+    end: u64,
     body: Option<Incoming>,
     breaks: u32,
 }
@@ -34,7 +36,24 @@ impl Download {
     /// Begins to read an object; none if there is none.
     pub async fn begin(store: Store, place: StorePlace) -> Result<Option<Download>, StoreError> {
         let facts = store.look(&place).await?;
-        Ok(facts.map(|facts| Download { store, place, facts, at: 0, body: None, breaks: 0 }))
+        Ok(facts.map(|facts| {
+            let end = facts.size;
+            Download { store, place, facts, at: 0, end, body: None, breaks: 0 }
+        }))
+    }
+
+    /// Another reading of the same version: so many bytes from this one on, or all that follow; fewer if it ends before.
+    /// Nothing else is asked of the store.
+    pub fn part(&self, from: u64, length: Option<u64>) -> Download {
+        let end = length.map_or(u64::MAX, |length| from.saturating_add(length));
+        let end = end.min(self.facts.size);
+        let (store, place, facts) = (self.store.clone(), self.place.clone(), self.facts.clone());
+        Download { store, place, facts, at: from.min(end), end, body: None, breaks: 0 }
+    }
+
+    /// The mark of the version that is read, if the store gives one.
+    pub fn tag(&self) -> Option<&str> {
+        self.facts.tag.as_ref()?.to_str().ok()
     }
 
     /// How long the object is.
@@ -44,15 +63,15 @@ impl Download {
 
     /// The next bytes; none at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
-        while self.at < self.facts.size {
+        while self.at < self.end {
             let mut body = match self.body.take() {
                 Some(body) => body,
                 None => self.open().await?,
             };
             match next_of(&mut body).await {
                 Ok(bytes) => {
-                    let left = self.facts.size - self.at;
-                    let bytes = bytes.slice(..bytes.len().min(left as usize));
+                    let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+                    let bytes = bytes.slice(..bytes.len().min(left));
                     self.at += bytes.len() as u64;
                     if !bytes.is_empty() {
                         (self.body, self.breaks) = (Some(body), 0);
@@ -72,7 +91,7 @@ impl Download {
 
     async fn open(&self) -> Result<Incoming, StoreError> {
         let mut ask = Ask::new(Method::GET, &self.place);
-        let range = HeaderValue::from_str(&format!("bytes={}-", self.at));
+        let range = HeaderValue::from_str(&format!("bytes={}-{}", self.at, self.end - 1));
         ask.headers.extend(range.ok().map(|range| (RANGE, range)));
         ask.headers.extend(self.facts.tag.clone().map(|tag| (IF_MATCH, tag)));
         let response = self.store.open(&ask).await.map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! Where an object lies in an object store: `s3://bucket/key` or `gs://bucket/key`.
+//! Where an object lies in an object store: `s3://bucket/key`, `gs://bucket/key` or `az://container/blob`.
 
 use std::fmt;
 
@@ -14,6 +14,8 @@ pub enum Door {
     Amazon,
     /// `gs://`: Google's, which speaks the same protocol with HMAC keys.
     Google,
+    /// `az://`: Azure's, which speaks a protocol of its own ([`crate::azure`]).
+    Azure,
 }
 
 /// An object in a store.
@@ -45,11 +47,29 @@ impl StorePlace {
         }))
     }
 
+    /// Reads what addresses of a store may begin with: a bucket, and perhaps the beginning of names in it. None if the
+    /// text has no scheme.
+    pub fn parse_beginning(text: &str) -> Option<Result<StorePlace, BadPlace>> {
+        let (scheme, rest) = text.split_once("://")?;
+        // Whatever is good with a letter more is a good beginning.
+        let (bucket, beginning) = rest.split_once('/').unwrap_or((rest, ""));
+        let whole = StorePlace::read(scheme, &format!("{bucket}/{beginning}x"));
+        Some(match whole {
+            Ok(place) => Ok(StorePlace { key: beginning.to_owned(), ..place }),
+            Err(rule) => Err(BadPlace { text: text.chars().take(200).collect(), rule }),
+        })
+    }
+
     fn read(scheme: &str, rest: &str) -> Result<StorePlace, &'static str> {
         let door = match scheme {
             "s3" => Door::Amazon,
             "gs" => Door::Google,
-            _ => return Err("object stores are named by s3://bucket/key or gs://bucket/key"),
+            "az" => Door::Azure,
+            _ => {
+                return Err(
+                    "object stores are named by s3://bucket/key, gs://bucket/key or az://container/blob",
+                );
+            }
         };
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -71,6 +91,7 @@ impl fmt::Display for StorePlace {
         let scheme = match self.door {
             Door::Amazon => "s3",
             Door::Google => "gs",
+            Door::Azure => "az",
         };
         write!(formatter, "{scheme}://{}/{}", self.bucket, self.key)
     }
@@ -82,7 +103,7 @@ mod tests {
 
     #[test]
     fn places_are_told_from_files_and_bad_ones_refused() {
-        for good in ["s3://b/k", "gs://b-1.x/a/b c.ikada"] {
+        for good in ["s3://b/k", "gs://b-1.x/a/b c.ikada", "az://c/k"] {
             assert_eq!(StorePlace::parse(good).unwrap().unwrap().to_string(), good);
         }
         for file in ["monday.ikada", "/a/b", "./s3:/b/k", "s3:b"] {
@@ -90,9 +111,22 @@ mod tests {
         }
         let long = format!("s3://b/{}", "k".repeat(1_025));
         for bad in
-            ["s3://", "s3://b", "s3://b/", "s3://b/k/", "s3:///k", "s3://b?/k", "az://b/k", &long]
+            ["s3://", "s3://b", "s3://b/", "s3://b/k/", "s3:///k", "s3://b?/k", "abfs://b/k", &long]
         {
             assert!(StorePlace::parse(bad).unwrap().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_beginning_may_be_a_bucket_or_a_folder() {
+        for (text, key) in
+            [("s3://b", ""), ("s3://b/", ""), ("gs://b/k/", "k/"), ("az://c/k/l", "k/l")]
+        {
+            assert_eq!(StorePlace::parse_beginning(text).unwrap().unwrap().key, key, "{text}");
+        }
+        for bad in ["s3://", "s3:///k", "s3://b?/k", "http://b/k"] {
+            assert!(StorePlace::parse_beginning(bad).unwrap().is_err(), "{bad}");
+        }
+        assert!(StorePlace::parse_beginning("texts/").is_none());
     }
 }

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::escape::{encode, encode_path};
 use super::place::StorePlace;
-use super::settings::{BadSettings, StoreSettings};
+use super::settings::{BadSettings, StoreRight, StoreSettings};
 use super::sign::{digest_of, sign_request};
 use super::xml;
 use crate::client::{
@@ -64,7 +64,13 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the key is good, but not for this.
     pub fn is_denied(&self) -> bool {
-        matches!(self, StoreError::Refused { status: 403, code, .. } if code == "AccessDenied")
+        let words = ["AccessDenied", "AuthorizationPermissionMismatch"];
+        matches!(self, StoreError::Refused { status: 403, code, .. } if words.contains(&code.as_str()))
+    }
+
+    /// Whether there is no such object.
+    fn is_missing(&self) -> bool {
+        self.has_code("NoSuchKey") || self.has_code("BlobNotFound")
     }
 
     fn of_try(mut self, number: u32) -> StoreError {
@@ -162,7 +168,7 @@ impl Store {
                 Ok(Some(Facts { size, tag: answer.headers.get(ETAG).cloned() }))
             }
             Err(StoreError::Refused { status: 416, .. }) => Ok(Some(Facts { size: 0, tag: None })),
-            Err(error) if error.has_code("NoSuchKey") => Ok(None),
+            Err(error) if error.is_missing() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -244,26 +250,50 @@ impl Store {
         })
     }
 
-    fn build(&self, ask: &Ask<'_>, digest: &str) -> Result<Request<Full<Bytes>>, String> {
-        let (endpoint, place) = (self.settings.endpoint.as_str(), ask.place);
-        let path = encode_path(place.key.as_bytes());
-        let mut uri = format!("{endpoint}/{}/{path}", place.bucket);
-        for (position, (name, value)) in ask.query.iter().enumerate() {
-            uri.push(if position == 0 { '?' } else { '&' });
-            uri.push_str(&format!("{name}={}", encode(value.as_bytes())));
+    /// The whole address of what is asked for.
+    fn address(&self, ask: &Ask<'_>) -> String {
+        let (settings, place) = (&self.settings, ask.place);
+        let mut uri = format!("{}{}/{}", settings.endpoint, settings.path, place.bucket);
+        let account = match &settings.right {
+            StoreRight::Amazon { .. } => None,
+            StoreRight::Azure(account) => Some(account),
+        };
+        // Azure's containers have no slash at their end; S3's buckets may have one.
+        if account.is_none() || !place.key.is_empty() {
+            uri.push('/');
+            uri.push_str(&encode_path(place.key.as_bytes()));
         }
+        let named = ask.query.iter().map(|(name, value)| {
+            let value = encode(value.as_bytes());
+            format!("{name}={value}")
+        });
+        let given = account.and_then(|account| account.parameters()).map(str::to_owned);
+        for (position, parameter) in named.chain(given).enumerate() {
+            uri.push(if position == 0 { '?' } else { '&' });
+            uri.push_str(&parameter);
+        }
+        uri
+    }
+
+    fn build(&self, ask: &Ask<'_>, digest: &str) -> Result<Request<Full<Bytes>>, String> {
+        let endpoint = self.settings.endpoint.as_str();
         let host = endpoint.split_once("://").map_or(endpoint, |(_, host)| host);
+        let uri = self.address(ask);
         let mut request = Request::builder().method(&ask.method).uri(uri).header(HOST, host);
         for (name, value) in &ask.headers {
             request = request.header(name, value);
         }
         let request = request.body(()).map_err(|error| error.to_string())?;
         let (mut parts, ()): (Parts, ()) = request.into_parts();
-        let settings = &self.settings;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ms = now.as_millis() as u64;
-        sign_request(&mut parts, &settings.credentials, &settings.region, digest, now_ms)
-            .map_err(|what| format!("{what} cannot stand in a header"))?;
+        let signed = match &self.settings.right {
+            StoreRight::Amazon { region, credentials } => {
+                sign_request(&mut parts, credentials, region, digest, now_ms)
+            }
+            StoreRight::Azure(account) => account.sign(&mut parts, ask.body.len(), now_ms),
+        };
+        signed.map_err(|what| format!("{what} cannot stand in a header"))?;
         Ok(Request::from_parts(parts, Full::new(ask.body.clone())))
     }
 
@@ -279,7 +309,8 @@ impl Store {
             return Tried::Later { detail: format!("{code}: {detail}"), after };
         }
         if let Some(region) = region.as_ref().and_then(|region| region.to_str().ok())
-            && region != self.settings.region
+            && let StoreRight::Amazon { region: signed, .. } = &self.settings.right
+            && region != signed
         {
             detail.push_str(&format!("; the bucket is in {region}: set AWS_REGION"));
         }
@@ -290,12 +321,14 @@ impl Store {
 /// Whether the same request may succeed later.
 fn is_passing(status: u16, code: &str) -> bool {
     matches!(status, 408 | 429 | 500 | 502 | 503 | 504)
-        || ["RequestTimeout", "SlowDown", "InternalError"].contains(&code)
+        || ["RequestTimeout", "SlowDown", "InternalError", "ServerBusy"].contains(&code)
 }
 
-/// The protocol's word for a failure, and its text.
+/// The protocol's word for a failure, and the first line of its text.
 pub(super) fn read_error(document: &str) -> (Option<String>, String) {
-    let text = |name: &str| xml::first(document, name).map(|text| text.chars().take(300).collect());
+    let first =
+        |text: String| text.lines().next().unwrap_or("").chars().take(300).collect::<String>();
+    let text = |name: &str| xml::first(document, name).map(first);
     (text("Code"), text("Message").unwrap_or_else(|| "no further word".to_owned()))
 }
 

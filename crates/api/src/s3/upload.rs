@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use hyper::Method;
-use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{ETAG, HeaderName, HeaderValue, IF_NONE_MATCH};
 use tokio::task::JoinSet;
 
 use super::place::{Door, StorePlace};
 use super::send::{Ask, Store, StoreError, read_error};
 use super::xml;
+use crate::azure::{block_id, block_list};
+use crate::client::unique_bits;
 
 /// Smallest part that stores take, but for the last.
 pub const PART_BYTES_MIN: usize = 5 << 20;
@@ -88,10 +90,10 @@ impl Upload {
         Ok(self.size)
     }
 
-    /// Gives up, and has the store forget what it was sent.
+    /// Gives up, and has the store forget what it was sent. Azure's forgets blocks that nobody put together by itself.
     pub async fn abort(&mut self) -> Result<(), StoreError> {
         self.running.shutdown().await;
-        let Some(id) = self.id.take() else { return Ok(()) };
+        let Some(id) = self.id.take().filter(|_| !self.is_azure()) else { return Ok(()) };
         let mut ask = Ask::new(Method::DELETE, &self.place);
         ask.query.push(("uploadId", id));
         match self.store.send(&ask).await {
@@ -118,10 +120,17 @@ impl Upload {
         let (number, body) = (self.next, self.filling.split().freeze());
         self.next += 1;
         let (store, place) = (self.store.clone(), self.place.clone());
+        let is_azure = self.is_azure();
         self.running.spawn(async move {
             let mut ask = Ask::new(Method::PUT, &place);
-            ask.query = vec![("partNumber", number.to_string()), ("uploadId", id)];
             ask.body = body;
+            if is_azure {
+                let block = block_id(&id, number);
+                ask.query = vec![("comp", "block".to_owned()), ("blockid", block.clone())];
+                store.send(&ask).await?;
+                return Ok((number, block));
+            }
+            ask.query = vec![("partNumber", number.to_string()), ("uploadId", id)];
             let answer = store.send(&ask).await?;
             let tag = answer.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
             let tag = tag.ok_or_else(|| store.unavailable("a part without an ETag".to_owned()))?;
@@ -140,6 +149,11 @@ impl Upload {
     }
 
     async fn open(&mut self) -> Result<String, StoreError> {
+        if self.is_azure() {
+            let id = format!("{:016x}", unique_bits());
+            self.id = Some(id.clone());
+            return Ok(id);
+        }
         let mut ask = Ask::new(Method::POST, &self.place);
         ask.query.push(("uploads", String::new()));
         let answer = self.store.send(&ask).await?;
@@ -153,12 +167,24 @@ impl Upload {
     async fn put_whole(&mut self) -> Result<(), StoreError> {
         let mut ask = Ask::new(Method::PUT, &self.place);
         ask.headers.extend(self.only_if_absent());
+        if self.is_azure() {
+            let kind = HeaderName::from_static("x-ms-blob-type");
+            ask.headers.push((kind, HeaderValue::from_static("BlockBlob")));
+        }
         ask.body = self.filling.split().freeze();
         let sent = self.store.send(&ask).await.map(|_| ());
         self.settle(sent).await
     }
 
     async fn complete(&mut self) -> Result<(), StoreError> {
+        if self.is_azure() {
+            let mut ask = Ask::new(Method::PUT, &self.place);
+            ask.query.push(("comp", "blocklist".to_owned()));
+            ask.headers.extend(self.only_if_absent());
+            ask.body = block_list(self.stored.values()).into();
+            let sent = self.store.send(&ask).await.map(|_| ());
+            return self.settle(sent).await;
+        }
         let parts = self.stored.iter().map(|(number, tag)| {
             let number = xml::element("PartNumber", &number.to_string());
             format!("<Part>{number}{}</Part>", xml::element("ETag", tag))
@@ -184,7 +210,8 @@ impl Upload {
         let may_be_done = match &error {
             StoreError::Unavailable { .. } => true,
             StoreError::Refused { status, tries, .. } => {
-                *tries > 1 && (*status == 412 || error.has_code("NoSuchUpload"))
+                let is_there = *status == 412 || error.has_code("BlobAlreadyExists");
+                *tries > 1 && (is_there || error.has_code("NoSuchUpload"))
             }
         };
         let is_ours = |size| may_be_done && size == self.size;
@@ -194,9 +221,13 @@ impl Upload {
         }
     }
 
+    fn is_azure(&self) -> bool {
+        self.place.door == Door::Azure
+    }
+
     /// Google's door knows this condition under another name, which cannot be mixed with the headers of S3.
-    fn only_if_absent(&self) -> Option<(hyper::header::HeaderName, HeaderValue)> {
+    fn only_if_absent(&self) -> Option<(HeaderName, HeaderValue)> {
         let condition = (IF_NONE_MATCH, HeaderValue::from_static("*"));
-        (self.place.door == Door::Amazon).then_some(condition)
+        (self.place.door != Door::Google).then_some(condition)
     }
 }

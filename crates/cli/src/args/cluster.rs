@@ -10,7 +10,7 @@ use ikada_api::s3::{BadPlace, PART_BYTES_MIN, StorePlace};
 /// How object stores are reached, for two helps.
 macro_rules! store_help {
     () => {
-        "\nObject stores: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN) are the key, for gs:// an HMAC key of Google;\nAWS_REGION, AWS_ENDPOINT_URL and AWS_CA_BUNDLE say where, https unless the endpoint says http. This command alone talks to\nthe store, the cluster does not."
+        "\nObject stores: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN) are the key, for gs:// an HMAC key of Google;\nAWS_REGION, AWS_ENDPOINT_URL and AWS_CA_BUNDLE say where, https unless the endpoint says http. For az:// they are AZURE_STORAGE_ACCOUNT,\nAZURE_STORAGE_KEY (or AZURE_STORAGE_SAS_TOKEN) and AZURE_STORAGE_ENDPOINT. This command alone talks to the store, the cluster does not."
     };
 }
 
@@ -237,7 +237,7 @@ fn part_mib(text: &str) -> Result<usize, String> {
     after_help = concat!("Examples:\n  ikada cluster backup monday.ikada\n  ikada cluster backup s3://backups/monday.ikada\n  AWS_ENDPOINT_URL=https://minio.example:9000 ikada cluster backup s3://backups/monday.ikada\n\nThe bytes of objects are part of it, each piece once.\n", store_help!())
 )]
 pub(crate) struct BackupArgs {
-    /// The file to write, or s3://BUCKET/KEY or gs://BUCKET/KEY; it must not exist.
+    /// The file to write, or s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/BLOB; it must not exist.
     #[arg(value_name = "FILE", value_parser = BackupPlace::parser())]
     pub(crate) place: BackupPlace,
     /// Size of the parts that an object store is sent, in MiB; it takes 10,000 of them.
@@ -251,7 +251,7 @@ pub(crate) struct BackupArgs {
     after_help = concat!("Examples:\n  ikada cluster restore monday.ikada --data new\n  ikada cluster restore s3://backups/monday.ikada --data new\n  ikada server --data new\n\nThe new cluster has one node and another id; let others join with `ikada cluster add`. Every fence exceeds all that\nwere granted before the backup and since.\n", store_help!())
 )]
 pub(crate) struct RestoreArgs {
-    /// The backup: a file, or s3://BUCKET/KEY or gs://BUCKET/KEY.
+    /// The backup: a file, or s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/BLOB.
     #[arg(value_name = "FILE", value_parser = BackupPlace::parser())]
     pub(crate) place: BackupPlace,
     /// The data folder to make; it must not exist or be empty.

@@ -100,7 +100,7 @@ async fn into_store(
             return Err(Failure::usage(format!("{place} exists already; name another object")));
         }
         // A key that may only write. The store itself refuses to replace an object; Google's needs the look.
-        Err(error) if error.is_denied() && place.door == Door::Amazon => {}
+        Err(error) if error.is_denied() && place.door != Door::Google => {}
         Err(error) => return Err(error.into()),
     }
     let mut upload = Upload::begin(store, place.clone(), part_mib << 20);
@@ -152,11 +152,11 @@ impl From<StoreError> for Failure {
         match error {
             StoreError::Unavailable { .. } => Failure::Unavailable {
                 message,
-                next: "is AWS_ENDPOINT_URL (or AWS_REGION) the right one?".into(),
+                next: "is AWS_ENDPOINT_URL (or AWS_REGION), for az:// AZURE_STORAGE_ENDPOINT, the right one?".into(),
             },
             StoreError::Refused { .. } => Failure::Refused {
                 message,
-                next: Some("may this key read and write there? see AWS_ACCESS_KEY_ID".into()),
+                next: Some("may this key read and write there? see AWS_ACCESS_KEY_ID, for az:// AZURE_STORAGE_ACCOUNT".into()),
             },
         }
     }
