@@ -54,7 +54,7 @@ fn describe(route: &Route, body: Option<Value>, answer: Option<Value>, problem: 
         described["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
-    if matches!(route.operation, Operation::PutObject | Operation::Upload) {
+    if matches!(route.operation, Operation::PutObject | Operation::PutPart | Operation::Upload) {
         let bytes = json!({ "type": "string", "format": "binary" });
         described["requestBody"] =
             json!({ "required": true, "content": { "*/*": { "schema": bytes } } });

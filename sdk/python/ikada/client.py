@@ -214,6 +214,41 @@ class Client:
         """Hands a queue's tasks out again."""
         self._transport.call("POST", f"/v1/queues/{_name(name)}/resume", keyed=True)
 
+    # Schedules
+
+    def schedules(self) -> Iterator[Dict[str, Any]]:
+        """All schedules in order of their names, page by page, without payloads and follow-ups."""
+        after: Optional[str] = None
+        while True:
+            page = self._transport.call("GET", "/v1/schedules", query={"after": after}).json()
+            yield from page["schedules"]
+            after = page.get("next")
+            if after is None:
+                return
+
+    def schedule(self, name: str) -> Dict[str, Any]:
+        """One schedule with its last and next instants, and what was missed."""
+        found: Dict[str, Any] = self._transport.call("GET", f"/v1/schedules/{_name(name)}").json()
+        return found
+
+    def set_schedule(self, name: str, task: NewTask, **settings: Any) -> Dict[str, Any]:
+        """Makes a schedule or replaces it as a whole: `cron="30 2 * * *"` and `zone`, or `every_ms`; names are those of the HTTP API."""
+        body = {**settings, "task": task.body()}
+        found: Dict[str, Any] = self._transport.call("PUT", f"/v1/schedules/{_name(name)}", body=body, keyed=True).json()
+        return found
+
+    def pause_schedule(self, name: str) -> None:
+        """Lets a schedule rest; instants that pass meanwhile do not count."""
+        self._transport.call("POST", f"/v1/schedules/{_name(name)}/pause", keyed=True)
+
+    def resume_schedule(self, name: str) -> None:
+        """Lets a schedule go on, from now."""
+        self._transport.call("POST", f"/v1/schedules/{_name(name)}/resume", keyed=True)
+
+    def delete_schedule(self, name: str) -> None:
+        """Removes a schedule; the tasks it submitted stay."""
+        self._transport.call("DELETE", f"/v1/schedules/{_name(name)}", keyed=True)
+
     # Leases
 
     def lease(self, name: str, *, holder: Optional[str] = None, ttl_s: float = 15.0, wait_s: Optional[float] = None) -> Lease:

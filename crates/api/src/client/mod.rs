@@ -29,6 +29,7 @@ mod send;
 mod tasks;
 mod token;
 mod tokens;
+mod uploads;
 mod url;
 mod work;
 mod workers;

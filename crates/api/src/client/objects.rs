@@ -49,6 +49,15 @@ pub enum ObjectSource {
     File(PathBuf),
     /// A file that only its owner knows to open.
     Open(Arc<dyn OpenSource>),
+    /// Some bytes of another source.
+    Part {
+        /// The source.
+        of: Box<ObjectSource>,
+        /// Where they begin.
+        from: u64,
+        /// How many there are.
+        length: u64,
+    },
 }
 
 /// Opens a file for an upload, once for each try.
@@ -153,7 +162,7 @@ impl Client {
         self.send_source(Method::POST, "/v1/uploads", source, options).await
     }
 
-    async fn send_source<T: serde::de::DeserializeOwned>(
+    pub(super) async fn send_source<T: serde::de::DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -357,21 +366,59 @@ async fn open(source: &ObjectSource, sent: Arc<AtomicU64>) -> io::Result<(u64, S
             let body = Full::new(bytes.clone()).map_err(|never| match never {}).boxed();
             Ok((bytes.len() as u64, body))
         }
-        ObjectSource::File(path) => stream(std::fs::File::open(path)?, sent),
-        ObjectSource::Open(source) => stream(source.open()?, sent),
+        ObjectSource::File(_) | ObjectSource::Open(_) | ObjectSource::Part { .. } => {
+            let (file, length) = source.reader()?;
+            let (sender, body) = Channel::new(PARTS_MAX);
+            tokio::spawn(feed(file, sender, sent));
+            Ok((length, body.boxed()))
+        }
     }
 }
 
-/// Length and body of a file.
-fn stream(file: std::fs::File, sent: Arc<AtomicU64>) -> io::Result<(u64, SentBody)> {
-    let length = file.metadata()?.len();
-    let (sender, body) = Channel::new(PARTS_MAX);
-    tokio::spawn(feed(file, sender, sent));
-    Ok((length, body.boxed()))
+impl ObjectSource {
+    /// Its bytes from their beginning, and how many there are.
+    pub fn reader(&self) -> io::Result<(Box<dyn io::Read + Send>, u64)> {
+        let of_file = |file: std::fs::File| -> io::Result<(Box<dyn io::Read + Send>, u64)> {
+            let length = file.metadata()?.len();
+            Ok((Box::new(file), length))
+        };
+        match self {
+            ObjectSource::Bytes(bytes) => {
+                Ok((Box::new(io::Cursor::new(bytes.clone())), bytes.len() as u64))
+            }
+            ObjectSource::File(path) => of_file(std::fs::File::open(path)?),
+            ObjectSource::Open(source) => of_file(source.open()?),
+            ObjectSource::Part { of, from, length } => {
+                let whole = of.reader_at(*from)?;
+                Ok((Box::new(io::Read::take(whole, *length)), *length))
+            }
+        }
+    }
+
+    fn reader_at(&self, from: u64) -> io::Result<Box<dyn io::Read + Send>> {
+        let mut file = match self {
+            ObjectSource::File(path) => std::fs::File::open(path)?,
+            ObjectSource::Open(source) => source.open()?,
+            ObjectSource::Bytes(bytes) => {
+                let from = (from as usize).min(bytes.len());
+                return Ok(Box::new(io::Cursor::new(bytes.slice(from..))));
+            }
+            ObjectSource::Part { of, from: first, length } => {
+                let whole = of.reader_at(first + from)?;
+                return Ok(Box::new(io::Read::take(whole, length.saturating_sub(from))));
+            }
+        };
+        io::Seek::seek(&mut file, io::SeekFrom::Start(from))?;
+        Ok(Box::new(file))
+    }
 }
 
-/// Reads a file into a body until its end or until nobody wants it any more.
-async fn feed(file: std::fs::File, mut sender: Sender<Bytes, io::Error>, sent: Arc<AtomicU64>) {
+/// Reads a source into a body until its end or until nobody wants it any more.
+async fn feed(
+    file: Box<dyn io::Read + Send>,
+    mut sender: Sender<Bytes, io::Error>,
+    sent: Arc<AtomicU64>,
+) {
     let mut file = file;
     loop {
         let read = tokio::task::spawn_blocking(move || {

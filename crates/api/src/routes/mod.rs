@@ -11,6 +11,7 @@ mod parameters;
 pub mod policy;
 mod shape;
 mod table;
+mod uploads;
 
 use schemars::{Schema, SchemaGenerator};
 
@@ -90,6 +91,12 @@ pub enum Operation {
     PutObject,
     DeleteObject,
     Upload,
+    ListUploads,
+    ShowUpload,
+    BeginUpload,
+    PutPart,
+    FinishUpload,
+    EndUpload,
     PushProgram,
     ListPrograms,
     ShowProgram,

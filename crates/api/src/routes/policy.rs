@@ -139,6 +139,8 @@ pub const STORE: Policy = Policy::new(
     Class::Submit,
     BodyBound::Stream,
 );
+/// Says what bytes of objects are to become.
+pub const ARRANGE: Policy = Policy { body: BodyBound::Document, ..STORE };
 /// Takes bytes of objects away: no work of a worker needs that.
 pub const REMOVE: Policy =
     Policy::new(&[Role::Admin, Role::Operator, Role::Submitter], Class::Submit, BodyBound::Stream);
@@ -206,14 +208,13 @@ mod tests {
     const OPEN: &str = "Dashboard Health";
     const KNOWN: &str = "OpenApi Whoami";
     const LOOK: &str = "ExplainTask FollowJob ListBuckets ListEvents ListJobTasks ListJobs ListLeases ListNamespaces \
-        ListObjects ListPrograms ListQueues ListSchedules ListTasks ListWorkers Live Metrics Ready ShowCluster ShowJob \
-        ShowJobResult ShowNamespace ShowNode ShowProgram ShowQueue ShowQuota ShowRequest ShowScaling ShowSchedule \
-        ShowTask ShowWorker";
+        ListObjects ListPrograms ListQueues ListSchedules ListTasks ListUploads ListWorkers Live Metrics Ready \
+        ShowCluster ShowJob ShowJobResult ShowNamespace ShowNode ShowProgram ShowQueue ShowQuota ShowRequest \
+        ShowScaling ShowSchedule ShowTask ShowUpload ShowWorker";
     const FETCH: &str = "GetObject JobLogs ShowLease TaskLogs";
-    const STORE: &str = "AcquireLease Pipe PutObject ReleaseLease RenewLease Upload";
+    const STORE: &str = "AcquireLease BeginUpload FinishUpload Pipe PutObject PutPart ReleaseLease RenewLease Upload";
     const WORK: &str = "Beat Checkpoint Claim Complete Fail Renew";
-    const SUBMIT: &str =
-        "CancelJob CancelTask DeleteObject DeleteProgram Enqueue PushProgram SubmitJob VoidRequest";
+    const SUBMIT: &str = "CancelJob CancelTask DeleteObject DeleteProgram EndUpload Enqueue PushProgram SubmitJob VoidRequest";
     const OPERATE: &str = "DeleteSchedule DrainWorker DropTask PauseQueue PauseSchedule RemoveWorker ResumeQueue \
         ResumeSchedule RetryQueue RetryTask SetQueue SetSchedule SteerNode Transfer TuneElections";
     const ADMINISTER: &str = "AddNode Backup CreateToken DropQueue Grow ListTokens PurgeQueue RemoveNode RevokeToken SetQuota";

@@ -5,12 +5,22 @@ use super::holders::HOLDERS;
 use super::parameters::*;
 use super::policy::*;
 use super::shape::{NONE, WRITE, act, look, of, one_or_many};
+use super::uploads::UPLOADS;
 use super::{Operation, Route, Verb};
 use crate::v1;
 
 /// All routes.
-pub const ROUTES: &[Route] =
-    &join::<{ HOLDERS.len() + CALLERS.len() + OTHERS.len() }>(&[HOLDERS, CALLERS, OTHERS]);
+pub const ROUTES: &[Route] = &join::<{ count(TABLES) }>(TABLES);
+
+const TABLES: &[&[Route]] = &[HOLDERS, CALLERS, UPLOADS, OTHERS];
+
+const fn count(tables: &[&[Route]]) -> usize {
+    let (mut table, mut count) = (0, 0);
+    while table < tables.len() {
+        (table, count) = (table + 1, count + tables[table].len());
+    }
+    count
+}
 
 /// Puts tables one behind the other.
 const fn join<const COUNT: usize>(tables: &[&[Route]]) -> [Route; COUNT] {
@@ -204,12 +214,13 @@ const OTHERS: &[Route] = &[
         )
     },
     Route {
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, SCHEDULES_LIMIT],
         answer: Some(of::<v1::SchedulePage>),
         ..look(
             "/v1/schedules",
             Operation::ListSchedules,
             LIST,
-            "List the schedules of the namespace.",
+            "List the schedules of the namespace in order of their names.",
         )
     },
     Route {
@@ -370,16 +381,6 @@ const OTHERS: &[Route] = &[
             Operation::CancelJob,
             SUBMIT,
             "Cancel a job with all its tasks.",
-        )
-    },
-    Route {
-        answer: Some(of::<v1::UploadInfo>),
-        keyed: false,
-        ..act(
-            "/v1/uploads",
-            Operation::Upload,
-            STORE,
-            "Store bytes without a name, for a completion to name as an output within the hour.",
         )
     },
     Route {

@@ -22,6 +22,9 @@ pub struct ObjectInfo {
     pub content_type: String,
     /// When it was written (ms since 1970, log time).
     pub modified_ms: u64,
+    /// Where the output of a task lies that was brought to an address; the object then says no more than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// Position of the write, which `min_lsn` takes; only in the answer to an upload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lsn: Option<String>,

@@ -25,6 +25,7 @@ const PUT_EXAMPLES: &str = "\
 Examples:
   ikada object put may.csv reports/2026/may.csv
   ikada object put may.csv reports/                     as reports/may.csv
+  ikada object put disk.img images/disk.img             run it again to go on where it stopped
   ikada object put ./site web/v2 --recursive            run it again to go on where it stopped
   cat may.csv | ikada object put - reports/may.csv --if-absent";
 
@@ -32,7 +33,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = PUT_EXAMPLES)]
 pub(crate) struct ObjectPutArgs {
-    /// The file or folder; `-` reads standard input, which must fit into memory.
+    /// The file or folder; `-` reads standard input, by way of a temporary file.
     pub(crate) source: PathBuf,
     /// Where to: BUCKET/KEY; a key that ends with a slash gets the file's name.
     pub(crate) target: String,

@@ -16,7 +16,7 @@ fn run(cluster: &Cluster, args: &[&str], folder: &Path) -> Output {
     ikada().args(args).args(["--url", &urls.join(",")]).current_dir(folder).output().expect("ran")
 }
 
-fn bytes_of(seed: u64, length: usize) -> Vec<u8> {
+pub fn bytes_of(seed: u64, length: usize) -> Vec<u8> {
     let mut random = seed;
     let mut next = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

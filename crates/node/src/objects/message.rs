@@ -8,7 +8,7 @@ use minicbor::{Decode, Encode};
 use crate::gossip::Fact;
 
 /// Longest message without bytes: a thousand digests and some room.
-pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 10;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

@@ -29,6 +29,8 @@ mod upload;
 
 pub use counters::BlobCounters;
 pub use fetch::FetchError;
+#[cfg(test)]
+pub(crate) use message::MESSAGE_BYTES_MAX;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use message::{BlobAsk, BlobTold};
 pub(crate) use serve::serve_peer;

@@ -83,6 +83,15 @@ impl Upload {
         Ok(())
     }
 
+    /// Takes a piece that a majority of the nodes has already: it is only counted and hashed. All pieces before it must
+    /// be full.
+    pub(crate) fn adopt(&mut self, digest: Digest, bytes: &Bytes) {
+        assert!(self.piece.is_empty(), "a piece is begun");
+        self.size += bytes.len() as u64;
+        self.whole.update(bytes);
+        self.chunks.push(digest);
+    }
+
     async fn send_piece(&mut self) -> Result<(), SpreadError> {
         while self.under_way.len() >= UPLOAD_PIECES_MAX {
             self.wait_for_one().await?;

@@ -3,6 +3,7 @@
 mod delete;
 mod get;
 mod list;
+mod parts;
 mod place;
 mod put;
 mod spool;

@@ -10,6 +10,7 @@ use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{ObjectInfo, ObjectPage};
 
+use super::parts::{self, PARTED_FROM_BYTES};
 use super::place::{content_type, last_part, split};
 use super::spool::Spool;
 use super::{bytes_bar, objects_under};
@@ -18,7 +19,7 @@ use crate::failure::Failure;
 use crate::render::Screen;
 
 /// How often a bar moves.
-const BEAT: Duration = Duration::from_millis(100);
+pub(super) const BEAT: Duration = Duration::from_millis(100);
 
 pub(super) async fn put(
     client: &Client,
@@ -64,16 +65,16 @@ async fn upload(
         digest: None,
         progress: Some(sent.clone()),
     };
-    let length = match &source {
-        ObjectSource::Bytes(bytes) => bytes.len() as u64,
-        ObjectSource::File(path) => {
-            std::fs::metadata(path).map_err(|error| unreadable(path, &error))?.len()
-        }
-        ObjectSource::Open(source) => {
-            let length = source.open().and_then(|file| file.metadata()).map(|about| about.len());
-            length.map_err(|error| unreadable(Path::new(key), &error))?
-        }
+    let shown: &Path = match &source {
+        ObjectSource::File(path) => path,
+        _ => Path::new(key),
     };
+    let (_, length) = source.reader().map_err(|error| unreadable(shown, &error))?;
+    if length >= PARTED_FROM_BYTES
+        && let Some(stored) = parts::put(client, (bucket, key), &source, &options).await?
+    {
+        return Ok(stored);
+    }
     let bar = bytes_bar(length, last_part(key));
     let sending = client.put_object(bucket, key, &source, &options);
     tokio::pin!(sending);

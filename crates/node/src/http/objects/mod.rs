@@ -22,6 +22,7 @@ use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::logs;
 use crate::http::request::Context;
+use crate::http::uploads;
 
 pub(super) use delete::delete;
 pub(super) use download::download;
@@ -29,7 +30,7 @@ pub(super) use fold::{Folded, Wish, fold};
 pub(super) use list::{limit as page_limit, list, list_buckets, some_limit};
 pub(super) use name::check_bucket;
 pub(super) use precondition::condition;
-pub(super) use put::{Announced, commit, write_one};
+pub(super) use put::{Announced, commit, read_headers, take_in, write_one};
 pub(super) use show::{describe, iso_date};
 pub(super) use upload::confirm;
 
@@ -52,6 +53,7 @@ where
         Operation::DeleteObject => Some(delete::delete(app, context, parts).await),
         Operation::TaskLogs => Some(logs::of_task(app, context, parts).await),
         Operation::Upload => Some(upload::upload(app, context, parts, body).await),
+        Operation::PutPart => Some(uploads::put_part(app, context, parts, body).await),
         _ => None,
     }
 }

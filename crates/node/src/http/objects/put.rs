@@ -65,7 +65,7 @@ where
     commit(app, context, key, announced, content).await
 }
 
-pub(super) fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
+pub(in crate::http) fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
     let text = |name: &str| match parts.headers.get(name) {
         None => Ok(None),
         Some(value) => {
@@ -95,7 +95,7 @@ pub(super) fn read_headers(parts: &Parts) -> Result<Announced, Stop> {
 }
 
 /// Takes all bytes in. They must keep coming; the whole may take as long as it takes.
-pub(super) async fn take_in<D, B>(app: &App<D>, body: B) -> Result<Content, Stop>
+pub(in crate::http) async fn take_in<D, B>(app: &App<D>, body: B) -> Result<Content, Stop>
 where
     D: Door,
     B: Body<Data = Bytes> + Send,
@@ -154,7 +154,8 @@ pub(in crate::http) async fn commit<D: Door>(
     }
     // The bytes have travelled already, so what is told is put together here instead of being read again.
     let (content_type, created_ms) = (announced.content_type, wall_ms());
-    let stored = ObjectVersion { version, size, content_type, digest, chunks, created_ms };
+    let address = None;
+    let stored = ObjectVersion { version, size, content_type, digest, chunks, created_ms, address };
     let object = Object { namespace, bucket, name, versions: Vec::new() };
     let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
     let lsn = Some(print_positions([position]));

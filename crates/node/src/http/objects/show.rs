@@ -16,6 +16,7 @@ pub(in crate::http) fn describe(object: &Object, version: &ObjectVersion) -> Obj
         digest: version.digest.to_string(),
         content_type: version.content_type.clone(),
         modified_ms: version.created_ms,
+        address: version.address.clone(),
         lsn: None,
     }
 }

@@ -5,13 +5,13 @@ use ikada_api::state::BucketName;
 use ikada_replica::call::{Query, View};
 
 use super::fault::Fault;
-use super::multipart::UPLOADS_BUCKET;
 use crate::http::answer::{Reply, text};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
 use crate::http::request::Context;
 use crate::http::requests::read;
+use crate::http::uploads::UPLOADS_BUCKET;
 use ikada_api::s3::xml::element;
 
 /// Buckets that one list shows; there is no paging in S3.

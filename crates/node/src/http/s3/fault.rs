@@ -82,6 +82,7 @@ impl From<Problem> for Fault {
             ("precondition_failed", _) => "PreconditionFailed",
             ("wrong_digest", _) => "BadDigest",
             ("body_incomplete", _) => "IncompleteBody",
+            ("upload_not_found", _) => "NoSuchUpload",
             (_, 401 | 403) => "AccessDenied",
             (_, 413) => "EntityTooLarge",
             (_, 404) => "NoSuchKey",
