@@ -3,7 +3,6 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::task::then_level;
 use crate::{
     Acked, AcquireLease, AddToken, Cancel, CancelJob, ChangeMembers, Checkpoint, Claim, Collect,
     Complete, DeleteObject, DeleteSchedule, Deliver, DrainWorker, DropTask, Duplicate, Enqueue,
@@ -200,7 +199,7 @@ impl Command {
     pub fn level(&self) -> u32 {
         match self {
             Command::Enqueue(verb) => verb.level(),
-            Command::Complete(verb) => then_level(verb.then.as_ref()),
+            Command::Complete(verb) => verb.level(),
             Command::Claim(_) | Command::Fail(_) => 0,
             Command::Expire(_) | Command::Unclaim(_) | Command::Cancel(_) => 0,
             Command::Retry(_) | Command::Drop(_) | Command::Sweep(_) | Command::Void(_) => 0,

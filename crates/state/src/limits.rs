@@ -126,6 +126,12 @@ pub const WORK_BYTES_MAX: usize = 512 << 10;
 /// Longest name of an entry of a program.
 pub const ENTRY_BYTES_MAX: usize = 256;
 
+/// Longest address that outputs are brought below.
+pub const OUTPUT_URL_BYTES_MAX: usize = 512;
+
+/// Longest address of an output.
+pub const ADDRESS_BYTES_MAX: usize = 2_048;
+
 /// Most outputs of one completion: all become objects in one step.
 pub const OUTPUTS_MAX: usize = 1_024;
 

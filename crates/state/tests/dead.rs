@@ -117,6 +117,27 @@ fn q13_dead_tasks_beyond_the_shards_bound_are_counted() {
     world.reload();
 }
 
+/// The same by bytes: a few large ones are as much as many small ones.
+#[test]
+fn q13_dead_tasks_are_bounded_by_their_bytes_too() {
+    let mut world = World::with(Limits { finished_bytes_max: 40_000, ..limits_small() });
+    world.run(keep_dead());
+    for number in 0..3 {
+        let id = task_id(&format!("d{number}"));
+        world.put(Enqueue::new(id, queue("q"), vec![7; 9_000]));
+        let grant = world.take(1).remove(0);
+        world.run(Command::Fail(Fail { retry: false, ..fail(&grant, "w") }));
+    }
+    let full = refused(RefusalCode::DeadFull);
+    assert_eq!(world.run(Command::Enqueue(enqueue("a", "q"))), full, "more than half is dead");
+    let other = world.run(Command::Enqueue(enqueue("b", "p")));
+    assert_eq!(other, Reply::Enqueued { id: task_id("b"), created: true }, "has no dead ones");
+    let mut world = world.reload();
+    assert_eq!(world.run(Command::Enqueue(enqueue("a", "q"))), full);
+    assert_eq!(world.run(Command::Retry(Retry { id: task_id("d0") })), Reply::Retried);
+    world.add("a");
+}
+
 /// Until the order comes, everything is as older programs do it; then those that are dead already have their line.
 #[test]
 fn dead_tasks_are_kept_apart_from_an_order_on() {

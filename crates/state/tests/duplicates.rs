@@ -31,6 +31,7 @@ fn submit(count: u64, duplicate_after: Option<u16>) -> Command {
         retention_ms: 60_000,
         reuse: None,
         duplicate_after,
+        output_url: None,
     };
     Command::SubmitJob(SubmitJob { id: JobId::parse("j").unwrap(), spec: Box::new(spec) })
 }
@@ -54,6 +55,7 @@ fn bring(grant: &Grant, name: &str, mark: u8) -> Command {
         content_type: "text/plain".into(),
         digest: Digest([mark; 32]),
         chunks: vec![Digest([mark; 32])].into(),
+        address: None,
     };
     Command::Complete(Complete {
         id: grant.id.clone(),

@@ -457,6 +457,7 @@ fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {
         retention_ms: 1_000,
         reuse: None,
         duplicate_after: None,
+        output_url: None,
     };
     let ids: Vec<JobId> = (0..8).map(|n| JobId::parse(&format!("j{n}")).unwrap()).collect();
     for id in &ids {
@@ -471,6 +472,7 @@ fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {
                 content_type: "text/plain".into(),
                 digest: Digest([1; 32]),
                 chunks: Vec::new().into(),
+                address: None,
             };
             let (id, fence, worker) = (grant.id, grant.fence, worker("w"));
             let outputs = vec![output];

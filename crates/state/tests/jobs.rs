@@ -38,6 +38,7 @@ fn spec(stages: Vec<StageSpec>) -> JobSpec {
         retention_ms: 60_000,
         reuse: None,
         duplicate_after: None,
+        output_url: None,
     }
 }
 
@@ -64,6 +65,7 @@ fn bring(grant: &Grant, names: &[&str]) -> Command {
         content_type: "text/plain".into(),
         digest: Digest([1; 32]),
         chunks: Vec::new().into(),
+        address: None,
     };
     Command::Complete(Complete {
         id: grant.id.clone(),

@@ -8,7 +8,7 @@ fn work() -> SharedWork {
     let name = ProgramName::parse("wordcount").unwrap();
     let program = ProgramRef { name, kind: ProgramKind::Handler, digest: None, entry: None };
     let settings = vec![("case".to_owned(), "fold".to_owned())];
-    Work { program, settings, inputs: Vec::new(), job: None, reuse: None }.into()
+    Work { program, settings, inputs: Vec::new(), job: None, reuse: None, output_url: None }.into()
 }
 
 fn output(name: &str, mark: u8) -> Output {
@@ -18,7 +18,92 @@ fn output(name: &str, mark: u8) -> Output {
         content_type: "text/plain".into(),
         digest: Digest([mark; 32]),
         chunks: vec![Digest([mark; 32])].into(),
+        address: None,
     }
+}
+
+/// A job of two stages whose last brings its outputs somewhere.
+fn job_with_address() -> Command {
+    let stage = |name: &str, source: StageSource| StageSpec {
+        name: StageName::parse(name).unwrap(),
+        program: work().program.clone(),
+        settings: Vec::new(),
+        source,
+        after: Vec::new(),
+        settle: Settle::All,
+    };
+    let spec = JobSpec {
+        name: String::new(),
+        queue: queue("q"),
+        stages: vec![
+            stage("map", StageSource::Range { from: 0, to: 1, step: 1 }),
+            stage("sum", StageSource::Gather { of: vec![0], fan_in: 0 }),
+        ],
+        priority: None,
+        max_attempts: None,
+        ttl_ms: None,
+        timeout_ms: None,
+        backoff: None,
+        labels: Labels::default(),
+        retention_ms: 60_000,
+        reuse: None,
+        duplicate_after: None,
+        output_url: Some("s3://out/x".to_owned()),
+    };
+    Command::SubmitJob(SubmitJob { id: JobId::parse("j").unwrap(), spec: Box::new(spec) })
+}
+
+// A4: the completion that counts decides which address does, and nothing else does.
+#[test]
+fn b4_35_an_address_is_recorded_by_the_completion_that_counts_and_lies_where_it_was_told() {
+    let mut world = World::new();
+    assert_eq!(job_with_address().level(), 1);
+    world.run(job_with_address());
+    let placed = |at: &str| Output { address: Some(at.to_owned()), ..output("a", 1) };
+    let map = world.take(1).remove(0);
+    let told = |grant: &Grant| grant.work.as_ref().unwrap().output_url.clone();
+    assert_eq!(told(&map), None, "what the next stage reads stays here");
+    let elsewhere = bring(&map, vec![placed("s3://out/x/j/map/0/1/a")]);
+    assert_eq!(elsewhere.level(), 1);
+    assert_eq!(world.run(elsewhere), Reply::refused(RefusalCode::BadValue));
+    let here = bring(&map, vec![output("a", 1)]);
+    assert_eq!(here.level(), 0);
+    assert_eq!(world.run(here), Reply::Completed);
+
+    let sum = world.take(1).remove(0);
+    assert_eq!(told(&sum).as_deref(), Some("s3://out/x"));
+    for bad in ["s3://other/x/a".to_owned(), "s3://out/x\n".to_owned(), "s3://out/x".repeat(300)] {
+        let refused = world.run(bring(&sum, vec![placed(&bad)]));
+        assert_eq!(refused, Reply::refused(RefusalCode::BadValue), "{bad}");
+    }
+    let stale = Grant { fence: Fence(sum.fence.0 + 1), ..sum.clone() };
+    let late = world.run(bring(&stale, vec![placed("s3://out/x/late")]));
+    assert_eq!(late, Reply::refused(RefusalCode::StaleFence));
+    assert_eq!(world.run(bring(&sum, vec![placed("s3://out/x/won")])), Reply::Completed);
+    let world = world.reload();
+    let bucket = BucketName::parse("jobs").unwrap();
+    let name = ObjectName::parse("j/sum/0/a").unwrap();
+    let object = world.shard.object(&(Namespace::default(), bucket, name)).unwrap();
+    assert_eq!(object.newest().unwrap().address.as_deref(), Some("s3://out/x/won"));
+}
+
+// A snapshot or log of a program that knows no addresses of outputs reads as it did, and hashes as it did.
+#[test]
+fn b4_35_what_has_no_address_is_encoded_as_before() {
+    assert_eq!(minicbor::to_vec(output("a", 1)).unwrap()[0], 0x85, "five");
+    let placed = Output { address: Some("s3://out/x".to_owned()), ..output("a", 1) };
+    assert_eq!(minicbor::to_vec(placed).unwrap()[0], 0x86, "six");
+    assert_eq!(minicbor::to_vec(&*work()).unwrap()[0], 0x83, "three");
+    let version = ObjectVersion {
+        version: 1,
+        size: 0,
+        content_type: String::new(),
+        digest: Digest([1; 32]),
+        chunks: Vec::new().into(),
+        created_ms: 1,
+        address: None,
+    };
+    assert_eq!(minicbor::to_vec(version).unwrap()[0], 0x86, "six");
 }
 
 fn bring(grant: &Grant, outputs: Vec<Output>) -> Command {

@@ -242,6 +242,7 @@ fn five_parts() -> Command {
         retention_ms: 60_000,
         reuse: None,
         duplicate_after: None,
+        output_url: None,
     };
     Command::SubmitJob(SubmitJob { id: JobId::parse("five").unwrap(), spec: Box::new(spec) })
 }

@@ -80,6 +80,7 @@ fn work_of(b: u8, c: u16) -> Work {
         inputs: (0..b % 4).map(input_of).collect(),
         job: c.is_multiple_of(17).then_some(part),
         reuse: c.is_multiple_of(3).then_some(true),
+        output_url: c.is_multiple_of(7).then(|| "file:///out".repeat(usize::from(c % 99))),
     }
 }
 
@@ -87,7 +88,12 @@ fn input_of(place: u8) -> Input {
     let name = ObjectName::parse(&format!("in/{place}")).unwrap();
     let source = match place {
         0 => InputSource::Text("line".into()),
-        1 => InputSource::Url("file:///x".into()),
+        1 => InputSource::Url {
+            url: "file:///x".into(),
+            offset: Some(3),
+            length: None,
+            etag: Some("\"v1\"".into()),
+        },
         _ => InputSource::Object {
             bucket: BucketName::parse("texts").unwrap(),
             key: name.clone(),
@@ -108,6 +114,7 @@ fn outputs_of(b: u8, c: u16) -> Vec<Output> {
         content_type: "text/plain".into(),
         digest: Digest([b; 32]),
         chunks: vec![Digest([b; 32]); usize::from(b % 2)].into(),
+        address: b.is_multiple_of(16).then(|| format!("file:///out/{place}")),
     };
     (0..c % 5).map(output).collect()
 }
@@ -247,6 +254,7 @@ fn job_command(a: u8, b: u8, c: u16) -> Command {
         retention_ms: u64::from(c % 900),
         reuse: c.is_multiple_of(5).then_some(true),
         duplicate_after: (!c.is_multiple_of(4)).then_some(2),
+        output_url: c.is_multiple_of(3).then(|| "file:///out".to_owned()),
     };
     Command::SubmitJob(SubmitJob { id, spec: Box::new(spec) })
 }

@@ -19,7 +19,14 @@ fn text(name: &str, text: &str) -> Input {
 fn work(mark: u8, input: &str) -> Work {
     let settings = vec![("top".to_owned(), "5".to_owned())];
     let inputs = vec![text("a.txt", input)];
-    Work { program: program(mark), settings, inputs, job: None, reuse: Some(true) }
+    Work {
+        program: program(mark),
+        settings,
+        inputs,
+        job: None,
+        reuse: Some(true),
+        output_url: None,
+    }
 }
 
 fn task(id: &str, work: Work) -> Enqueue {
@@ -35,6 +42,7 @@ fn output(mark: u8) -> Output {
         content_type: "text/plain".into(),
         digest: Digest([mark; 32]),
         chunks: vec![Digest([mark; 32])].into(),
+        address: None,
     }
 }
 
@@ -73,7 +81,7 @@ fn b4_28_the_same_work_is_done_with_what_is_remembered_and_other_work_is_not() {
     let mut settings = work(1, "x");
     settings.settings[0].1 = "6".to_owned();
     let mut address = work(1, "x");
-    address.inputs[0].source = InputSource::Url("file:///x".to_owned());
+    address.inputs[0].source = address_of(None);
     let mut handler = work(1, "x");
     handler.program.digest = None;
     let silent = Work { reuse: None, ..work(1, "x") };
@@ -237,26 +245,31 @@ fn stage(name: &str, source: StageSource) -> StageSpec {
     }
 }
 
+fn job_of(stages: Vec<StageSpec>) -> JobSpec {
+    JobSpec {
+        name: String::new(),
+        queue: queue("q"),
+        stages,
+        priority: None,
+        max_attempts: None,
+        ttl_ms: None,
+        timeout_ms: None,
+        backoff: None,
+        labels: Labels::default(),
+        retention_ms: 60_000,
+        reuse: Some(true),
+        duplicate_after: None,
+        output_url: None,
+    }
+}
+
 #[test]
 fn b4_28_a_job_of_the_same_work_ends_without_a_worker() {
     let mut world = World::new();
     let submit = |name: &str| {
         let numbers = StageSource::Range { from: 0, to: 3, step: 1 };
         let sum = StageSource::Gather { of: vec![0], fan_in: 0 };
-        let spec = JobSpec {
-            name: String::new(),
-            queue: queue("q"),
-            stages: vec![stage("map", numbers), stage("sum", sum)],
-            priority: None,
-            max_attempts: None,
-            ttl_ms: None,
-            timeout_ms: None,
-            backoff: None,
-            labels: Labels::default(),
-            retention_ms: 60_000,
-            reuse: Some(true),
-            duplicate_after: None,
-        };
+        let spec = job_of(vec![stage("map", numbers), stage("sum", sum)]);
         let id = JobId::parse(name).unwrap();
         Command::SubmitJob(SubmitJob { id, spec: Box::new(spec) })
     };
@@ -279,6 +292,30 @@ fn b4_28_a_job_of_the_same_work_ends_without_a_worker() {
     let bucket = BucketName::parse("jobs").unwrap();
     let page = world.shard.objects(&Namespace::default(), &bucket, "j2/", None, 10);
     assert_eq!(page.objects.len(), 4, "it has outputs of its own");
+}
+
+fn address_of(offset: Option<u64>) -> InputSource {
+    InputSource::Url { url: "file:///x".to_owned(), offset, length: None, etag: None }
+}
+
+// A snapshot or log of a program that cuts no addresses reads as it did, and hashes as it did.
+#[test]
+fn b4_35_a_whole_address_is_encoded_as_before_and_a_part_of_one_is_of_a_higher_level() {
+    let whole = minicbor::to_vec(address_of(None)).unwrap();
+    assert_eq!(whole, [&[0x82, 0x01, 0x81, 0x69][..], b"file:///x"].concat());
+    let part = minicbor::to_vec(address_of(Some(7))).unwrap();
+    assert_eq!(part, [&[0x82, 0x01, 0x82, 0x69][..], b"file:///x", &[7]].concat());
+    assert_eq!(minicbor::decode::<InputSource>(&part).unwrap(), address_of(Some(7)));
+    let level = |offset: Option<u64>| {
+        let mut plain = Work { reuse: None, ..work(1, "x") };
+        plain.inputs[0].source = address_of(offset);
+        let stages = vec![stage("map", StageSource::Inputs(plain.inputs.clone()))];
+        let spec = JobSpec { reuse: None, ..job_of(stages) };
+        let id = JobId::parse("j").unwrap();
+        let job = Command::SubmitJob(SubmitJob { id, spec: Box::new(spec) });
+        (Command::Enqueue(task("t", plain)).level(), job.level())
+    };
+    assert_eq!((level(None), level(Some(0))), ((0, 0), (1, 1)));
 }
 
 // A snapshot or log of a program that knows nothing of reuse reads as it did, and hashes as it did.

@@ -17,7 +17,7 @@ use super::check::{
     check_attempts, check_retention, check_timeout, check_ttl, read_backoff, read_labels,
 };
 use super::field::{FieldError, Found, parse_name};
-use super::program::{FindProgram, read_inputs, read_program, read_settings};
+use super::program::{FindProgram, read_inputs, read_output_url, read_program, read_settings};
 use crate::v1::{JobInfo, JobTaskInfo, NewJob, NewReduce, NewStage, SettleBody, StageInfo};
 
 /// The queue of a job that names none.
@@ -86,6 +86,7 @@ fn read_job(
         retention_ms: job.retention_ms.unwrap_or(JOB_RETENTION_MS_DEFAULT),
         reuse: job.reuse.then_some(true),
         duplicate_after: job.duplicate_after,
+        output_url: found.take(read_job_output_url(job)).flatten(),
     };
     let reader = Reader { namespace, programs, job };
     match (&job.map, job.stages.is_empty()) {
@@ -121,6 +122,17 @@ fn check_duplicates(job: &NewJob) -> Result<(), FieldError> {
         return Err(FieldError::bad_value("duplicate_after", detail));
     }
     Ok(())
+}
+
+/// Remembered results are objects of the cluster, which nobody would bring anywhere.
+fn read_job_output_url(job: &NewJob) -> Result<Option<String>, FieldError> {
+    match &job.output_url {
+        Some(_) if job.reuse => {
+            Err(FieldError::bad_value("output_url", "cannot be together with reuse"))
+        }
+        Some(url) => read_output_url(url).map(Some),
+        None => Ok(None),
+    }
 }
 
 fn check_counts(spec: &JobSpec) -> Result<(), FieldError> {
@@ -417,6 +429,7 @@ pub fn show_job(job: &Job) -> JobInfo {
         finished_ms: job.finished_ms(),
         reason: job.reason().map(|reason| String::from_utf8_lossy(reason).into_owned()),
         revision: job.revision(),
+        output_url: spec.output_url.clone(),
         stages,
     }
 }

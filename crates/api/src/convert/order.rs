@@ -56,6 +56,7 @@ pub fn checkpoint_order(
         digest: body.digest.clone(),
         chunks: body.chunks.clone(),
         content_type: None,
+        address: None,
     };
     let Output { size, digest, chunks, .. } = read_output(&output)?;
     if size > CHECKPOINT_BYTES_MAX {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ikada_state::limits::{
-    ENTRY_BYTES_MAX, OBJECT_CHUNK_BYTES, OUTPUTS_MAX, SETTING_NAME_BYTES_MAX, WORK_INPUTS_MAX,
-    WORK_SETTINGS_MAX,
+    ENTRY_BYTES_MAX, OBJECT_CHUNK_BYTES, OUTPUT_URL_BYTES_MAX, OUTPUTS_MAX, SETTING_NAME_BYTES_MAX,
+    WORK_INPUTS_MAX, WORK_SETTINGS_MAX,
 };
 use ikada_state::{
     BucketName, Digest, Input, InputSource, Namespace, ObjectName, Output, ProgramKind,
@@ -12,11 +12,14 @@ use ikada_state::{
 };
 
 use super::field::{FieldError, parse_name};
+use crate::s3::StorePlace;
 use crate::v1::{NewTask, Number, OutputItem, WorkInfo, WorkInput, WorkPart, WorkProgram};
 
 /// Programs that every worker of this build has; their names cannot be taken by others.
 pub const BUILTIN_PROGRAMS: [&str; 3] = ["grep", "merge", "wordcount"];
 
+/// Longest mark of a version.
+const ETAG_BYTES_MAX: usize = 256;
 /// What an output is when its task does not say.
 const TYPE_DEFAULT: &str = "application/octet-stream";
 
@@ -94,6 +97,7 @@ pub(super) fn read_work(
         inputs,
         job: None,
         reuse: task.reuse.then_some(true),
+        output_url: None,
     })))
 }
 
@@ -163,6 +167,9 @@ pub fn read_inputs(inputs: &[WorkInput]) -> Result<Vec<Input>, FieldError> {
 
 fn read_input(input: &WorkInput) -> Result<Input, FieldError> {
     let name = parse_name("name", &input.name, ObjectName::parse)?;
+    if input.etag.is_some() && input.url.is_none() {
+        return Err(FieldError::bad_value("etag", "only an address has one; give url"));
+    }
     let source = match (&input.bucket, &input.key, &input.url, &input.text) {
         (Some(bucket), Some(key), None, None) => InputSource::Object {
             bucket: parse_name("bucket", bucket, BucketName::parse)?,
@@ -172,7 +179,12 @@ fn read_input(input: &WorkInput) -> Result<Input, FieldError> {
             offset: input.offset.unwrap_or(0),
             length: input.length,
         },
-        (None, None, Some(url), None) => InputSource::Url(read_url(url)?),
+        (None, None, Some(url), None) => InputSource::Url {
+            url: read_url(url)?,
+            offset: input.offset.filter(|offset| *offset > 0),
+            length: input.length,
+            etag: read_etag(input.etag.as_deref())?,
+        },
         (None, None, None, Some(text)) => InputSource::Text(text.clone()),
         _ => {
             let detail = "give bucket and key, or url, or text";
@@ -187,13 +199,43 @@ fn read_input(input: &WorkInput) -> Result<Input, FieldError> {
 fn read_url(url: &str) -> Result<String, FieldError> {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {
-        Some("az" | "azure" | "abfs" | "abfss" | "wasb" | "wasbs") => {
-            let detail = "workers open file:///path, s3://bucket/key and gs://bucket/key; \
-                          Azure's stores are not spoken to, so put the file into an object first";
+        Some("azure" | "abfs" | "abfss" | "wasb" | "wasbs" | "adl") => {
+            let detail = "workers open file:///path, s3://bucket/key, gs://bucket/key and \
+                          az://container/blob; of Azure's stores they know the last name alone";
             Err(FieldError { field: "url".to_owned(), code: "bad_url", detail: detail.to_owned() })
         }
         _ => Ok(url.to_owned()),
     }
+}
+
+/// An address below which some worker may bring outputs.
+pub(super) fn read_output_url(url: &str) -> Result<String, FieldError> {
+    let is_known = match url.strip_prefix("file://") {
+        Some(path) => path.starts_with('/'),
+        None => matches!(StorePlace::parse_beginning(url), Some(Ok(_))),
+    };
+    let climbs = url.split('/').any(|part| part == "..") || url.contains(char::is_control);
+    if !is_known || climbs || url.len() > OUTPUT_URL_BYTES_MAX {
+        let detail = format!(
+            "must be s3://bucket/folder/, gs://bucket/folder/, az://container/folder/ or \
+             file:///folder/, without .., of at most {OUTPUT_URL_BYTES_MAX} bytes"
+        );
+        return Err(FieldError { field: "output_url".to_owned(), code: "bad_url", detail });
+    }
+    Ok(url.to_owned())
+}
+
+/// A store's mark of a version, as it stands in a header.
+fn read_etag(etag: Option<&str>) -> Result<Option<String>, FieldError> {
+    let Some(etag) = etag else {
+        return Ok(None);
+    };
+    let is_plain = etag.bytes().all(|byte| (b'!'..=b'~').contains(&byte));
+    if !(1..=ETAG_BYTES_MAX).contains(&etag.len()) || !is_plain {
+        let detail = format!("must be 1 to {ETAG_BYTES_MAX} visible letters, as the store gave it");
+        return Err(FieldError::bad_value("etag", detail));
+    }
+    Ok(Some(etag.to_owned()))
 }
 
 fn read_digest(field: &str, text: &str) -> Result<Digest, FieldError> {
@@ -236,7 +278,8 @@ pub(super) fn read_output(output: &OutputItem) -> Result<Output, FieldError> {
         return Err(FieldError::bad_value("chunks", detail));
     }
     let content_type = output.content_type.as_deref().unwrap_or(TYPE_DEFAULT).to_owned();
-    Ok(Output { name, size: output.size, content_type, digest, chunks: chunks.into() })
+    let (size, chunks, address) = (output.size, chunks.into(), output.address.clone());
+    Ok(Output { name, size, content_type, digest, chunks, address })
 }
 
 /// What a task runs, for readers.
@@ -256,6 +299,7 @@ pub fn show_work(work: &Work) -> WorkInfo {
             index: part.index,
         }),
         reuse: work.reuses(),
+        output_url: work.output_url.clone(),
     }
 }
 
@@ -270,7 +314,10 @@ fn show_input(input: &Input) -> WorkInput {
             shown.offset = Some(*offset).filter(|offset| *offset > 0);
             shown.length = *length;
         }
-        InputSource::Url(url) => shown.url = Some(url.clone()),
+        InputSource::Url { url, offset, length, etag } => {
+            shown.url = Some(url.clone());
+            (shown.offset, shown.length, shown.etag) = (*offset, *length, etag.clone());
+        }
         InputSource::Text(text) => shown.text = Some(text.clone()),
     }
     shown

@@ -160,6 +160,10 @@ pub struct NewJob {
     /// begun a second time on another worker; whichever is done first counts. 2 to 1000; never when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate_after: Option<u16>,
+    /// An address below which workers bring what the last stages make, instead of objects of the cluster: `s3://bucket/folder/`,
+    /// `gs://`, `az://` or `file:///`. The result lists where each output lies (`address`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_url: Option<String>,
 }
 
 /// How far a stage is.
@@ -227,6 +231,9 @@ pub struct JobInfo {
     pub reason: Option<String>,
     /// Rises with each change.
     pub revision: u64,
+    /// An address below which what the last stages make is brought; absent for objects of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_url: Option<String>,
 }
 
 impl JobInfo {
@@ -266,7 +273,8 @@ pub struct JobResult {
     /// Its result, when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_base64: Option<String>,
-    /// What the tasks of the last stages brought: objects of the bucket `jobs`.
+    /// What the tasks of the last stages brought: objects of the bucket `jobs`, which have an `address` if the job has an
+    /// `output_url`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<ObjectInfo>,
     /// Pass this as `after` for more outputs; absent when these are the last.

@@ -41,15 +41,18 @@ pub struct WorkInput {
     /// Digest that the whole object must have, in hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// First byte of the object; 0 when absent.
+    /// First byte of the object, or of what lies at the address; 0 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// How many bytes of the object; all that follow when absent.
+    /// How many bytes of it; all that follow when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
     /// An address that the worker opens, if it is allowed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// The `ETag` that an object store must give for the address, quotes included; any will do when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
     /// The bytes themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -83,6 +86,9 @@ pub struct WorkInfo {
     /// Whether the result of the same work may be used instead of running it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reuse: bool,
+    /// An address below which the worker brings the outputs, if it is allowed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_url: Option<String>,
 }
 
 /// A file that a completed task brings. Its bytes were uploaded before (`POST /v1/uploads`); with the completion, and
@@ -102,6 +108,9 @@ pub struct OutputItem {
     /// What the bytes are; `application/octet-stream` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// Where the file lies, if the task said where its outputs go; then the uploaded bytes say no more than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
 }
 
 /// Bytes that are stored and have no name yet. They are kept for an hour; a completion that names them makes them last.
@@ -119,7 +128,7 @@ impl UploadInfo {
     /// The uploaded bytes as an output of this name.
     pub fn into_output(self, name: impl Into<String>) -> OutputItem {
         let UploadInfo { size, digest, chunks } = self;
-        OutputItem { name: name.into(), size, digest, chunks, content_type: None }
+        OutputItem { name: name.into(), size, digest, chunks, content_type: None, address: None }
     }
 }
 

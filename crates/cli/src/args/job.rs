@@ -45,6 +45,8 @@ Examples:
   ikada job run --map wordcount --input 'texts/*.txt' --reduce merge
   ikada job run --map grep --set pattern=peace --input war-and-peace.txt --split 4MiB --reduce merge
   ikada job run --map wordcount --input object:texts/2026/ --reduce merge
+  ikada job run --map wordcount --input 's3://texts/2026/*.txt' --split 64MiB --reduce merge
+  ikada job run --map resize --input 's3://photos/raw/*.jpg' --output-url s3://photos/small/
   ikada job run --map search --range 0..1000000/10000 --settle any
 
 Exit codes: 0 done, 1 the job failed or was cancelled, 2 wrong usage, 3 unavailable (try again), 4 refused.";
@@ -59,7 +61,7 @@ pub(crate) struct JobRunArgs {
     /// The program that puts the outputs together.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) reduce: Option<String>,
-    /// A file or a pattern of files, uploaded first; `object:BUCKET/BEGINNING` for what is stored; or an address that workers open, as s3://BUCKET/KEY. May be repeated.
+    /// A file or a pattern of files, uploaded first; `object:BUCKET/BEGINNING` for what is stored; or an address that workers open, as s3://BUCKET/KEY, or a pattern of addresses, as 's3://BUCKET/texts/*.txt' (gs://, az://, file:///). May be repeated.
     #[arg(long, short, value_name = "FILES")]
     pub(crate) input: Vec<String>,
     /// Numbers instead of files: FROM..TO, or FROM..TO/STEP with so many numbers per task.
@@ -110,13 +112,16 @@ pub(crate) struct JobRunArgs {
     /// Begin a task a second time once it runs so many times as long as the others did; whichever is done first counts.
     #[arg(long, value_name = "FACTOR")]
     pub(crate) duplicate_after: Option<u16>,
+    /// An address below which workers bring the outputs of the last stages, as s3://BUCKET/FOLDER/ (gs://, az://, file:///), instead of objects of the cluster.
+    #[arg(long, value_name = "URL", conflicts_with = "reuse")]
+    pub(crate) output_url: Option<String>,
     /// The bucket that files are uploaded to.
     #[arg(long, default_value = "inputs")]
     pub(crate) bucket: String,
     /// Print the job's id once it is submitted, and do not wait.
     #[arg(long)]
     pub(crate) detach: bool,
-    /// Put the result into this file or folder, or s3://BUCKET/KEY or gs://BUCKET/KEY, instead of standard output.
+    /// Put the result into this file or folder, or s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/BLOB, instead of standard output.
     #[arg(long, value_name = "PATH")]
     pub(crate) to: Option<PathBuf>,
 }
@@ -183,7 +188,7 @@ pub(crate) struct JobTasksArgs {
 pub(crate) struct JobResultArgs {
     #[command(flatten)]
     pub(crate) job: JobName,
-    /// Put it into this file or folder, or s3://BUCKET/KEY or gs://BUCKET/KEY, instead of standard output.
+    /// Put it into this file or folder, or s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/BLOB, instead of standard output.
     #[arg(long, value_name = "PATH")]
     pub(crate) to: Option<PathBuf>,
 }

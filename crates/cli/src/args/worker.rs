@@ -86,7 +86,7 @@ pub(crate) struct WorkerArgs {
     /// A command that tasks may run: a name, a path, `{file}` for files of programs, or `*`. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_COMMAND", value_delimiter = ',', value_name = "PROGRAM")]
     pub(crate) allow_command: Vec<String>,
-    /// An address below which inputs may lie, as in file:///data or s3://texts/2026. May be given several times.
+    /// An address below which inputs may lie and outputs may go, as in file:///data or s3://texts/2026. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_URL", value_delimiter = ',', value_name = "PREFIX", value_parser = read_prefix)]
     pub(crate) allow_url: Vec<String>,
     /// A folder that commands may read and run programs from, beside the system's own. May be given several times.
@@ -138,7 +138,7 @@ fn read_prefix(text: &str) -> Result<String, String> {
     match known && !climbs {
         true => Ok(text.to_owned()),
         false => {
-            let rule = "workers open addresses that begin with file:///, s3://BUCKET or gs://BUCKET only, without ..";
+            let rule = "workers open addresses that begin with file:///, s3://BUCKET, gs://BUCKET or az://CONTAINER only, without ..";
             Err(rule.to_owned())
         }
     }

@@ -175,7 +175,7 @@ fn x_13_a_worker_takes_no_address_of_the_network_for_a_rule() {
     // What begins with file:/// is the operator's own business, and so is a bucket: whose store is asked for it is said by the
     // worker's environment, never by the address.
     let tricks = tricks(&ears, &folder);
-    let buckets = ["s3://bucket/key", "gs://bucket/key"];
+    let buckets = ["s3://bucket/key", "gs://bucket/key", "az://bucket/key"];
     let own = |trick: &str| trick.starts_with("file:///") && !trick.contains("/../");
     let tricks = tricks.iter().filter(|trick| !own(trick) && !buckets.contains(&trick.as_str()));
     let mut count = 0;

@@ -23,25 +23,41 @@ fn example(name: &str) -> PathBuf {
 /// Compilers that may know the target: that of the toolchain, then the system's own with its own library.
 const COMPILERS: [&str; 2] = ["rustc", "/usr/bin/rustc"];
 
-/// Builds an example as a module, as its first lines tell people to. None, with a word, if no compiler here knows the target.
-fn build(folder: &TempDir, name: &str) -> Option<String> {
-    let module = folder.path().join(format!("{name}-module.wasm"));
-    let mut said = String::new();
+/// What the compiler of C calls the same, where the examples are built in C because no other knows the target.
+const TARGET_IN_C: &str = "wasm32-wasi";
+
+/// Ways to build an example as a module, as its first lines tell people to.
+fn ways(name: &str) -> Vec<Command> {
+    let mut ways = Vec::new();
     for compiler in COMPILERS {
         let mut command = Command::new(compiler);
         command.args(["--edition", "2024", "-O", "--target", TARGET]);
-        let built = command.arg(example(&format!("{name}.rs"))).arg("-o").arg(&module).output();
-        match built {
+        command.arg(example(&format!("{name}.rs")));
+        ways.push(command);
+    }
+    let mut command = Command::new("clang");
+    command.arg(format!("--target={TARGET_IN_C}")).arg("-O2").arg(example(&format!("{name}.c")));
+    ways.push(command);
+    ways
+}
+
+/// Builds an example as a module. None, with a word, if no compiler here knows the target.
+fn build(folder: &TempDir, name: &str) -> Option<String> {
+    let module = folder.path().join(format!("{name}-module.wasm"));
+    let mut said = String::new();
+    for mut way in ways(name) {
+        match way.arg("-o").arg(&module).output() {
             Ok(built) if built.status.success() => {
                 return Some(module.to_string_lossy().into_owned());
             }
             Ok(built) => said.push_str(&String::from_utf8_lossy(&built.stderr)),
-            Err(error) => said.push_str(&format!("{compiler}: {error}\n")),
+            Err(error) => said.push_str(&format!("{}: {error}\n", way.get_program().display())),
         }
     }
     // An example that does not compile is a mistake wherever the target is.
     assert!(said.contains("can't find crate for") || !said.contains("error[E"), "{said}");
-    eprintln!("SKIPPED: no compiler here knows {TARGET}: rustup target add {TARGET}\n{said}");
+    let next = "clang, lld, wasi-libc and libclang-rt-dev-wasm32 do as well";
+    eprintln!("SKIPPED: no compiler knows {TARGET}: rustup target add {TARGET}; {next}\n{said}");
     None
 }
 

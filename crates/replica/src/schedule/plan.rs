@@ -66,7 +66,7 @@ impl Planner {
         if self.plans.len() > state.schedule_count() {
             self.plans.retain(|key, _| state.schedule(key).is_some());
         }
-        for schedule in state.schedules(None) {
+        for schedule in state.schedules() {
             let key = (schedule.namespace.clone(), schedule.name.clone());
             match self.plans.get_mut(&key) {
                 Some(plan) => plan.follow(schedule),

@@ -257,5 +257,6 @@ pub fn map_reduce(tasks: u64, settle: Settle, ttl_ms: u32, attempts_max: u16) ->
         retention_ms: RETENTION_MS,
         reuse: None,
         duplicate_after: None,
+        output_url: None,
     }
 }

@@ -82,6 +82,7 @@ pub fn bring(id: &TaskId, fence: Fence, worker: &WorkerId) -> Vec<Output> {
         content_type: "text/plain".to_owned(),
         digest: digest(id, fence, worker, partition),
         chunks: vec![digest(id, fence, worker, partition)].into(),
+        address: None,
     };
     vec![output(0), output(1)]
 }

@@ -141,6 +141,9 @@ pub struct JobSpec {
     /// the first; none is never.
     #[n(11)]
     pub duplicate_after: Option<u16>,
+    /// An address below which workers bring what the last stages make; none for objects of the cluster.
+    #[n(12)]
+    pub output_url: Option<String>,
 }
 
 impl JobSpec {
@@ -184,12 +187,19 @@ impl JobSpec {
             inputs,
             job: Some(JobPart { job: job.clone(), stage: spec.name.clone(), index, twin: None }),
             reuse: self.reuse,
+            // What other stages read stays in the cluster.
+            output_url: self.output_url.clone().filter(|_| self.is_final(stage)),
         }
     }
 
     /// The level that understands it.
     pub(crate) fn level(&self) -> u32 {
-        u32::from(self.reuse.is_some() || self.duplicate_after.is_some())
+        let inputs = self.stages.iter().filter_map(|stage| match &stage.source {
+            StageSource::Inputs(inputs) => inputs.iter().map(Input::level).max(),
+            _ => None,
+        });
+        let own = [self.reuse.is_some(), self.duplicate_after.is_some(), self.output_url.is_some()];
+        inputs.max().unwrap_or(0).max(u32::from(own.contains(&true)))
     }
 
     /// Checks every bound.

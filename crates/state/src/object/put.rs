@@ -151,6 +151,7 @@ impl Shard {
             digest: order.digest,
             chunks: order.chunks,
             created_ms: self.core.time_ms,
+            address: None,
         });
         self.put_object(object);
         Ok((version, true))

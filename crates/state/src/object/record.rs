@@ -4,7 +4,8 @@ use minicbor::{Decode, Encode};
 
 use super::{Digest, Digests};
 use crate::limits::{
-    CONTENT_TYPE_BYTES_MAX, OBJECT_CHUNK_BYTES, OBJECT_CHUNKS_MAX, OBJECT_VERSIONS_MAX,
+    ADDRESS_BYTES_MAX, CONTENT_TYPE_BYTES_MAX, OBJECT_CHUNK_BYTES, OBJECT_CHUNKS_MAX,
+    OBJECT_VERSIONS_MAX,
 };
 use crate::{BucketName, Namespace, ObjectName, RefusalCode};
 
@@ -29,11 +30,18 @@ pub struct ObjectVersion {
     /// Log time at which it was written.
     #[n(5)]
     pub created_ms: u64,
+    /// Where the output of a task lies that was brought to an address; none for all others, which leaves no trace in
+    /// encodings.
+    #[n(6)]
+    pub address: Option<String>,
 }
 
 impl ObjectVersion {
     /// Whether sizes, pieces and type fit together.
     pub(crate) fn check(&self) -> Result<(), RefusalCode> {
+        if self.address.as_ref().is_some_and(|address| address.len() > ADDRESS_BYTES_MAX) {
+            return Err(RefusalCode::TooLarge);
+        }
         check_content(self.size, &self.chunks, &self.content_type)
     }
 }

@@ -8,8 +8,12 @@ const FORM: u8 = 1;
 
 impl Work {
     /// Digest of program, settings, inputs and payload; none if one of them is not known by its content: a function inside a
-    /// worker, an address, an object whose digest nobody looked up. Which task or job it is of plays no part.
+    /// worker, an address, an object whose digest nobody looked up; and none if its outputs are to be brought somewhere.
+    /// Which task or job it is of plays no part.
     pub fn digest(&self, payload: &[u8]) -> Option<Digest> {
+        if self.output_url.is_some() {
+            return None;
+        }
         let program = self.program.digest?;
         let mut bytes = Vec::with_capacity(512);
         let counts = (self.settings.len() as u64, self.inputs.len() as u64);
@@ -25,7 +29,7 @@ impl Work {
                     encode_into(&((*digest)?, *offset, *length), &mut bytes);
                 }
                 InputSource::Text(text) => encode_into(text, &mut bytes),
-                InputSource::Url(_) => return None,
+                InputSource::Url { .. } => return None,
             }
         }
         bytes.extend_from_slice(payload);

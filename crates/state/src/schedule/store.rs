@@ -1,5 +1,6 @@
 //! What is stored about one schedule, and how it is found.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
@@ -115,15 +116,28 @@ impl Shard {
         self.core.schedules.len()
     }
 
-    /// All schedules, or those of a namespace, in order of their names.
-    pub fn schedules(
+    /// All schedules of all namespaces, in order.
+    pub fn schedules(&self) -> impl Iterator<Item = &Arc<Schedule>> + '_ {
+        self.core.schedules.values()
+    }
+
+    /// Schedules of a namespace in order of their names: at most so many, behind that name.
+    pub fn schedules_of(
         &self,
-        namespace: Option<&Namespace>,
-    ) -> impl Iterator<Item = &Arc<Schedule>> + '_ {
-        let wanted = namespace.cloned();
-        let all = self.core.schedules.iter();
-        all.filter(move |((owner, _), _)| wanted.as_ref().is_none_or(|wanted| wanted == owner))
-            .map(|(_, schedule)| schedule)
+        namespace: &Namespace,
+        after: Option<&ScheduleName>,
+        limit: usize,
+    ) -> Vec<Arc<Schedule>> {
+        let after = after.map(|name| (namespace.clone(), name.clone()));
+        // No name is the empty text, so the first of a namespace is found by skipping those before it.
+        let from = match &after {
+            Some(key) => Bound::Excluded(key),
+            None => Bound::Unbounded,
+        };
+        let rest = self.core.schedules.range::<ScheduleKey, _>((from, Bound::Unbounded));
+        let own = rest.skip_while(|((owner, _), _)| owner < namespace);
+        let own = own.take_while(|((owner, _), _)| owner == namespace);
+        own.take(limit).map(|(_, schedule)| schedule.clone()).collect()
     }
 
     /// Stores a schedule, new or changed.

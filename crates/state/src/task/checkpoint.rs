@@ -86,6 +86,7 @@ impl Shard {
             digest: order.digest,
             chunks: order.chunks,
             created_ms: self.core.time_ms,
+            address: None,
         };
         let number = version.version;
         let (namespace, bucket, name) = key;

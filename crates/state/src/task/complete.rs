@@ -7,6 +7,7 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 
 use super::claim::start_attempt;
+use super::then::then_level;
 use super::{Attempt, AttemptOutcome, Output, TaskState};
 use crate::object::Object;
 use crate::planted::{self, Bug};
@@ -36,6 +37,14 @@ pub struct Complete {
     #[n(5)]
     #[cbor(default)]
     pub outputs: Vec<Output>,
+}
+
+impl Complete {
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        let is_placed = self.outputs.iter().any(|output| output.address.is_some());
+        then_level(self.then.as_ref()).max(u32::from(is_placed))
+    }
 }
 
 /// What a completion brings, checked.

@@ -109,8 +109,8 @@ impl Enqueue {
         let Some(options) = &self.options else {
             return 0;
         };
-        let reuses = options.work.as_ref().is_some_and(|work| work.reuse.is_some());
-        u32::from(reuses).max(then_level(options.then.as_ref()))
+        let work = options.work.as_ref().map_or(0, |work| work.level());
+        work.max(then_level(options.then.as_ref()))
     }
 
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), RefusalCode> {

@@ -2,11 +2,14 @@
 //!
 //! Promise (A4): only the completion that counts publishes; what a stale attempt uploaded is never named. Outputs of a
 //! plain task are `tasks/<task>/<name>`, those of a job's task `jobs/<job>/<stage>/<index>/<name>`; both are routed by
-//! the first part, so that the task and its outputs are in one shard. They go when their task or job does.
+//! the first part, so that the task and its outputs are in one shard. They go when their task or job does. An output that
+//! was brought to an address is an object, too, which says where it lies: by it the same completion decides whose counts.
 
 use minicbor::{Decode, Encode};
 
-use crate::limits::{OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_TOTAL_MAX, OUTPUTS_MAX};
+use crate::limits::{
+    ADDRESS_BYTES_MAX, OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_TOTAL_MAX, OUTPUTS_MAX,
+};
 use crate::object::{BUCKET_JOBS, BUCKET_LOGS, BUCKET_TASKS, Object, ObjectVersion, check_content};
 use crate::shard::Shard;
 use crate::task::Task;
@@ -30,6 +33,22 @@ pub struct Output {
     /// Digest of each piece.
     #[n(4)]
     pub chunks: Digests,
+    /// Where the file lies, if it was brought to an address; then the bytes here say no more than that. None leaves no
+    /// trace in encodings.
+    #[n(5)]
+    pub address: Option<String>,
+}
+
+impl Output {
+    /// Whether it lies where its task was told to bring it, if it lies anywhere else than here.
+    fn is_well_placed(&self, output_url: Option<&str>) -> bool {
+        let Some(address) = &self.address else {
+            return true;
+        };
+        address.len() <= ADDRESS_BYTES_MAX
+            && !address.contains(char::is_control)
+            && output_url.is_some_and(|url| address.starts_with(url))
+    }
 }
 
 impl Task {
@@ -66,9 +85,14 @@ impl Shard {
         let (bucket, beginning) = task.output_place();
         let bucket = BucketName::parse(bucket).map_err(|_| RefusalCode::BadValue)?;
         let namespace = &self.core.queues[task.queue as usize].namespace;
+        let work = task.extras.as_ref().and_then(|extras| extras.work.as_ref());
+        let output_url = work.and_then(|work| work.output_url.as_deref());
         let mut objects: Vec<Object> = Vec::with_capacity(outputs.len());
         for output in outputs {
             check_content(output.size, &output.chunks, &output.content_type)?;
+            if !output.is_well_placed(output_url) {
+                return Err(RefusalCode::BadValue);
+            }
             let name = ObjectName::parse(&format!("{beginning}{}", output.name))
                 .map_err(|_| RefusalCode::BadValue)?;
             if objects.iter().any(|before| before.name == name) {
@@ -81,6 +105,7 @@ impl Shard {
                 digest: output.digest,
                 chunks: output.chunks,
                 created_ms: self.core.time_ms,
+                address: output.address,
             };
             let (namespace, bucket) = (namespace.clone(), bucket.clone());
             objects.push(Object { namespace, bucket, name, versions: vec![version] });

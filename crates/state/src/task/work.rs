@@ -11,7 +11,8 @@ use minicbor::encode::{Encoder, Error as EncodeError, Write};
 use minicbor::{Decode, Encode};
 
 use crate::limits::{
-    ENTRY_BYTES_MAX, SETTING_NAME_BYTES_MAX, WORK_BYTES_MAX, WORK_INPUTS_MAX, WORK_SETTINGS_MAX,
+    ENTRY_BYTES_MAX, OUTPUT_URL_BYTES_MAX, SETTING_NAME_BYTES_MAX, WORK_BYTES_MAX, WORK_INPUTS_MAX,
+    WORK_SETTINGS_MAX,
 };
 use crate::{BucketName, Digest, JobId, ObjectName, ProgramName, RefusalCode, StageName};
 
@@ -87,9 +88,23 @@ pub enum InputSource {
         #[n(5)]
         length: Option<u64>,
     },
-    /// An address that the worker opens itself, if it is allowed to.
+    /// An address that the worker opens itself, if it is allowed to; or a part of what lies there. What is none leaves no
+    /// trace in encodings.
     #[n(1)]
-    Url(#[n(0)] String),
+    Url {
+        /// The address.
+        #[n(0)]
+        url: String,
+        /// First byte; none for the beginning.
+        #[n(1)]
+        offset: Option<u64>,
+        /// Number of bytes; none for all that follow.
+        #[n(2)]
+        length: Option<u64>,
+        /// The store's mark of the version that was cut; none if any will do.
+        #[n(3)]
+        etag: Option<String>,
+    },
     /// The bytes themselves: a line, or an index.
     #[n(2)]
     Text(#[n(0)] String),
@@ -113,9 +128,23 @@ impl Input {
             InputSource::Object { bucket, key, .. } => {
                 bucket.as_str().len() + key.as_str().len() + 64
             }
-            InputSource::Url(text) | InputSource::Text(text) => text.len(),
+            InputSource::Url { url, etag, .. } => {
+                url.len() + etag.as_ref().map_or(0, |etag| etag.len())
+            }
+            InputSource::Text(text) => text.len(),
         };
         self.name.as_str().len() + source + 16
+    }
+
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        let is_cut = match &self.source {
+            InputSource::Url { offset, length, etag, .. } => {
+                offset.is_some() || length.is_some() || etag.is_some()
+            }
+            InputSource::Object { .. } | InputSource::Text(_) => false,
+        };
+        u32::from(is_cut)
     }
 }
 
@@ -162,6 +191,9 @@ pub struct Work {
     /// encodings that older programs made.
     #[n(4)]
     pub reuse: Option<bool>,
+    /// An address below which the worker brings the outputs; none for objects of the cluster.
+    #[n(5)]
+    pub output_url: Option<String>,
 }
 
 impl Work {
@@ -170,12 +202,19 @@ impl Work {
         self.reuse == Some(true)
     }
 
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        let inputs = self.inputs.iter().map(Input::level).max().unwrap_or(0);
+        inputs.max(u32::from(self.reuse.is_some() || self.output_url.is_some()))
+    }
+
     /// Bytes that count as the task's payload does.
     pub(crate) fn weight(&self) -> usize {
         let settings: usize =
             self.settings.iter().map(|(name, value)| name.len() + value.len()).sum();
         let inputs: usize = self.inputs.iter().map(Input::weight).sum();
-        self.program.name.as_str().len() + settings + inputs + 64
+        let output = self.output_url.as_ref().map_or(0, |url| url.len());
+        self.program.name.as_str().len() + settings + inputs + output + 64
     }
 
     /// Checks every bound.
@@ -192,10 +231,16 @@ impl Work {
         };
         let entry = self.program.entry.as_ref();
         let fits = sorted
+            && self.output_url.as_deref().is_none_or(is_output_url)
             && self.settings.iter().all(|(name, value)| named(name) && !value.contains('\0'))
             && entry.is_none_or(|entry| (1..=ENTRY_BYTES_MAX).contains(&entry.len()));
         if fits { Ok(()) } else { Err(RefusalCode::BadValue) }
     }
+}
+
+/// Whether outputs can be brought below such an address.
+fn is_output_url(url: &str) -> bool {
+    (1..=OUTPUT_URL_BYTES_MAX).contains(&url.len()) && !url.contains(char::is_control)
 }
 
 /// Work that many hold and nobody changes.

@@ -151,6 +151,16 @@ impl Beneath {
         self.write(name, OFlags::TRUNC)
     }
 
+    /// Makes a plain file to write it; one that is there already is an error.
+    pub fn create_new(&self, name: &str) -> io::Result<File> {
+        self.write(name, OFlags::EXCL)
+    }
+
+    /// Waits until the names in this folder are on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&self.0)?)
+    }
+
     /// Makes a plain file or opens it to write at its end, and to read it.
     pub fn append(&self, name: &str) -> io::Result<File> {
         self.write(name, OFlags::APPEND)

@@ -22,6 +22,7 @@ use ikada_api::v1::{OutputItem, WorkInfo};
 
 pub use wordcount::Counts;
 
+use crate::exec::{Carried, Destination};
 use crate::run::{Claimed, TaskError, TaskResult, Worker};
 
 /// Longest `pause-ms`.
@@ -71,7 +72,8 @@ trait Program: Send {
     fn finish(self: Box<Self>) -> (Made, serde_json::Value);
 }
 
-/// Gives a worker all programs that are built in; their inputs may also come from addresses that begin so.
+/// Gives a worker all programs that are built in; their inputs may also come from addresses that begin so, and their outputs
+/// go there.
 pub fn equip(worker: Worker, client: &Client, urls: &[String]) -> Worker {
     let sources = Arc::new(Sources { client: client.clone(), urls: urls.to_vec() });
     BUILTIN_PROGRAMS.into_iter().fold(worker, |worker, name| {
@@ -86,14 +88,15 @@ pub fn equip(worker: Worker, client: &Client, urls: &[String]) -> Worker {
 /// Where inputs come from.
 struct Sources {
     client: Client,
-    /// Addresses that inputs may begin with.
+    /// Addresses that inputs and outputs may begin with.
     urls: Vec<String>,
 }
 
 async fn attempt(sources: &Sources, task: Claimed) -> Result<TaskResult, TaskError> {
     let work = task.work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
     let missing = || TaskError::new(format!("program {} is not built in", work.program.name));
-    match run(sources, &work).await.ok_or_else(missing)? {
+    let destination = Destination::of(&work, &task.id, task.fence);
+    match run(sources, &work, destination).await.ok_or_else(missing)? {
         Ok(brought) => Ok(TaskResult::from(brought.result).with_outputs(brought.outputs)),
         Err(BuiltinError::Failed(why)) => Err(TaskError::new(why)),
         Err(BuiltinError::Hopeless(why)) => Err(TaskError::give_up(why)),
@@ -101,7 +104,11 @@ async fn attempt(sources: &Sources, task: Claimed) -> Result<TaskResult, TaskErr
 }
 
 /// Runs a program by name; none if it is not built in.
-async fn run(sources: &Sources, work: &WorkInfo) -> Option<Result<Brought, BuiltinError>> {
+async fn run(
+    sources: &Sources,
+    work: &WorkInfo,
+    destination: Option<Destination>,
+) -> Option<Result<Brought, BuiltinError>> {
     let program: Result<Box<dyn Program>, BuiltinError> = match work.program.name.as_str() {
         "wordcount" => wordcount::WordCount::new(&work.settings).map(|it| Box::new(it) as _),
         "grep" => grep::Grep::new(&work.settings).map(|it| Box::new(it) as _),
@@ -109,7 +116,7 @@ async fn run(sources: &Sources, work: &WorkInfo) -> Option<Result<Brought, Built
         _ => return None,
     };
     Some(match program {
-        Ok(program) => carry_out(sources, work, program).await,
+        Ok(program) => carry_out(sources, work, destination, program).await,
         Err(error) => Err(error),
     })
 }
@@ -117,6 +124,7 @@ async fn run(sources: &Sources, work: &WorkInfo) -> Option<Result<Brought, Built
 async fn carry_out(
     sources: &Sources,
     work: &WorkInfo,
+    destination: Option<Destination>,
     program: Box<dyn Program>,
 ) -> Result<Brought, BuiltinError> {
     let pause_ms = number(&work.settings, "pause-ms", PAUSE_MS_MAX)?.unwrap_or(0);
@@ -124,6 +132,13 @@ async fn carry_out(
     let (files, result) = read::read_all(sources, &work.inputs, program).await?;
     let mut outputs = Vec::with_capacity(files.len());
     for (name, bytes) in files {
+        if let Some(destination) = &destination {
+            let made = Carried::Bytes(Some(Bytes::from(bytes)));
+            let brought = destination.bring(&sources.client, &sources.urls, &name, made).await;
+            let failed = |error: TaskError| BuiltinError::Failed(error.message().to_owned());
+            outputs.push(brought.map_err(failed)?);
+            continue;
+        }
         let source = ObjectSource::Bytes(Bytes::from(bytes));
         let stored = sources.client.upload(&source, &PutOptions::default()).await;
         let stored = stored.map_err(|error| {

@@ -6,7 +6,7 @@ use ikada_api::v1::WorkInput;
 use tokio::sync::mpsc;
 
 use super::{BuiltinError, KEPT_BYTES_MAX, Made, Program, Sources};
-use crate::exec::UrlReader;
+use crate::exec::{UrlReader, Wanted};
 use crate::run::TaskError;
 
 /// Parts of an input that wait for the program.
@@ -100,8 +100,8 @@ async fn read_one(
     if let Some(text) = &input.text {
         send(parts, Part::Bytes(Bytes::from(text.clone().into_bytes()))).await?;
     } else if let Some(url) = &input.url {
-        let mut reader =
-            UrlReader::open(&sources.urls, url).await.map_err(|error| refused(&error))?;
+        let opened = UrlReader::open(&sources.urls, url, Wanted::of(input)).await;
+        let mut reader = opened.map_err(|error| refused(&error))?;
         while let Some(bytes) = reader.next().await.map_err(|error| refused(&error))? {
             send(parts, Part::Bytes(bytes)).await?;
         }

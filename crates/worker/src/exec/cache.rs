@@ -8,7 +8,7 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ikada_api::Client;
 use ikada_api::client::{GetOptions, unique_key};
@@ -25,6 +25,8 @@ const STORE_BYTES_MAX: u64 = 1 << 30;
 const STORE_FILES_MAX: usize = 10_000;
 /// How often a file may vanish between its arrival and its use before the attempt fails.
 const TRIES_MAX: u32 = 3;
+/// How exactly the time of the last use is known: every note is a write to the disk.
+const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
 /// The bucket of programs.
 const BUCKET: &str = "programs";
 
@@ -68,12 +70,17 @@ fn take(path: &Path) -> io::Result<Option<File>> {
         file => file?,
     };
     file.lock_shared()?;
+    let about = file.metadata()?;
     // It may have gone between the two; then nobody finds it by its name any more.
-    if file.metadata()?.nlink() == 0 {
+    if about.nlink() == 0 {
         return Ok(None);
     }
-    // Says when it was used last. Not its owner's worker: then it goes a little early.
-    let _ = file.set_modified(SystemTime::now());
+    // Says when it was used last, to the minute. Not its owner's worker: then it goes a little early.
+    let now = SystemTime::now();
+    let age = now.duration_since(about.modified()?).unwrap_or(USE_NOTED_EVERY);
+    if age >= USE_NOTED_EVERY {
+        let _ = file.set_modified(now);
+    }
     Ok(Some(file))
 }
 
@@ -130,8 +137,6 @@ fn make_room(store: &Path, bytes_max: u64, files_max: usize) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn keep(store: &Path, name: &str, bytes: usize, age: u64) {
@@ -152,7 +157,7 @@ mod tests {
     fn b4_40_what_was_used_longest_ago_makes_room_but_nothing_that_is_in_use() {
         let store = tempfile::tempdir().unwrap();
         let store = store.path();
-        for (name, age) in [("oldest", 40), ("old", 30), ("newer", 20), ("newest", 10)] {
+        for (name, age) in [("oldest", 400), ("old", 300), ("newer", 200), ("newest", 100)] {
             keep(store, name, 100, age);
         }
         make_room(store, 400, 4).unwrap();

@@ -12,7 +12,7 @@ use ikada_api::client::{Error, GetOptions};
 use ikada_api::v1::WorkInput;
 
 use super::folder::{Folder, INPUTS};
-use super::stores::UrlReader;
+use super::stores::{UrlReader, Wanted};
 use crate::beneath::Beneath;
 use crate::run::TaskError;
 
@@ -41,7 +41,7 @@ pub(super) async fn inputs(
                 };
                 download(client, bucket, key, &options, input.length, &mut file).await?;
             }
-            (.., Some(url), _) => copy_url(urls, url, &mut file).await?,
+            (.., Some(url), _) => copy_url(urls, url, Wanted::of(input), &mut file).await?,
             (.., Some(text)) => file.write_all(text.as_bytes())?,
             _ => return Err(TaskError::give_up(format!("input {} has no source", input.name))),
         }
@@ -159,9 +159,10 @@ pub(super) fn rule<'a>(
 async fn copy_url(
     allowed: &[String],
     url: &str,
+    wanted: Wanted<'_>,
     target: &mut Bounded<'_>,
 ) -> Result<(), TaskError> {
-    let mut reader = UrlReader::open(allowed, url).await?;
+    let mut reader = UrlReader::open(allowed, url, wanted).await?;
     let failed = |error: io::Error| TaskError::new(format!("{url}: {error}"));
     while let Some(bytes) = reader.next().await? {
         target.write_all(&bytes).map_err(failed)?;
@@ -178,7 +179,7 @@ pub(super) fn open_local(allowed: &[String], url: &str) -> Result<File, TaskErro
     let (prefix, rest) = rule(allowed, url)?;
     let Some(root) = local_path(prefix) else {
         return Err(TaskError::new(format!(
-            "this worker opens addresses that begin with file:///, s3:// or gs:// only, not {url}"
+            "this worker opens addresses that begin with file:///, s3://, gs:// or az:// only, not {url}"
         )));
     };
     let opened = open_source(root, rest);

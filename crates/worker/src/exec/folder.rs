@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use ikada_api::client::unique_key;
 
+use super::folders::Shelf;
 use crate::beneath::{Beneath, Kind};
 
 /// The folder that the program reaches.
-const TASK: &str = "task";
+pub(super) const TASK: &str = "task";
 /// The helper's answer, beside it.
 const STATUS: &str = "status.json";
 /// Longest answer of a helper.
@@ -23,6 +24,10 @@ pub(super) const INPUTS: &str = "in";
 pub(super) const OUTPUTS: &str = "out";
 /// The checkpoint in the task's folder.
 pub(super) const CHECKPOINT: &str = "checkpoint";
+/// Room for temporary files in the task's folder.
+pub(super) const TMP: &str = "tmp";
+/// The settings in the task's folder.
+pub(super) const SETTINGS: &str = "settings.json";
 /// The small result in the task's folder.
 pub(super) const RESULT: &str = "result.json";
 
@@ -44,6 +49,8 @@ pub struct Folder {
     /// Both opened before the program ran: what it does to the names of its folders changes nothing.
     all: Beneath,
     handle: Arc<Beneath>,
+    /// Where it goes when it is no longer needed, if it may serve again.
+    shelf: Option<Arc<Shelf>>,
 }
 
 impl Folder {
@@ -64,16 +71,31 @@ impl Folder {
             DirBuilder::new().mode(0o700).create(&part)?;
             owner.map_or(Ok(()), |owner| chown(&part, Some(owner), Some(owner)))?;
         }
+        Folder::open(root, owner, None)
+    }
+
+    /// One that exists.
+    pub(super) fn open(
+        root: PathBuf,
+        owner: Option<u32>,
+        shelf: Option<Arc<Shelf>>,
+    ) -> io::Result<Folder> {
         let all = Beneath::at(&root)?;
         let handle = Arc::new(all.folder(TASK)?);
-        Ok(Folder { root, owner, all, handle })
+        Ok(Folder { root, owner, all, handle, shelf })
+    }
+
+    /// The same, put on this shelf when it is no longer needed.
+    pub(super) fn back_to(mut self, shelf: Option<Arc<Shelf>>) -> Folder {
+        self.shelf = shelf;
+        self
     }
 
     /// One that is spoken of and never made.
     #[cfg(test)]
     pub(super) fn at(root: PathBuf) -> Folder {
         let open = || Beneath::at(&std::env::temp_dir()).expect("a folder that is never used");
-        Folder { root, owner: None, all: open(), handle: Arc::new(open()) }
+        Folder { root, owner: None, all: open(), handle: Arc::new(open()), shelf: None }
     }
 
     /// Gives a file to the user as whom the program runs.
@@ -105,6 +127,15 @@ impl Folder {
         self.hand_over(path)
     }
 
+    /// Writes all settings, unless the file has them already.
+    pub(super) fn write_settings(&self, bytes: &[u8]) -> io::Result<()> {
+        let path = self.settings();
+        match self.shelf.is_some() && fs::read(&path).is_ok_and(|kept| kept == bytes) {
+            true => Ok(()),
+            false => self.write(&path, bytes),
+        }
+    }
+
     /// Where the program begins and may write. Paths are for the program; the worker itself goes by the handle.
     pub fn task(&self) -> PathBuf {
         self.root.join(TASK)
@@ -122,7 +153,7 @@ impl Folder {
 
     /// Room for temporary files.
     pub(super) fn tmp(&self) -> PathBuf {
-        self.root.join("task/tmp")
+        self.task().join(TMP)
     }
 
     /// The small result.
@@ -137,7 +168,7 @@ impl Folder {
 
     /// All settings.
     pub(super) fn settings(&self) -> PathBuf {
-        self.root.join("task/settings.json")
+        self.task().join(SETTINGS)
     }
 
     /// Standard input.
@@ -158,12 +189,21 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if fs::remove_dir_all(&self.root).is_err() {
-            // The program may have taken its own rights away.
-            open_up(&self.root);
-            if let Err(error) = fs::remove_dir_all(&self.root) {
-                tracing::warn!(folder = %self.root.display(), %error, "an attempt's folder stays");
-            }
+        let root = std::mem::take(&mut self.root);
+        match &self.shelf {
+            Some(shelf) => shelf.put(root),
+            None => remove(&root),
+        }
+    }
+}
+
+/// Removes a folder and all that is in it.
+pub(super) fn remove(root: &Path) {
+    if fs::remove_dir_all(root).is_err() {
+        // The program may have taken its own rights away.
+        open_up(root);
+        if let Err(error) = fs::remove_dir_all(root) {
+            tracing::warn!(folder = %root.display(), %error, "an attempt's folder stays");
         }
     }
 }

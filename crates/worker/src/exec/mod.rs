@@ -12,13 +12,16 @@ mod bound;
 mod cache;
 mod capture;
 mod checkpoints;
+mod deliver;
 mod fetch;
 mod folder;
+mod folders;
 mod logs;
 mod outputs;
 mod process;
 mod programs;
 mod run;
+mod stewards;
 mod stores;
 mod users;
 
@@ -27,13 +30,14 @@ use std::time::Duration;
 
 pub use bound::{GroupRule, Groups};
 pub use capture::{Log, Progress};
+pub(crate) use deliver::{Carried, Destination};
 pub use fetch::local_path;
 pub use folder::{Folder, closed_way};
 pub use outputs::FoundOutput;
 pub use programs::Programs;
 pub use run::{Sandbox, SandboxError};
-pub(crate) use stores::UrlReader;
 pub use stores::is_store;
+pub(crate) use stores::{UrlReader, Wanted};
 
 use crate::run::{Stop, TaskError, TaskResult};
 use crate::sandbox::{Isolation, Limits};

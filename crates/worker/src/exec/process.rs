@@ -1,11 +1,12 @@
-//! One helper process: started, listened to, told to end, and its last word.
+//! One run of a helper: started, listened to, told to end, and its last word.
 
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::bound::Group;
@@ -17,9 +18,12 @@ use crate::sandbox::{ENTER, GO, Limits, STOP, Status};
 /// How often the folder and the amount of output are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Longer than the grace time by this, a helper is ended by force.
-const FORCE_AFTER: Duration = Duration::from_secs(1);
+pub(super) const FORCE_AFTER: Duration = Duration::from_secs(1);
 /// How long outputs may stay open after the end: only what escaped could hold them.
 const STREAMS_AFTER: Duration = Duration::from_millis(500);
+
+/// A program's output.
+type Stream = Box<dyn AsyncRead + Unpin + Send>;
 
 /// Why a run was ended before its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub(super) enum Cut {
 pub(super) struct Ended {
     pub(super) status: Status,
     pub(super) cut: Option<Cut>,
+    /// The bound of its group that it met.
+    pub(super) met: Option<&'static str>,
 }
 
 /// What is run, and within which bounds.
@@ -51,23 +57,51 @@ pub(super) struct Run<'a> {
     pub(super) group: Option<Group>,
 }
 
-/// Starts the helper and stays until all is over.
-pub(super) async fn run(run: &Run<'_>, log: &Log, mut stop: Stop) -> std::io::Result<Ended> {
-    let Run { folder, limits, wall, .. } = *run;
-    let mut command = Command::new(run.helper);
-    command.arg(ENTER).arg(folder.order()).env_clear().current_dir("/").process_group(0);
+/// The helper's command line, without its words.
+pub(super) fn prepare(helper: &Path) -> Command {
+    let mut command = Command::new(helper);
+    command.env_clear().current_dir("/").process_group(0).kill_on_drop(true);
     // The supervisor lives under the program's own limit of memory: its allocator must not take more than it needs.
     command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+/// What is read of a program while it runs.
+pub(super) struct Streams([JoinHandle<()>; 2]);
+
+impl Streams {
+    pub(super) fn new<S>(streams: [S; 2], log: &Log) -> Streams
+    where
+        S: AsyncRead + Unpin + Send + 'static,
+    {
+        Streams(streams.map(|stream| tokio::spawn(drain(stream, log.clone()))))
+    }
+
+    /// Reads the rest; only what escaped could still hold them open.
+    pub(super) async fn end(self) {
+        for stream in self.0 {
+            let abort = stream.abort_handle();
+            if tokio::time::timeout(STREAMS_AFTER, stream).await.is_err() {
+                abort.abort();
+            }
+        }
+    }
+}
+
+/// Starts the helper and stays until all is over.
+pub(super) async fn run(run: &Run<'_>, log: &Log, mut stop: Stop) -> std::io::Result<Ended> {
+    let mut command = prepare(run.helper);
+    command.arg(ENTER).arg(run.folder.order());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(user) = run.user {
         command.uid(user).gid(user);
     }
     let mut child = command.spawn()?;
     let mut control = child.stdin.take();
-    let streams = [
-        child.stdout.take().map(|stream| tokio::spawn(drain(stream, log.clone()))),
-        child.stderr.take().map(|stream| tokio::spawn(drain(stream, log.clone()))),
-    ];
+    let stdout = child.stdout.take().map(|stream| Box::new(stream) as Stream);
+    let stderr = child.stderr.take().map(|stream| Box::new(stream) as Stream);
+    let none = || Box::new(tokio::io::empty()) as Stream;
+    let streams = Streams::new([stdout.unwrap_or_else(none), stderr.unwrap_or_else(none)], log);
     // Before it is told to go: whatever it starts is in the group from its first moment.
     if let (Some(group), Some(process)) = (&run.group, child.id())
         && let Err(error) = group.take_in(process)
@@ -76,22 +110,21 @@ pub(super) async fn run(run: &Run<'_>, log: &Log, mut stop: Stop) -> std::io::Re
         return Err(error);
     }
     say(&mut control, GO).await;
-    let cut = watch(&mut child, folder, limits, wall, log, &mut stop).await;
+    let cut = {
+        let ending = std::pin::pin!(async { drop(child.wait().await) });
+        watch(ending, run, log, &mut stop).await
+    };
     if cut.is_some() {
         say(&mut control, STOP).await;
-        let patience = Duration::from_millis(limits.grace_ms) + FORCE_AFTER;
+        let patience = Duration::from_millis(run.limits.grace_ms) + FORCE_AFTER;
         if tokio::time::timeout(patience, child.wait()).await.is_err() {
             end_by_force(&mut child).await;
         }
     }
-    for stream in streams.into_iter().flatten() {
-        let abort = stream.abort_handle();
-        if tokio::time::timeout(STREAMS_AFTER, stream).await.is_err() {
-            abort.abort();
-        }
-    }
+    streams.end().await;
     log.close();
-    Ok(Ended { status: read_status(folder, &mut child).await, cut })
+    let met = run.group.as_ref().and_then(Group::met);
+    Ok(Ended { status: read_status(run.folder, &mut child).await, cut, met })
 }
 
 /// Says a word; a helper that is gone needs none.
@@ -103,18 +136,17 @@ async fn say(control: &mut Option<ChildStdin>, word: u8) {
 }
 
 /// Waits for the end, or for a reason to end it.
-async fn watch(
-    child: &mut Child,
-    folder: &Folder,
-    limits: &Limits,
-    wall: Duration,
+pub(super) async fn watch(
+    mut ending: impl Future<Output = ()> + Unpin,
+    run: &Run<'_>,
     log: &Log,
     stop: &mut Stop,
 ) -> Option<Cut> {
+    let Run { folder, limits, wall, .. } = *run;
     let until = Instant::now() + wall;
     loop {
         tokio::select! {
-            _ = child.wait() => return None,
+            () = &mut ending => return None,
             () = stop.told() => return Some(Cut::Told),
             () = tokio::time::sleep_until(until) => return Some(Cut::Late(wall)),
             () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -136,7 +168,7 @@ async fn watch(
     }
 }
 
-async fn end_by_force(child: &mut Child) {
+pub(super) async fn end_by_force(child: &mut Child) {
     let group = child.id().and_then(|id| rustix::process::Pid::from_raw(id as i32));
     if let Some(group) = group {
         // The helpers share a group; what they supervise dies with them.

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ikada_api::Client;
-use ikada_api::client::{ObjectSource, PutOptions};
+use ikada_api::client::{ObjectSource, OpenSource};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 
 use super::checkpoints::Keeper;
-use super::{Attempt, Code, Finish, Log, Progress, Sandbox, cache, fetch, logs, stopped};
+use super::{
+    Attempt, Carried, Code, Destination, Finish, Log, Progress, Sandbox, cache, deliver, fetch,
+    logs, stopped,
+};
 use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
 /// The word in a command that stands for the program's own file.
@@ -25,13 +28,13 @@ pub struct Programs(Arc<Inner>);
 struct Inner {
     client: Client,
     sandbox: Sandbox,
-    /// Addresses that inputs may begin with.
+    /// Addresses that inputs and outputs may begin with.
     urls: Vec<String>,
     store: PathBuf,
 }
 
 impl Programs {
-    /// Programs of this cluster, in this sandbox; inputs may come from addresses that begin so.
+    /// Programs of this cluster, in this sandbox; inputs may come from addresses that begin so, and outputs go there.
     pub fn new(client: Client, sandbox: Sandbox, urls: Vec<String>) -> Programs {
         let store = sandbox.config().work_dir.join("programs");
         Programs(Arc::new(Inner { client, sandbox, urls, store }))
@@ -50,6 +53,7 @@ impl Inner {
         let mut task = task;
         let work = task.work.take();
         let work = work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
+        let destination = Destination::of(&work, &task.id, task.fence);
         let (mut told, stopping) = (stop.clone(), stop.clone());
         let (code, _held) = tokio::select! {
             code = self.code(&work) => code?,
@@ -74,7 +78,7 @@ impl Inner {
             fetch::inputs(&self.client, &self.urls, &work.inputs, folder, most).await?;
             keeper.begin(folder).await
         };
-        let publish = async |finish: Finish| self.publish(finish, told).await;
+        let publish = async |finish: Finish| self.publish(finish, destination, told).await;
         // Large, and made once for each attempt: it does not lie in every caller's frame.
         let running = Box::pin(self.sandbox.run(attempt, &log, stop, bring, publish));
         let running = keeper.keep_while(running, stopping);
@@ -101,31 +105,37 @@ impl Inner {
         Ok((arrange(manifest, file, work.program.entry.clone())?, held))
     }
 
-    /// Uploads the files; they become visible with the completion.
-    async fn publish(&self, finish: Finish, mut told: Stop) -> Result<TaskResult, TaskError> {
+    /// Uploads the files, or brings them where their job wants them; they become visible with the completion.
+    async fn publish(
+        &self,
+        finish: Finish,
+        destination: Option<Destination>,
+        mut told: Stop,
+    ) -> Result<TaskResult, TaskError> {
         tokio::select! {
-            published = self.upload(finish) => published,
+            published = self.upload(finish, destination) => published,
             () = told.told() => Err(stopped()),
         }
     }
 
-    async fn upload(&self, finish: Finish) -> Result<TaskResult, TaskError> {
+    async fn upload(
+        &self,
+        finish: Finish,
+        destination: Option<Destination>,
+    ) -> Result<TaskResult, TaskError> {
         let mut outputs: Vec<OutputItem> = Vec::with_capacity(finish.outputs.len());
         for output in finish.outputs {
-            let source = ObjectSource::Open(Arc::new(output.clone()));
-            let mut pause = fetch::PAUSE_FIRST;
-            let stored = loop {
-                match self.client.upload(&source, &PutOptions::default()).await {
-                    Ok(stored) => break stored,
-                    Err(error) if fetch::is_worth_waiting(&error, &mut pause).await => {}
-                    Err(error) => {
-                        let name = output.name;
-                        let why = format!("output {name} could not be stored: {error}");
-                        return Err(TaskError::new(why));
-                    }
+            let name = output.name.clone();
+            outputs.push(match &destination {
+                Some(destination) => {
+                    let made = Carried::file(&name, output.open()?);
+                    destination.bring(&self.client, &self.urls, &name, made).await?
                 }
-            };
-            outputs.push(stored.into_output(output.name));
+                None => {
+                    let source = ObjectSource::Open(Arc::new(output));
+                    deliver::store(&self.client, &source, &name).await?
+                }
+            });
         }
         Ok(finish.result.with_outputs(outputs))
     }

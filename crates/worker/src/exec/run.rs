@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bound::{Group, GroupRule, Groups};
+use super::folders::Folders;
 use super::process::{Cut, Ended, Run};
+use super::stewards::Stewards;
 use super::users::Users;
 use super::{
     Attempt, Code, ExecConfig, Finish, Folder, Log, Stop, closed_way, outputs, process, stopped,
@@ -70,6 +72,9 @@ pub struct Sandbox {
     users: Users,
     walls: Walls,
     groups: Result<Groups, String>,
+    folders: Folders,
+    /// Where nothing is isolated.
+    stewards: Option<Arc<Stewards>>,
 }
 
 impl Sandbox {
@@ -100,7 +105,13 @@ impl Sandbox {
         };
         match (&groups, config.groups) {
             (Err(why), GroupRule::Require) => Err(SandboxError::Groups { why: why.clone() }),
-            _ => Ok(Sandbox { config, users, walls, groups }),
+            _ => {
+                // With walls, nothing of one run serves another: neither its folder nor its helpers.
+                let shares = config.isolation == Isolation::None;
+                let folders = Folders::new(config.work_dir.clone(), shares);
+                let stewards = shares.then(|| Arc::new(Stewards::new(config.helper.clone())));
+                Ok(Sandbox { config, users, walls, groups, folders, stewards })
+            }
         }
     }
 
@@ -142,32 +153,41 @@ impl Sandbox {
     {
         let user = self.users.take();
         // Whoever was handed it may look once more when the run is over; then it goes.
-        let folder = Arc::new(Folder::make(&self.config.work_dir, user.id)?);
+        let folder = Arc::new(self.folders.take(user.id)?);
         let mut told = stop.clone();
         tokio::select! {
             brought = bring(&folder) => brought?,
             () = told.told() => return Err(stopped()),
         }
         let spec = self.order(&folder, &attempt)?;
-        folder.write(&folder.payload(), &attempt.payload)?;
         let settings: serde_json::Map<String, serde_json::Value> = attempt
             .settings
             .iter()
             .map(|(name, value)| (name.clone(), value.clone().into()))
             .collect();
-        folder.write(&folder.settings(), &serde_json::to_vec(&settings)?)?;
-        folder.write(&folder.order(), &serde_json::to_vec(&spec)?)?;
+        folder.write_settings(&serde_json::to_vec(&settings)?)?;
         let limits = &self.config.limits;
-        let run = Run {
+        let mut run = Run {
             helper: &self.config.helper,
             folder: &folder,
             user: user.id,
             limits,
             wall: Duration::from_millis(wall_ms(&attempt, limits)),
-            group: self.group(&spec.limits)?,
+            group: None,
         };
-        let ended = process::run(&run, log, stop).await?;
-        judge(&ended, run.group.as_ref().and_then(Group::met), log)?;
+        let ended = match (&self.stewards, &attempt.code) {
+            (Some(stewards), Code::Command { .. }) => {
+                let groups = self.groups.as_ref().ok();
+                stewards.run(&run, groups, &spec, &attempt.payload, (log, stop)).await?
+            }
+            _ => {
+                folder.write(&folder.payload(), &attempt.payload)?;
+                folder.write(&folder.order(), &serde_json::to_vec(&spec)?)?;
+                run.group = self.group(&spec.limits)?;
+                process::run(&run, log, stop).await?
+            }
+        };
+        judge(&ended, log)?;
         let finish = Finish { result: outputs::result(&folder)?, outputs: outputs::find(&folder)? };
         publish(finish).await
     }
@@ -275,8 +295,9 @@ fn setting_name(name: &str) -> String {
     format!("IKADA_SETTING_{}", name.chars().map(letter).collect::<String>())
 }
 
-/// What an end means for the attempt, given the bound that the run as a whole has met.
-fn judge(ended: &Ended, met: Option<&str>, log: &Log) -> Result<(), TaskError> {
+/// What an end means for the attempt.
+fn judge(ended: &Ended, log: &Log) -> Result<(), TaskError> {
+    let met = ended.met;
     match &ended.cut {
         Some(Cut::Told) => return Err(stopped()),
         Some(Cut::Late(wall)) => {

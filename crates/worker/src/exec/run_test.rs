@@ -142,6 +142,8 @@ proptest! {
             users: Users::none(),
             walls: Walls::default(),
             groups: Err(String::new()),
+            folders: Folders::new(config.work_dir.clone(), false),
+            stewards: None,
         };
         let folder = Folder::at(PathBuf::from("/nowhere/attempts/one"));
         let ordered = sandbox.order(&folder, &attempt);

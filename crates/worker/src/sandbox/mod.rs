@@ -4,7 +4,7 @@
 //! needs unsafe code. So the worker starts its own binary again instead: *enter* makes namespaces and starts *supervise* in
 //! them, which is the first process of its own world, gives up everything that the program must not have, starts the
 //! program, and waits. When it ends, the kernel ends whatever is left in that world. Where there are no namespaces it
-//! adopts all orphans and ends them itself.
+//! adopts all orphans and ends them itself. Commands of a worker that isolates nothing share helpers that stay (*steward*).
 //!
 //! Promises: nothing runs with less isolation than was asked for; the tree of processes never outlives the supervisor, nor
 //! the supervisor its worker. Leaves out: files in and out, and the network of calls (`exec`).
@@ -15,18 +15,21 @@ mod module;
 mod reap;
 mod restrict;
 mod spec;
+mod steward;
 mod supervise;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub(crate) use spec::{GO, STOP, Spec, Status};
+pub(crate) use spec::{GO, STOP, STREAMS, Spec, Status};
 pub use spec::{Isolation, Limits, Walls};
 
 /// First word of the helper's command line. Nobody types it.
 pub const ENTER: &str = "run-enter";
 const SUPERVISE: &str = "run-supervise";
+/// First word of a helper that stays.
+pub(crate) const STEWARD: &str = "run-steward";
 const PROBE: &str = "run-probe";
 /// The program is a module, run by this binary itself.
 pub(crate) const MODULE: &str = "run-module";
@@ -43,6 +46,7 @@ pub fn helper() -> Option<ExitCode> {
     match (word.to_str()?, path) {
         (ENTER, Some(path)) => Some(enter::enter(&path)),
         (SUPERVISE, Some(path)) => Some(supervise::supervise(&path)),
+        (STEWARD, _) => Some(steward::steward()),
         (PROBE, _) => Some(enter::probe()),
         (MODULE, _) => Some(module::run_module(&rest)),
         _ => None,

@@ -1,7 +1,8 @@
 //! What the worker tells its helper process about one run, and what the helper tells back.
 //!
 //! Both travel as files in the attempt's folder, outside of the part that the program can reach. The words on the control
-//! pipe are one byte each.
+//! pipe are one byte each. A helper that stays gets its orders on its control, with the streams of the command beside
+//! them, and answers there.
 
 use std::path::PathBuf;
 
@@ -11,6 +12,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) const GO: u8 = b'g';
 /// The worker says: end it, with grace. A pipe that closes says the same, so that nothing outlives its worker.
 pub(crate) const STOP: u8 = b's';
+
+/// Streams that come with an order: standard input, output and error.
+pub(crate) const STREAMS: usize = 3;
+/// Longest order on a control.
+pub(crate) const ORDER_BYTES_MAX: usize = 16 << 20;
 
 /// How much isolation a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, MountPropagationFlags};
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use super::spec::{Isolation, Spec, Status};
 use super::{EXIT_HELPER, filter, read_spec, reap, restrict, tell};
@@ -110,22 +110,42 @@ fn not_started<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Status
     move |error| Status::NotStarted(format!("{what}: {error}"))
 }
 
-fn start(spec: &Spec, stdin: File) -> Result<Pid, Status> {
+/// The program as it is to be started; its output streams are this process' own unless the caller says otherwise.
+pub(super) fn command(spec: &Spec) -> Command {
     let own = std::ffi::OsStr::new("/proc/self/exe");
     let program = spec.program.as_deref().map_or(own, std::ffi::OsStr::new);
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(&spec.arguments)
         .env_clear()
         .envs(spec.environment.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.folder)
-        .stdin(Stdio::from(stdin))
-        .process_group(0)
-        .spawn();
-    let child = child.map_err(|error| {
+        .process_group(0);
+    command
+}
+
+/// Starts it.
+pub(super) fn spawn(spec: &Spec, mut command: Command) -> Result<Pid, Status> {
+    let child = command.spawn().map_err(|error| {
         let name = spec.program.as_deref().unwrap_or("the module's runner");
         Status::NotStarted(format!("{name}: {error}"))
     })?;
     Pid::from_raw(child.id() as i32).ok_or(Status::NotStarted("it has no process id".to_owned()))
+}
+
+fn start(spec: &Spec, stdin: File) -> Result<Pid, Status> {
+    let mut command = command(spec);
+    command.stdin(Stdio::from(stdin));
+    spawn(spec, command)
+}
+
+/// How a process ended, if it has.
+pub(super) fn status_of(status: WaitStatus) -> Option<Status> {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Some(Status::Exited(code)),
+        (None, Some(signal)) => Some(Status::Signalled(signal)),
+        (None, None) => None,
+    }
 }
 
 /// Reaps everyone until the program itself has ended.
@@ -133,11 +153,9 @@ fn wait(child: Pid) -> Status {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == child => {
-                return match (status.exit_status(), status.terminating_signal()) {
-                    (Some(code), _) => Status::Exited(code),
-                    (None, Some(signal)) => Status::Signalled(signal),
-                    (None, None) => continue,
-                };
+                if let Some(status) = status_of(status) {
+                    return status;
+                }
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Status::NotStarted(format!("its end was not seen: {error}")),

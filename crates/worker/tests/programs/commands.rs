@@ -10,9 +10,10 @@ use crate::bench::{Bench, shell};
 // B4-13
 #[tokio::test]
 async fn b4_13_a_command_sees_payload_inputs_settings_fence_and_gives_outputs() {
-    let bench = Bench::new();
-    let mut attempt = Bench::attempt(shell(
-        r#"
+    for isolation in [Isolation::Full, Isolation::None] {
+        let bench = Bench::with(|config| config.isolation = isolation);
+        let mut attempt = Bench::attempt(shell(
+            r#"
         payload=$(cat)
         echo "$IKADA_TASK_ID $IKADA_QUEUE $IKADA_ATTEMPT $IKADA_FENCE $payload" > "$IKADA_OUT/seen"
         mkdir "$IKADA_OUT/deep"; cat "$IKADA_IN/letter" "$IKADA_SETTINGS" > "$IKADA_OUT/deep/more"
@@ -20,34 +21,44 @@ async fn b4_13_a_command_sees_payload_inputs_settings_fence_and_gives_outputs() 
         echo ikada:progress 0.25 a quarter
         echo some words; echo other words >&2
         "#,
-    ));
-    attempt.payload = b"{\"n\":1}".to_vec();
-    attempt.settings = vec![("top-k".to_owned(), "5 'quoted'".to_owned())];
-    let ran = bench.run(attempt, None).await;
-    let good = ran.good();
-    let expected = [
-        ("deep/more", "dear reader\n{\"top-k\":\"5 'quoted'\"}"),
-        ("seen", "t1 q 2 7 {\"n\":1}\n"),
-    ];
-    assert_eq!(good.outputs, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
-    assert!(good.result == b"{\"top\": \"5 'quoted'\"}".to_vec().into());
-    assert!(ran.log.contains("some words\n") && ran.log.contains("other words\n"), "{}", ran.log);
-    bench.assert_empty();
+        ));
+        attempt.payload = b"{\"n\":1}".to_vec();
+        attempt.settings = vec![("top-k".to_owned(), "5 'quoted'".to_owned())];
+        let ran = bench.run(attempt, None).await;
+        let good = ran.good();
+        let expected = [
+            ("deep/more", "dear reader\n{\"top-k\":\"5 'quoted'\"}"),
+            ("seen", "t1 q 2 7 {\"n\":1}\n"),
+        ];
+        assert_eq!(good.outputs, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        assert!(good.result == b"{\"top\": \"5 'quoted'\"}".to_vec().into());
+        assert!(
+            ran.log.contains("some words\n") && ran.log.contains("other words\n"),
+            "{}",
+            ran.log
+        );
+        bench.assert_empty();
+    }
 }
 
 #[tokio::test]
 async fn b4_29_exit_codes_signals_and_missing_programs_are_failures_with_reasons() {
-    let bench = Bench::new();
-    let ran = bench.shell("echo broken pipe dream >&2; exit 3").await;
-    assert_eq!(ran.error(), "exit code 3: broken pipe dream");
-    assert_eq!(bench.shell("exit 65").await.error(), "exit code 65");
-    assert_eq!(bench.shell("kill -SEGV $$").await.error(), "ended by signal 11");
-    let argv = vec!["/usr/bin/no-such-thing".to_owned()];
-    let attempt = Bench::attempt(ikada_worker::exec::Code::Command { argv, file: None });
-    assert!(bench.run(attempt, None).await.error().starts_with("not started"), "a missing program");
-    let bad = bench.shell("echo no json > $IKADA_RESULT").await;
-    assert!(bad.error().contains("no JSON"), "{}", bad.error());
-    bench.assert_empty();
+    for isolation in [Isolation::Full, Isolation::None] {
+        let bench = Bench::with(|config| config.isolation = isolation);
+        let ran = bench.shell("echo broken pipe dream >&2; exit 3").await;
+        assert_eq!(ran.error(), "exit code 3: broken pipe dream");
+        assert_eq!(bench.shell("exit 65").await.error(), "exit code 65");
+        assert_eq!(bench.shell("kill -SEGV $$").await.error(), "ended by signal 11");
+        let argv = vec!["/usr/bin/no-such-thing".to_owned()];
+        let attempt = Bench::attempt(ikada_worker::exec::Code::Command { argv, file: None });
+        assert!(
+            bench.run(attempt, None).await.error().starts_with("not started"),
+            "a missing program"
+        );
+        let bad = bench.shell("echo no json > $IKADA_RESULT").await;
+        assert!(bad.error().contains("no JSON"), "{}", bad.error());
+        bench.assert_empty();
+    }
 }
 
 #[tokio::test]

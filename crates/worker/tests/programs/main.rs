@@ -5,4 +5,5 @@ mod commands;
 mod hostile_commands;
 mod hostile_modules;
 mod modules;
+mod plain_commands;
 mod report;

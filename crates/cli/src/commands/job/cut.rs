@@ -1,9 +1,18 @@
-//! Cuts a file at line ends, by size or by number of lines. Only places are told; the bytes stay where they are.
+//! Cuts a file, or an object of a store, at line ends, by size or by number of lines. Only places are told; the bytes stay
+//! where they are.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use ikada_api::s3::{Download, StoreError};
+use ikada_api::state::limits::JOB_INPUTS_MAX;
+
 use crate::failure::Failure;
+
+/// Bytes of an object that are asked for at one time while a line's end is looked for.
+const LOOK_BYTES: u64 = 64 << 10;
+/// Parts that are smaller are found by reading the object once, and not by a question for each.
+const SMALL_PART_BYTES: u64 = 1 << 20;
 
 /// How files are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,33 +36,104 @@ pub(super) fn parts(path: &Path, cut: Cut) -> Result<Vec<(u64, u64)>, Failure> {
 }
 
 fn cut_lines(mut text: impl BufRead, cut: Cut) -> std::io::Result<Vec<(u64, u64)>> {
-    let (mut parts, mut start, mut place, mut lines) = (Vec::new(), 0u64, 0u64, 0u64);
+    let mut cutter = Cutter::new(cut);
     loop {
         let buffer = text.fill_buf()?;
         if buffer.is_empty() {
-            break;
+            return Ok(cutter.finish());
         }
         let taken = buffer.len();
-        for (at, _) in buffer.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
-            let end = place + at as u64 + 1;
-            lines += 1;
-            let full = match cut {
-                Cut::Whole => false,
-                Cut::Bytes(bytes) => end - start >= bytes,
-                Cut::Lines(count) => lines >= count,
-            };
-            if full {
-                parts.push((start, end - start));
-                (start, lines) = (end, 0);
-            }
-        }
-        place += taken as u64;
+        cutter.feed(buffer);
         text.consume(taken);
     }
-    if place > start || parts.is_empty() {
-        parts.push((start, place - start));
+}
+
+/// Offsets and lengths of the parts of an object in a store. No more than a job takes are looked for.
+pub(super) async fn parts_of_object(
+    object: &Download,
+    cut: Cut,
+) -> Result<Vec<(u64, u64)>, StoreError> {
+    let bytes = match cut {
+        Cut::Whole => return Ok(vec![(0, object.size())]),
+        Cut::Bytes(bytes) if bytes >= SMALL_PART_BYTES => bytes,
+        Cut::Bytes(_) | Cut::Lines(_) => return read_through(object, cut).await,
+    };
+    let (mut parts, mut start) = (Vec::new(), 0u64);
+    while parts.len() <= JOB_INPUTS_MAX {
+        // The first line's end that makes the part large enough.
+        let Some(end) = line_end(object, start.saturating_add(bytes - 1)).await? else { break };
+        parts.push((start, end - start));
+        start = end;
+    }
+    if object.size() > start || parts.is_empty() {
+        parts.push((start, object.size() - start));
     }
     Ok(parts)
+}
+
+async fn read_through(object: &Download, cut: Cut) -> Result<Vec<(u64, u64)>, StoreError> {
+    let mut cutter = Cutter::new(cut);
+    let mut reader = object.part(0, None);
+    while cutter.parts.len() <= JOB_INPUTS_MAX
+        && let Some(bytes) = reader.next().await?
+    {
+        cutter.feed(&bytes);
+    }
+    Ok(cutter.finish())
+}
+
+/// The place after the first line's end that is not before this byte.
+async fn line_end(object: &Download, from: u64) -> Result<Option<u64>, StoreError> {
+    let mut at = from;
+    while at < object.size() {
+        let mut window = object.part(at, Some(LOOK_BYTES));
+        while let Some(bytes) = window.next().await? {
+            if let Some(found) = bytes.iter().position(|byte| *byte == b'\n') {
+                return Ok(Some(at + found as u64 + 1));
+            }
+            at += bytes.len() as u64;
+        }
+    }
+    Ok(None)
+}
+
+/// Notes where parts begin and end while the bytes pass.
+struct Cutter {
+    cut: Cut,
+    parts: Vec<(u64, u64)>,
+    start: u64,
+    place: u64,
+    lines: u64,
+}
+
+impl Cutter {
+    fn new(cut: Cut) -> Cutter {
+        Cutter { cut, parts: Vec::new(), start: 0, place: 0, lines: 0 }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+            let end = self.place + at as u64 + 1;
+            self.lines += 1;
+            let full = match self.cut {
+                Cut::Whole => false,
+                Cut::Bytes(bytes) => end - self.start >= bytes,
+                Cut::Lines(count) => self.lines >= count,
+            };
+            if full {
+                self.parts.push((self.start, end - self.start));
+                (self.start, self.lines) = (end, 0);
+            }
+        }
+        self.place += bytes.len() as u64;
+    }
+
+    fn finish(mut self) -> Vec<(u64, u64)> {
+        if self.place > self.start || self.parts.is_empty() {
+            self.parts.push((self.start, self.place - self.start));
+        }
+        self.parts
+    }
 }
 
 /// A size such as `65536`, `64KiB`, `4MiB` or `1GiB`.

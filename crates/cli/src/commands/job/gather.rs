@@ -1,4 +1,4 @@
-//! Inputs of a job: local files, uploaded first unless they are there, and objects that are stored.
+//! Inputs of a job: local files, uploaded first unless they are there, objects that are stored, and addresses.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{ObjectInfo, WorkInput};
 
+use super::address::inputs_at;
 use super::cut::{Cut, parts};
 use super::pattern::files;
 use crate::commands::object::{digest_of, objects_under, split};
@@ -29,7 +30,7 @@ pub(super) async fn gather(
     for pattern in patterns {
         match pattern.strip_prefix(OBJECT) {
             Some(place) => inputs.extend(stored(client, pattern, place).await?),
-            None if pattern.contains("://") => inputs.push(address(pattern, cut)?),
+            None if pattern.contains("://") => inputs.extend(inputs_at(pattern, cut).await?),
             None => paths.extend(files(pattern)?),
         }
     }
@@ -52,22 +53,6 @@ pub(super) async fn gather(
     }
     bar.finish_and_clear();
     Ok(inputs)
-}
-
-/// What workers fetch themselves, whole: nobody here has seen where its lines end.
-fn address(url: &str, cut: Cut) -> Result<WorkInput, Failure> {
-    let name = url.rsplit('/').next().unwrap_or_default();
-    if name.is_empty() {
-        return Err(Failure::usage(format!(
-            "--input {url}: name one object or file, not a folder"
-        )));
-    }
-    if !matches!(cut, Cut::Whole) {
-        return Err(Failure::usage(format!(
-            "--input {url}: only files of this machine can be cut"
-        )));
-    }
-    Ok(WorkInput { name: name.to_owned(), url: Some(url.to_owned()), ..WorkInput::default() })
 }
 
 /// Objects whose names begin so.

@@ -1,5 +1,6 @@
 //! `ikada job run|submit|list|show|tasks|wait|result|logs|cancel`. Progress goes to standard error, results to standard output.
 
+mod address;
 mod cut;
 mod follow;
 mod gather;

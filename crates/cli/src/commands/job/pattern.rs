@@ -57,8 +57,7 @@ fn walk(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
         let Some(name) = name.filter(|name| matches(part, name)) else {
             continue;
         };
-        // A dot at the beginning hides a file unless the pattern has it, too.
-        if name.starts_with('.') && !part.starts_with('.') {
+        if is_hidden(&name) && !part.starts_with('.') {
             continue;
         }
         match (rest.is_empty(), is_folder) {
@@ -67,6 +66,29 @@ fn walk(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
             _ => {}
         }
     }
+}
+
+/// Whether a path is as a pattern says: part by part, as files are found.
+pub(super) fn matches_path(pattern: &str, path: &str) -> bool {
+    let patterns: Vec<&str> = pattern.split('/').collect();
+    let parts: Vec<&str> = path.split('/').collect();
+    matches_parts(&patterns, &parts)
+}
+
+fn matches_parts(patterns: &[&str], parts: &[&str]) -> bool {
+    match patterns.split_first() {
+        None => parts.is_empty(),
+        Some((&"**", rest)) => (0..=parts.len()).any(|taken| matches_parts(rest, &parts[taken..])),
+        Some((pattern, rest)) => parts.split_first().is_some_and(|(part, left)| {
+            let shown = !is_hidden(part) || pattern.starts_with('.');
+            shown && matches(pattern, part) && matches_parts(rest, left)
+        }),
+    }
+}
+
+/// A dot at the beginning hides a file unless the pattern has it, too.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.')
 }
 
 /// What is in a folder; nothing if it cannot be read.
@@ -114,6 +136,31 @@ mod tests {
         }
         for (pattern, name) in [("*.txt", "a.txt2"), ("a?c", "ac"), ("a*b", "acd")] {
             assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn b4_35_names_in_a_store_match_as_paths_do() {
+        for (pattern, path) in [
+            ("texts/*.txt", "texts/a.txt"),
+            ("**/*", "a"),
+            ("**/*", "a/b/c"),
+            ("texts/**/*.txt", "texts/a.txt"),
+            ("texts/**/*.txt", "texts/1/2/a.txt"),
+            ("*/a?.txt", "x/ab.txt"),
+            (".a/*", ".a/b"),
+        ] {
+            assert!(matches_path(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("texts/*.txt", "texts/deep/a.txt"),
+            ("texts/*.txt", "texts/.a.txt"),
+            ("texts/*", "texts"),
+            ("texts/*.txt", "other/a.txt"),
+            ("**/*", "a/.b"),
+            ("texts/**/*.txt", "texts/1/2/a.csv"),
+        ] {
+            assert!(!matches_path(pattern, path), "{pattern} {path}");
         }
     }
 

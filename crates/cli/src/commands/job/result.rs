@@ -10,7 +10,7 @@ use ikada_api::v1::{JobResult, ObjectInfo, ObjectPage};
 use crate::commands::backup::open_store;
 use crate::commands::object::{Target, download, to_stdout};
 use crate::failure::Failure;
-use crate::render::{Screen, write};
+use crate::render::{OutputKind, Screen, write};
 
 /// Size of the parts in which outputs go to an object store.
 const PART_BYTES: usize = 8 << 20;
@@ -32,6 +32,9 @@ pub(super) async fn print(
     if let Some(to) = to {
         return save(client, &found, to).await;
     }
+    if screen.kind() == OutputKind::Table && is_elsewhere(&found) {
+        return addresses(client, found).await;
+    }
     match found.outputs.as_slice() {
         [] => match &found.result {
             Some(result) => write(&format!("{}\n", result.get())),
@@ -51,6 +54,24 @@ pub(super) async fn print(
             }
             screen.show(&ObjectPage { objects: found.outputs, next, ..Default::default() })
         }
+    }
+}
+
+/// Whether all outputs were brought to addresses.
+fn is_elsewhere(found: &JobResult) -> bool {
+    !found.outputs.is_empty() && found.outputs.iter().all(|output| output.address.is_some())
+}
+
+/// Prints where the outputs lie, page by page.
+async fn addresses(client: &Client, found: JobResult) -> Result<(), Failure> {
+    let (id, mut page) = (found.id.clone(), found);
+    loop {
+        let lines = page.outputs.iter().filter_map(|output| output.address.as_deref());
+        write(&lines.map(|address| format!("{address}\n")).collect::<String>())?;
+        let Some(next) = page.next.take() else {
+            return Ok(());
+        };
+        page = client.job_result_after(&id, Some(&next)).await?;
     }
 }
 

@@ -63,6 +63,7 @@ async fn build(client: &Client, args: JobRunArgs) -> Result<NewJob, Failure> {
         labels: args.labels.into_iter().collect(),
         reuse: args.reuse,
         duplicate_after: args.duplicate_after,
+        output_url: args.output_url,
         ..NewJob::default()
     })
 }
