@@ -95,7 +95,7 @@ pub(crate) struct ServerArgs {
     /// [default: all].
     #[arg(long, value_name = "WHAT")]
     audit: Option<String>,
-    /// What is turned away under load: `off`, `memory=PERCENT`, `wait=MS`, or LANE=STEPS with the lanes read, download, submit,
+    /// What is turned away under load: `off`, `memory=PERCENT`, `wait=MS` or `wait=auto`, or LANE=STEPS with the lanes read, download, submit,
     /// upload and list, as upload='>70:5,75:10,80:25,>90:100'; repeat it [default: see docs/operations.md].
     #[arg(long, value_name = "RULE")]
     shed: Vec<String>,

@@ -352,6 +352,33 @@ fn f_32_a_busy_node_takes_no_more_than_it_answers() {
     assert!(!Admission::new(Rules::off(), 1).is_crowded(Lane::Submit, 8_000));
 }
 
+// F-32: the least important yields first, and what brings work home never does.
+#[test]
+fn f_32_submissions_in_line_are_turned_away_and_lists_before_them() {
+    let admission = Admission::new(Rules::default(), 1);
+    admission.set_load(Load { cpu: 9_000, memory: 0 });
+    assert!(Lane::ALL.iter().all(|lane| !admission.is_in_line(*lane, 8_000)), "there is no line");
+    admission.put_in_line(Lane::Submit);
+    for (under_way, wanted) in [(0, false), (3, false), (4, true), (8_000, true)] {
+        assert_eq!(admission.is_in_line(Lane::Submit, under_way), wanted, "{under_way}");
+        assert_eq!(admission.is_in_line(Lane::List, under_way), wanted, "{under_way} lists");
+    }
+    for lane in Lane::ALL.iter().filter(|lane| !matches!(lane, Lane::Submit | Lane::List)) {
+        assert!(!admission.is_in_line(*lane, 8_000), "{lane:?}");
+    }
+    let admission = Admission::new(Rules::default(), 1);
+    admission.set_load(Load { cpu: 9_000, memory: 0 });
+    admission.put_in_line(Lane::List);
+    assert!(!admission.is_in_line(Lane::Submit, 8_000), "lists keep nobody from submitting");
+    for words in ["off", "wait=100"] {
+        let rules = Rules::parse(&[words.to_owned()]).unwrap();
+        let admission = Admission::new(rules, 1);
+        admission.put_in_line(Lane::Submit);
+        assert!(!admission.is_in_line(Lane::Submit, 8_000), "{words}: the operator's choice");
+    }
+    assert_eq!(Rules::parse(&["wait=5".into(), "wait=auto".into()]), Ok(Rules::default()));
+}
+
 // F-32: how long those who are let in may wait is the operator's choice.
 #[test]
 fn f_32_a_shorter_wait_lets_fewer_in() {

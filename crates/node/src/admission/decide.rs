@@ -43,17 +43,20 @@ pub enum Reason {
     Full,
     /// The CPU is busy, and the bytes asked for are not in memory (CH-22).
     Miss,
+    /// Calls of this kind stand in line (F-32).
+    Wait,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 7] = [
         Reason::Memory,
         Reason::Priority,
         Reason::Cpu,
         Reason::Deadline,
         Reason::Full,
         Reason::Miss,
+        Reason::Wait,
     ];
 
     /// The reason's public name.
@@ -65,6 +68,7 @@ impl Reason {
             Reason::Deadline => "deadline",
             Reason::Full => "full",
             Reason::Miss => "miss",
+            Reason::Wait => "wait",
         }
     }
 

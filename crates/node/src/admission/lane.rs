@@ -62,7 +62,9 @@ impl Lane {
     /// The lane of a route; none for what is always answered.
     pub fn of(route: &Route) -> Option<Lane> {
         match (route.operation, route.policy.class) {
-            (Operation::PutObject, _) => Some(Lane::Upload),
+            (Operation::PutObject | Operation::PutPart | Operation::FinishUpload, _) => {
+                Some(Lane::Upload)
+            }
             (Operation::GetObject, _) => Some(Lane::Download),
             // Outputs of a task that is about to be completed.
             (Operation::Upload, _) => Some(Lane::Settle),

@@ -14,10 +14,11 @@ mod rooms;
 mod rules;
 mod sample;
 mod service_time;
+mod standing;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 pub use decide::{Ask, Load, Reason, decide};
 pub use lane::Lane;
@@ -29,6 +30,7 @@ pub use sample::watch;
 use rules::PILED_UP_US;
 use sample::Minute;
 use service_time::ServiceTime;
+use standing::{BOUND_MIN, Standing};
 
 /// From this use of CPU on, hundredths of a percent, lanes may be crowded.
 const CROWD_CPU: u16 = 9_000;
@@ -47,6 +49,11 @@ pub struct Admission {
     /// Calls that were answered, and those of them since the last look but one.
     settled: [AtomicU64; Lane::ALL.len()],
     settled_lately: [AtomicU64; Lane::ALL.len()],
+    /// The line of each lane that is kept short.
+    standing: [Mutex<Standing>; Lane::ALL.len()],
+    /// Whether it is bounded now: most calls ask for no more than that.
+    stands: [AtomicBool; Lane::ALL.len()],
+    started: Instant,
     minute: Minute,
     draws: AtomicU64,
     seed: u64,
@@ -82,6 +89,9 @@ impl Admission {
             shed,
             settled,
             settled_lately,
+            standing: Default::default(),
+            stands: Default::default(),
+            started: Instant::now(),
             minute,
             draws,
             seed,
@@ -127,16 +137,70 @@ impl Admission {
         if !rule.bounded {
             return false;
         }
-        let busy = self.cpu_of_ours() >= CROWD_CPU;
-        let slow = self.service[lane.index()].expected_us() >= PILED_UP_US;
         let lately = self.settled_lately[lane.index()].load(Relaxed);
         let look_ms = sample::SAMPLE_EVERY.as_millis() as u64;
-        (busy || slow) && under_way as u64 >= self.rules.under_way_max(lately, look_ms)
+        self.is_strained(lane) && under_way as u64 >= self.rules.under_way_max(lately, look_ms)
+    }
+
+    /// Whether a strained node turns a call away because those before it stand in line (F-32). While submissions do, few
+    /// lists are let in.
+    pub fn is_in_line(&self, lane: Lane, under_way: usize) -> bool {
+        if !self.rules.keeps_short(lane) {
+            return false;
+        }
+        let under_way = under_way as u64;
+        let stands = |lane: Lane| {
+            self.stands[lane.index()].load(Relaxed)
+                && self.in_line(lane, |line, now, strained| line.stands(now, strained))
+        };
+        if lane > Lane::Submit && under_way >= BOUND_MIN && stands(Lane::Submit) {
+            return true;
+        }
+        stands(lane)
+            && !self.in_line(lane, |line, now, strained| line.admits(now, strained, under_way))
+    }
+
+    /// Takes in how long a call took from its admission to its answer, and whether it met no other in its lane.
+    pub fn waited(&self, lane: Lane, time: Duration, alone: bool) {
+        if self.rules.keeps_short(lane) {
+            let time_us = time.as_micros() as u64;
+            self.in_line(lane, |line, now, strained| line.took(now, strained, time_us, alone));
+        }
+    }
+
+    /// Works on the line of a lane.
+    fn in_line<T>(&self, lane: Lane, work: impl FnOnce(&mut Standing, u64, bool) -> T) -> T {
+        let now_us = self.started.elapsed().as_micros() as u64;
+        let strained = self.is_strained(lane);
+        let mut line = self.standing[lane.index()].lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut line, now_us, strained);
+        self.stands[lane.index()].store(line.bound().is_some(), Relaxed);
+        result
+    }
+
+    /// As if calls of a lane had stood in line for an interval.
+    #[cfg(test)]
+    pub(crate) fn put_in_line(&self, lane: Lane) {
+        let first_us = self.started.elapsed().as_micros() as u64 + 1;
+        let mut line = Standing::default();
+        for now_us in [first_us, first_us + standing::INTERVAL_US] {
+            line.took(now_us, true, PILED_UP_US, false);
+        }
+        self.in_line(lane, |held, _, _| *held = line);
+    }
+
+    /// Whether the CPU is busy with this node's work, or calls of a lane have become slow.
+    fn is_strained(&self, lane: Lane) -> bool {
+        let slow = self.service[lane.index()].expected_us() >= PILED_UP_US;
+        slow || self.cpu_of_ours() >= CROWD_CPU
     }
 
     /// Counts calls that were answered.
     pub fn settle(&self, lane: Lane, count: u64) {
         self.settled[lane.index()].fetch_add(count, Relaxed);
+        if count > 0 && self.rules.keeps_short(lane) {
+            self.in_line(lane, |line, now, strained| line.answered(now, strained, count));
+        }
     }
 
     /// CPU in use; none of it if that is not this node's doing.

@@ -70,7 +70,7 @@ fn share_of(steps: &[Step], cpu: u16) -> u16 {
 pub enum BadRule {
     /// No such lane.
     #[error(
-        "shed {0:?} names no lane; write off, memory=PERCENT, wait=MS, or LANE=STEPS with read, download, miss, submit, upload or list"
+        "shed {0:?} names no lane; write off, memory=PERCENT, wait=MS or wait=auto, or LANE=STEPS with read, download, miss, submit, upload or list"
     )]
     Lane(String),
     /// Steps that cannot be read.
@@ -80,7 +80,7 @@ pub enum BadRule {
     #[error("shed {0:?}: give the percentage of memory in use, 1 to 100")]
     Memory(String),
     /// No time.
-    #[error("shed {0:?}: give the wait in milliseconds, 1 to 10000")]
+    #[error("shed {0:?}: give the wait in milliseconds, 1 to 10000, or auto")]
     Wait(String),
 }
 
@@ -92,13 +92,15 @@ pub struct Rules {
     misses: Vec<Step>,
     /// How long whoever is let in by a busy node may wait for those before it, ms.
     wait_ms: u64,
+    /// Whether a line of calls is kept short by what calls take, besides.
+    adapts: bool,
 }
 
 impl Default for Rules {
     fn default() -> Self {
         // Never all of them: what nobody could read would never come into memory.
         let misses = vec![Step { from: 9_000, share: 2_500 }, Step { from: 9_500, share: 5_000 }];
-        Rules { lanes: Lane::ALL.map(default_rule), misses, wait_ms: WAIT_MS }
+        Rules { lanes: Lane::ALL.map(default_rule), misses, wait_ms: WAIT_MS, adapts: true }
     }
 }
 
@@ -132,13 +134,18 @@ impl Rules {
     /// Nothing is shed by load.
     pub fn off() -> Rules {
         let lanes = Lane::ALL.map(|_| LaneRule::FREE);
-        Rules { lanes, misses: Vec::new(), wait_ms: WAIT_MS }
+        Rules { lanes, misses: Vec::new(), wait_ms: WAIT_MS, adapts: false }
     }
 
     /// As many calls of a bounded lane as a busy node has under way at most, with so many answered in a look of this length.
     pub fn under_way_max(&self, answered: u64, look_ms: u64) -> u64 {
         let few = CROWD_MIN * self.wait_ms / WAIT_MS;
         (answered * self.wait_ms / look_ms.max(1)).max(few.max(CROWD_FEWEST))
+    }
+
+    /// Whether the line of a lane is kept short by what its calls take. Reads may wait for news, and transfers have queues.
+    pub fn keeps_short(&self, lane: Lane) -> bool {
+        self.adapts && matches!(lane, Lane::Submit | Lane::List)
     }
 
     /// The share of downloads from disks or peers that is shed at some use of CPU.
@@ -173,7 +180,12 @@ impl Rules {
             lanes.for_each(|rule| rule.memory = Some(bound));
             return Ok(());
         }
+        if name == "wait" && value == "auto" {
+            (self.wait_ms, self.adapts) = (WAIT_MS, true);
+            return Ok(());
+        }
         if name == "wait" {
+            self.adapts = false;
             let wait_ms = value.parse().ok().filter(|ms| (1..=WAIT_MS_MAX).contains(ms));
             self.wait_ms = wait_ms.ok_or_else(|| BadRule::Wait(word.to_owned()))?;
             return Ok(());

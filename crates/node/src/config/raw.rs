@@ -49,7 +49,7 @@ pub struct RawConfig {
     pub join_token_file: Option<PathBuf>,
     /// Ask clients for tokens; on unless everything is on loopback.
     pub auth: Option<bool>,
-    /// What is turned away under load: `off`, `memory=PERCENT`, `wait=MS`, `LANE=STEPS`.
+    /// What is turned away under load: `off`, `memory=PERCENT`, `wait=MS` or `wait=auto`, `LANE=STEPS`.
     pub shed: Option<Vec<String>>,
     /// Collector of traces: an OTLP endpoint, `http://host:4318`; none unless given.
     pub otlp: Option<String>,

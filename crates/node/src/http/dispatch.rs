@@ -18,7 +18,7 @@ use super::security::{Source, allow, enter, recognise};
 use super::trace::Trace;
 use super::{
     cluster, dashboard, jobs, leases, live, logs, namespaces, objects, operate, problems, programs,
-    queues, requests, schedules, tasks, tokens, workers,
+    queues, requests, schedules, tasks, tokens, uploads, workers,
 };
 use crate::admission::Lane;
 
@@ -187,7 +187,13 @@ pub(super) async fn run<D: Door>(
         | Operation::GetObject
         | Operation::DeleteObject
         | Operation::TaskLogs
-        | Operation::Upload => Err(mismatch("object")),
+        | Operation::Upload
+        | Operation::PutPart => Err(mismatch("object")),
+        Operation::ListUploads => uploads::list(app, context).await,
+        Operation::ShowUpload => uploads::show(app, context).await,
+        Operation::BeginUpload => uploads::begin(app, context, body).await,
+        Operation::FinishUpload => uploads::finish(app, context, body).await,
+        Operation::EndUpload => uploads::end(app, context).await,
         Operation::VoidRequest => requests::void(app, context).await,
         Operation::ShowRequest => requests::show(app, context).await,
         Operation::Pipe => Err(problems::upgrade_required().into()),

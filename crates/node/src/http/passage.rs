@@ -21,6 +21,7 @@ use super::guard::{Contained, check_origin};
 use super::problems;
 use super::security::Source;
 use super::trace::{Trace, note};
+use super::uploads::Unmeasured;
 use crate::admission::Lane;
 
 /// In the address of a call that S3 signed beforehand.
@@ -80,12 +81,17 @@ where
     let pieces = pieces(parts);
     // Times are known per piece, so a large upload needs as many of them (CH-21).
     let _place = app.admit(lane, left.map(|left| left / pieces))?;
-    let begun = Instant::now();
+    let (begun, alone) = (Instant::now(), app.rooms.under_way(lane) <= 1);
     let answered = serve().await;
     app.admission.settle(lane, 1);
+    let counts = |reply: &Reply| {
+        reply.status().is_success() && reply.extensions().get::<Unmeasured>().is_none()
+    };
     // A claim waits for work, and a refusal is no service.
-    if lane != Lane::Claim && answered.as_ref().is_ok_and(|reply| reply.status().is_success()) {
-        app.admission.took(lane, begun.elapsed() / pieces);
+    if lane != Lane::Claim && answered.as_ref().is_ok_and(counts) {
+        let time = begun.elapsed();
+        app.admission.took(lane, time / pieces);
+        app.admission.waited(lane, time, alone);
     }
     answered
 }

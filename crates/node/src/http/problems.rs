@@ -434,6 +434,9 @@ pub(super) fn shed(lane: Lane, reason: Reason) -> Problem {
         Reason::Miss => {
             (503, "shed_miss", "the CPU is busy, and some files that are not in memory must wait")
         }
+        Reason::Wait => {
+            (503, "shed_wait", "calls of this kind stand in line, and one more would only wait")
+        }
         Reason::Deadline => {
             (503, "shed_deadline", "the answer would come after the caller's time is over")
         }
@@ -472,6 +475,23 @@ pub(super) fn object_too_large(bytes_max: u64) -> Problem {
 pub(super) fn wrong_digest(found: &str) -> Problem {
     let detail = format!("the bytes that arrived have the digest {found}; nothing was stored");
     Problem::new(400, "wrong_digest", "wrong digest", detail).with_field("ikada-digest")
+}
+
+/// An id that stands for an upload of something else.
+pub(super) fn upload_differs(bucket: &str, key: &str) -> Problem {
+    let detail = format!(
+        "this upload was begun for {bucket}/{key}, or with another content type; choose another id"
+    );
+    Problem::new(409, "upload_differs", "upload of something else", detail)
+}
+
+/// An upload whose parts are not all there, or are too many.
+pub(super) fn upload_incomplete(next: u32, count: u32, found: usize) -> Problem {
+    let detail = match next > count {
+        true => format!("{found} parts have arrived, and only {count} are named"),
+        false => format!("part {next} of {count} has not arrived; {found} have"),
+    };
+    Problem::new(409, "upload_incomplete", "parts missing", detail).with_field("parts")
 }
 
 /// Bytes that are not on enough disks.

@@ -6,6 +6,7 @@
 mod cached;
 mod decision;
 mod elections;
+mod floor;
 mod mix;
 mod overload;
 mod plan;

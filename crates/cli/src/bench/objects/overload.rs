@@ -5,7 +5,8 @@
 //! their claims all the while, and a few callers bring and fetch objects. Then how long it takes until calls are as fast as before, and once more how many lists the
 //! cluster takes: the tasks stay, and snapshots of more of them cost more, so that the capacity is the mean of both.
 //!
-//! The senders run at a lower priority than the nodes, since all share one machine.
+//! The senders run at a lower priority than the nodes, since all share one machine. What they wait for each other is measured
+//! beside it (`floor.rs`) and taken off before the times are judged.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use ikada_api::Client;
 
 use super::elections::Elections;
+use super::floor::Floor;
 use super::mix::{Beside, Mix};
 use super::renew::Renewals;
 use super::report::{Calls, Figure, ObjectsReport, Tally};
@@ -31,6 +33,8 @@ const PAYLOAD_BYTES: usize = 100;
 /// Calls under way per node while its capacity is measured.
 const BUSY_LINES: usize = 16;
 const BUSY_FOR: Duration = Duration::from_secs(10);
+/// Whoever is turned away then comes back after this time: asking again at once would cost the node more than the call.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// Calls under way per node at most; one address may have 2,048 connections.
 const IN_FLIGHT_MAX: usize = 1_500;
 /// Calls per second on the idle cluster.
@@ -105,14 +109,19 @@ pub(super) async fn measure(
     step_back();
     let mix = Mix::start(&shared.hosts).await?;
     let memory = Memory::start(nodes.pids());
+    let floor = Floor::start().await.map_err(|error| Failure::failed(error.to_string()))?;
     let idle = paced(&shared, "idle", IDLE_RATE, IDLE_FOR).await;
+    let idle_floor_ms = floor.take_p99_ms();
     let busy = busy(&shared).await;
     eprintln!("capacity: {:.0} calls/s of {TASKS} tasks", busy.good_rate());
     let elections = Elections::from_now(&urls).await?;
     let renewals = Renewals::start(&client, &urls).await?;
     let length = Duration::from_secs(u64::from(args.seconds));
     drop(mix.take());
+    floor.take_p99_ms();
     let loaded = paced(&shared, "five times", busy.good_rate() * TIMES, length).await;
+    let floors_ms = (idle_floor_ms, floor.take_p99_ms());
+    drop(floor);
     let beside = mix.take();
     let (base, peak) = memory.stop();
     let (renewed, renewals_failed) = renewals.stop().await;
@@ -135,6 +144,7 @@ pub(super) async fn measure(
         back,
         memory,
         read_back,
+        floors_ms,
     };
     Ok(found.report(args))
 }
@@ -186,6 +196,8 @@ struct Found {
     memory: (u64, u64),
     /// Acknowledged uploads that were read back, and those of them that were lost.
     read_back: (u64, u64),
+    /// What callers waited for each other on the idle cluster and under load: 99th percentiles.
+    floors_ms: (f64, f64),
 }
 
 impl Found {
@@ -197,9 +209,16 @@ impl Found {
         self.loaded.good_rate() * 100.0 / self.capacity().max(f64::MIN_POSITIVE)
     }
 
-    /// How many times slower accepted calls were than on the idle cluster.
-    fn slower(&self) -> f64 {
-        self.loaded.calls.p99_ms / self.idle.calls.p99_ms.max(f64::MIN_POSITIVE)
+    /// A time under load without what callers waited for each other.
+    fn without_floor(&self, time_ms: f64) -> f64 {
+        (time_ms - self.floors_ms.1).max(0.0)
+    }
+
+    /// How many times slower accepted calls were than on the idle cluster: as they were seen, and without the callers' part.
+    fn slower(&self) -> (f64, f64) {
+        let idle = self.idle.calls.p99_ms.max(f64::MIN_POSITIVE);
+        let loaded = self.loaded.calls.p99_ms;
+        (loaded / idle, self.without_floor(loaded) / idle)
     }
 
     fn renewed(&self) -> f64 {
@@ -213,11 +232,11 @@ impl Found {
         let promises = [
             (self.goodput() >= 80.0, "less than 80 % of the capacity was used"),
             (
-                self.slower() <= SLOWER_MAX,
+                self.slower().1 <= SLOWER_MAX,
                 "accepted calls were more than five times slower than idle",
             ),
             (
-                self.loaded.calls.shed_p99_ms <= SHED_P99_MS_MAX,
+                self.without_floor(self.loaded.calls.shed_p99_ms) <= SHED_P99_MS_MAX,
                 "calls were turned away after 50 ms",
             ),
             (self.renewed() >= 99.9, "less than 99.9 % of the renewals came through"),
@@ -242,12 +261,17 @@ impl Found {
         };
         let (peak, most) = (self.memory.0 >> 20, self.memory.1 >> 20);
         let line = |what: &str, value: String| Figure { what: what.to_owned(), value };
+        let (seen, judged) = self.slower();
+        let slower = format!("{seen:.1} times; {judged:.1} without the callers' own delay");
+        let (idle_floor, floor) = self.floors_ms;
+        let own = format!("p99 {idle_floor:.1} ms idle, {floor:.1} ms under load");
         let figures = vec![
             line("capacity before", format!("{before:.0} calls/s of {TASKS} tasks")),
             line("capacity afterwards", format!("{after:.0} calls/s")),
             line("offered", format!("{offered:.0} calls/s for {:.0} s", self.loaded.seconds)),
             line("goodput", format!("{:.0} % of the mean of both", self.goodput())),
-            line("p99 of accepted calls against idle", format!("{:.1} times", self.slower())),
+            line("p99 of accepted calls against idle", slower),
+            line("callers' own delay (an echo among them)", own),
             line("renewals", format!("{:.2} % of {asked} came through", self.renewed())),
             line("elections", self.elections.to_string()),
             line("back to normal after", back),
@@ -286,7 +310,9 @@ async fn busy(shared: &Arc<Shared>) -> Phase {
             let (shared, stop) = (shared.clone(), stop.clone());
             senders.spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
-                    send(&shared, node).await;
+                    if send(&shared, node).await == End::Shed {
+                        tokio::time::sleep(BUSY_PAUSE).await;
+                    }
                 }
             });
         }
@@ -344,7 +370,7 @@ async fn end(
 }
 
 /// One call, counted once.
-async fn send(shared: &Shared, node: usize) {
+async fn send(shared: &Shared, node: usize) -> End {
     let began = Instant::now();
     let kept = lock(&shared.idle[node]).pop();
     let mut heard = match kept {
@@ -360,6 +386,7 @@ async fn send(shared: &Shared, node: usize) {
     let end = heard.unwrap_or(End::Failed);
     shared.good.fetch_add(u64::from(end == End::Good), Ordering::Relaxed);
     lock(&shared.tally).add(end, began.elapsed());
+    end
 }
 
 async fn ask(shared: &Shared, node: usize, mut line: Line) -> Option<End> {

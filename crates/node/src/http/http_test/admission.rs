@@ -84,6 +84,25 @@ async fn ch_22_a_busy_node_serves_from_memory_and_sheds_what_is_not_in_it() {
     assert_eq!(admission.admitted(Lane::Download), 2, "counted once, as shed");
 }
 
+// F-32: one more in the line is told so at once; results and renewals are not in it.
+#[tokio::test]
+async fn f_32_whoever_would_stand_in_line_is_told_at_once() {
+    let (bench, admission) = busy(&["memory=100", "list=off"]).await;
+    let held: Vec<_> = (0..4).map(|_| bench.app.rooms.enter(Lane::Submit).unwrap()).collect();
+    assert_eq!(bench.post("/v1/tasks", r#"{"id":"a"}"#).await.status, 201, "there is no line");
+    admission.put_in_line(Lane::Submit);
+    let heard = bench.post("/v1/tasks", r#"{"id":"b"}"#).await;
+    assert_eq!((heard.status.as_u16(), heard.code().as_str()), (503, "shed_wait"));
+    assert_eq!(heard.header("retry-after"), "1");
+    assert_ne!(bench.post("/v1/tasks/complete", COMPLETE).await.status, 503);
+    assert_eq!(admission.shed(Lane::Submit, Reason::Wait), 1);
+    assert_eq!(admission.admitted(Lane::Submit), 1, "counted once, as shed");
+    let metrics = String::from_utf8(bench.get("/metrics").await.body.to_vec()).unwrap();
+    assert!(metrics.contains("ikada_shed_total{lane=\"submit\",reason=\"wait\"} 1"), "{metrics}");
+    drop(held);
+    assert_eq!(bench.post("/v1/tasks", r#"{"id":"b"}"#).await.status, 201, "the line is gone");
+}
+
 // CH-23: whoever waited for a place is judged again, by the time that is left.
 #[tokio::test]
 async fn ch_23_a_transfer_is_judged_again_when_its_turn_comes() {

@@ -2,8 +2,8 @@
 //!
 //! A call that is turned away never reads its body. If the connection were closed with bytes still coming, the caller's
 //! kernel could throw the answer away, and everybody who was turned away would have to connect again, which costs a
-//! busy node more than the bytes. So a short rest is read and dropped, and the connection goes on; with a long one the
-//! caller is told that the connection ends.
+//! busy node more than the bytes. So a short rest is read and dropped beside the answer, which waits for none of it, and
+//! the connection goes on; with a long one the caller is told that the connection ends.
 //!
 //! Leaves out: callers that ask first (`Expect: 100-continue`); they have sent nothing.
 
@@ -73,29 +73,26 @@ impl<B: Body + Unpin> Body for Lent<B> {
     }
 }
 
-impl<B: Body + Unpin> Rest<B> {
-    /// Reads a short rest before the answer goes out; says with the answer that the connection ends if there is more.
-    pub(in crate::http) async fn read(self, reply: &mut Reply) {
+impl<B> Rest<B>
+where
+    B: Body<Data: Send, Error: Send> + Send + Unpin + 'static,
+{
+    /// Has a short rest read while the answer goes out; says with the answer that the connection ends if there is more.
+    pub(in crate::http) fn read(self, reply: &mut Reply) {
         let body = self.lender.lock().unwrap_or_else(PoisonError::into_inner).take();
         // A call that still holds its body streams it on, and reads it to its end or breaks off.
         let Some(body) = body.filter(|body| !body.is_end_stream()) else { return };
         let is_short = body.size_hint().upper().is_some_and(|bytes| bytes <= REST_BYTES_MAX);
         if !self.is_asked_for && is_short {
-            let reading = tokio::time::timeout(REST_PATIENCE, drop_all(body));
-            if reading.await.is_ok_and(|whole| whole) {
-                return;
-            }
+            // What does not come in time ends the connection: nobody reads it any more.
+            tokio::spawn(tokio::time::timeout(REST_PATIENCE, drop_all(body)));
+            return;
         }
         reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
 }
 
-/// Reads a body to its end; whether it got there.
-async fn drop_all<B: Body + Unpin>(mut body: B) -> bool {
-    while let Some(frame) = body.frame().await {
-        if frame.is_err() {
-            return false;
-        }
-    }
-    true
+/// Reads a body to its end, or as far as it comes.
+async fn drop_all<B: Body + Unpin>(mut body: B) {
+    while let Some(Ok(_)) = body.frame().await {}
 }
