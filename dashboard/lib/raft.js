@@ -8,6 +8,9 @@ import { tag } from "./parts.js";
 /** Beyond so many shards knots have no numbers. */
 const NUMBERED_MAX = 24;
 
+/** Leaders tell other nodes every second or two how far their followers are; what is older than this says so. */
+const OLD_MS = 5000;
+
 /** Draws the raft; `node` is what the answering node says about itself, if it may be asked. */
 export function raft(cluster, node) {
   const wide = cluster.shards.length > NUMBERED_MAX;
@@ -30,15 +33,22 @@ function timber(member, cluster, node) {
 
 function about(member, self, node, cluster) {
   if (!member.connected) return member.heard_ms_ago === undefined ? "not connected" : `not connected, heard ${span(member.heard_ms_ago)} ago`;
-  const lag = self && node ? node.shards.reduce((sum, shard) => sum + behind(shard), 0) : followed(member, cluster);
-  return `${member.client_addr}, leads ${member.leads}${lag === null ? "" : `, lag ${count(lag)}`}`;
+  const own = self && node ? node.shards.reduce((sum, shard) => sum + behind(shard), 0) : null;
+  const lag = followed(member, cluster) ?? (own === null ? null : count(own));
+  return `${member.client_addr}, leads ${member.leads}${lag === null ? "" : `, lag ${lag}`}`;
 }
 
-/** Entries that a follower is not known to have, in the shards that the answering node leads; null if it leads none. */
+/** Entries that a follower is not known to have, over all shards whose leaders have said so lately, in words; null if none has. */
 function followed(member, cluster) {
-  const known = cluster.shards.flatMap((shard) => (shard.followers ?? []).filter((follower) => follower.node === member.node));
-  return known.length === 0 ? null : known.reduce((sum, follower) => sum + follower.behind, 0);
+  const of = (shard) => shard.followers?.find((follower) => follower.node === member.node);
+  const known = cluster.shards.filter(of);
+  if (known.length === 0) return null;
+  const age_ms = Math.max(...known.map((shard) => shard.followers_heard_ms_ago ?? 0));
+  return `${count(known.reduce((sum, shard) => sum + of(shard).behind, 0))}${told(age_ms)}`;
 }
+
+/** When an old word was said; nothing for one of now. */
+const told = (age_ms) => (age_ms >= OLD_MS ? ` as of ${span(age_ms)} ago` : "");
 
 /** Committed entries that the state has not seen yet; `applied` is `shard:term:index`. */
 const behind = (shard) => Math.max(0, shard.commit - Number(String(shard.applied).split(":").at(-1)));
@@ -48,7 +58,7 @@ function knot(shard, member, node) {
   const mine = node?.shards.find((one) => one.shard === shard.shard);
   const words = { leader: "leads", follower: "follows", learner: "learns", none: "has no part in" }[role];
   const follower = shard.followers?.find((one) => one.node === member.node);
-  const more = follower ? `, ${count(follower.behind)} entries behind` : mine ? `, applied ${mine.applied}, ${mine.repairing ? "repairing" : "log whole"}` : "";
+  const more = follower ? `, ${count(follower.behind)} entries behind${told(shard.followers_heard_ms_ago ?? 0)}` : mine ? `, applied ${mine.applied}, ${mine.repairing ? "repairing" : "log whole"}` : "";
   return h("span", { class: `knot knot-${role} ${shard.leader ? "" : "knot-open"}`, role: "img",
     "aria-label": `node ${member.node} ${words} shard ${shard.shard}`, title: `node ${member.node} ${words} shard ${shard.shard}, term ${shard.term}, commit ${count(shard.commit)}${more}` });
 }

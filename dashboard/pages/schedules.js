@@ -4,19 +4,24 @@ import { h } from "../lib/dom.js";
 import { act, get, parseExact, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { count, instant, span, when, words } from "../lib/format.js";
-import { button, empty, head, table, tag } from "../lib/parts.js";
+import { button, empty, head, table, tag, turns } from "../lib/parts.js";
 import { to } from "../lib/route.js";
+
+/** Schedules on a page. */
+const PAGE = 100;
 
 const reload = () => dispatchEvent(new Event("dashboard:reload"));
 
 export const schedules = {
   title: () => "Schedules",
-  load: () => get("/v1/schedules", { consistency: "stale" }),
-  view: (data) => {
+  load: (where) => get("/v1/schedules", { after: where.query.after, limit: PAGE, consistency: "stale" }),
+  view: (data, where) => {
+    const { after } = where.query;
     const top = head("Schedules", "Each instant submits one task, whoever leads.", button("New schedule", create, "main"));
-    if (data.schedules.length === 0) return h("div", {}, top, empty("Nothing is scheduled", "A cron line with a time zone, or an interval:", "ikada schedule set nightly --cron '30 2 * * *' --zone Europe/Berlin --queue mail"));
+    if (data.schedules.length === 0 && !after) return h("div", {}, top, empty("Nothing is scheduled", "A cron line with a time zone, or an interval:", "ikada schedule set nightly --cron '30 2 * * *' --zone Europe/Berlin --queue mail"));
     const columns = [["schedule"], ["when"], ["submits to"], ["next"], ["last"], ["kept", "number"], ["missed", "number"], ["needs"], ["", "act"]];
-    return h("div", {}, top, table("Schedules", columns, data.schedules.map(row)));
+    return h("div", {}, top, data.schedules.length > 0 ? table("Schedules", columns, data.schedules.map(row)) : h("p", { class: "quiet" }, "No schedules behind this one."),
+      turns(["schedules"], {}, after, data.next, "Pages of schedules"));
   },
 };
 

@@ -72,6 +72,22 @@ export async function pagesManyWorkers({ tab, base, cluster, node }) {
   await tab.until(rows(10));
 }
 
+/** More schedules than a page holds. */
+export async function pagesManySchedules({ tab, base, cluster, node }) {
+  const name = (place) => `tide-${String(place).padStart(3, "0")}`;
+  const places = Array.from({ length: 230 }, (_, place) => place);
+  const each = (method, body) => Promise.all(places.map((place) => call(cluster, node, method, `/v1/schedules/${name(place)}`, body)));
+  await each("PUT", { every_ms: 3_600_000, paused: true, task: { queue: "tides" } });
+  await tab.go(`${base}/#/schedules?after=tide-`);
+  await tab.until(rows(100));
+  await tab.click("a", "Next page");
+  await tab.until(`${rows(100)} && document.querySelector('tr[data-key=tide-199]') && !document.querySelector('tr[data-key=tide-099]')`, "the second page is drawn");
+  await isSmall(tab, "a page of schedules");
+  await tab.click("a", "Next page");
+  await tab.until("document.querySelector('tr[data-key=tide-229]') && !document.querySelector('tr[data-key=tide-199]')", "the last page is drawn");
+  await each("DELETE");
+}
+
 /** A folder of many objects is one row of its bucket; within it they come in pages. */
 export async function foldsManyObjects({ tab, base, cluster, node }) {
   const names = Array.from({ length: 230 }, (_, place) => `2026/${String(place).padStart(3, "0")}`);
@@ -84,6 +100,15 @@ export async function foldsManyObjects({ tab, base, cluster, node }) {
   await tab.until(rows(200));
   await tab.click("a", "Next page");
   await tab.until(rows(30));
+}
+
+/** Whichever node is asked, the overview says how far every node is behind the leaders. */
+export async function tellsTheLag({ tab, cluster }) {
+  for (const node of cluster.nodes) {
+    await tab.go(`${node.url}/`);
+    const told = "[...document.querySelectorAll('.raft-row:not(.raft-head) small')].map((one) => one.textContent)";
+    await tab.until(`${told}.length === ${cluster.nodes.length} && ${told}.every((text) => /, lag [0-9]/.test(text))`, `node ${node.id} tells the lag of all`);
+  }
 }
 
 /** Ten megabytes without a line break: cut, with a way to save the whole; what comes behind it is shown. */

@@ -42,7 +42,7 @@ const cluster = await startCluster(program, 3, ["--name", hostile.STRINGS[5]]);
 const [node] = cluster.nodes;
 const setting = { browser, cluster, node, base: node.url };
 for (const name of ["submitsTheFirstTask", "findsTasks", "mendsATask", "runsAQueue", "keepsASchedule", "storesAnObject", "watchesAJob", "drainsAWorker", "seesALease", "steersTheCluster", "worksByKeyboard", "bearsLargeThings"]) await run(name, flows[name], setting);
-for (const name of ["pagesManyTasks", "pagesManyQueues", "pagesManyWorkers", "foldsManyObjects", "cutsALongLine", "tellsOldBrowsers", "losesItsConnection", "hearsByStream", "fitsAPhone", "walksEveryPage"]) await run(name, bounds[name], setting);
+for (const name of ["pagesManyTasks", "pagesManyQueues", "pagesManyWorkers", "pagesManySchedules", "foldsManyObjects", "cutsALongLine", "tellsTheLag", "tellsOldBrowsers", "losesItsConnection", "hearsByStream", "fitsAPhone", "walksEveryPage"]) await run(name, bounds[name], setting);
 for (const name of ["tasksStayText", "namesStayText", "objectsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
 await run("pictures", (all) => takePictures(browser, all, folder), setting);
 await run("survivesALeader", flows.survivesALeader, setting);

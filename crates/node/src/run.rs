@@ -301,8 +301,8 @@ fn begin_chores(
     handle: &Handle,
     resting: tokio::sync::watch::Receiver<bool>,
 ) -> Result<(), RunError> {
-    tokio::spawn(tend(shelf.clone(), handle.clone(), resting.clone()));
-    tokio::spawn(spread(shelf, admission, handle.info().clone(), resting.clone()));
+    tokio::spawn(tend(shelf, handle.clone(), resting.clone()));
+    tokio::spawn(spread(handle.clone(), admission, resting.clone()));
     autoscale::begin(config, handle, resting).map_err(RunError::Autoscale)
 }
 

@@ -155,6 +155,32 @@ class AsyncClient:
         """Hands a queue's tasks out again."""
         await asyncio.to_thread(self.sync.resume_queue, name)
 
+    # Schedules
+
+    def schedules(self) -> AsyncIterator[Dict[str, Any]]:
+        """All schedules in order of their names, page by page."""
+        return _each(self.sync.schedules)
+
+    async def schedule(self, name: str) -> Dict[str, Any]:
+        """One schedule with its last and next instants, and what was missed."""
+        return await asyncio.to_thread(self.sync.schedule, name)
+
+    async def set_schedule(self, name: str, task: NewTask, **settings: Any) -> Dict[str, Any]:
+        """Makes a schedule or replaces it as a whole."""
+        return await asyncio.to_thread(self.sync.set_schedule, name, task, **settings)
+
+    async def pause_schedule(self, name: str) -> None:
+        """Lets a schedule rest."""
+        await asyncio.to_thread(self.sync.pause_schedule, name)
+
+    async def resume_schedule(self, name: str) -> None:
+        """Lets a schedule go on, from now."""
+        await asyncio.to_thread(self.sync.resume_schedule, name)
+
+    async def delete_schedule(self, name: str) -> None:
+        """Removes a schedule; the tasks it submitted stay."""
+        await asyncio.to_thread(self.sync.delete_schedule, name)
+
     # Leases
 
     def lease(self, name: str, *, holder: Optional[str] = None, ttl_s: float = 15.0, wait_s: Optional[float] = None) -> "AsyncLease":

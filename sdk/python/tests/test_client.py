@@ -95,6 +95,25 @@ class ClientTest(unittest.TestCase):
         self.client.resume_queue("held")
         self.assertFalse(self.client.queue("held")["settings"]["paused"])
 
+    def test_schedules_come_page_by_page(self) -> None:
+        wanted = [f"beat-{number:03}" for number in range(105)]
+        for name in wanted:
+            self.client.set_schedule(name, NewTask(queue="beats"), every_ms=3_600_000, paused=True)
+        self.assertEqual([one["name"] for one in self.client.schedules()], wanted, "more than one page of a hundred")
+
+        async def names() -> "list[str]":
+            async with AsyncClient(self.cluster.urls) as client:
+                return [one["name"] async for one in client.schedules()]
+
+        self.assertEqual(asyncio.run(names()), wanted)
+        self.client.resume_schedule("beat-000")
+        self.assertEqual(len(self.client.schedule("beat-000")["next_ms"]), 5)
+        self.client.pause_schedule("beat-000")
+        self.assertEqual(self.client.schedule("beat-000")["next_ms"], [])
+        for name in wanted:
+            self.client.delete_schedule(name)
+        self.assertEqual(list(self.client.schedules()), [])
+
     def test_a_job_is_submitted_followed_and_cancelled(self) -> None:
         job = {"id": "py-count", "queue": "py-jobs", "map": {"program": "wordcount", "range": {"from": 0, "to": 8}}, "reduce": {"program": "merge"}}
         begun = self.client.jobs.submit(job, request="py-job-1")

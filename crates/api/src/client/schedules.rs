@@ -3,14 +3,15 @@
 use hyper::Method;
 
 use super::send::Ask;
-use super::url::{escape, unique_key};
+use super::url::{escape, unique_key, with_query};
 use super::{Client, Error};
 use crate::v1::{ScheduleBody, ScheduleInfo, SchedulePage, ScheduleRemoved};
 
 impl Client {
-    /// All schedules of the namespace.
-    pub async fn schedules(&self) -> Result<SchedulePage, Error> {
-        self.ask(&Ask::get("/v1/schedules".to_owned())).await
+    /// A page of the namespace's schedules: after the `next` of the page before.
+    pub async fn schedules(&self, after: Option<&str>) -> Result<SchedulePage, Error> {
+        let query: Vec<_> = after.map(|after| ("after", after.to_owned())).into_iter().collect();
+        self.ask(&Ask::get(with_query("/v1/schedules", &query))).await
     }
 
     /// One schedule.

@@ -146,12 +146,15 @@ pub struct ShardView {
     pub claimed: u64,
     /// Finished tasks still listed.
     pub finished: u64,
-    /// How far the other members are, as their leader knows; empty unless the answering node leads the shard.
+    /// How far the other members are, as their leader knows; empty if it has not said so lately, or has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub followers: Vec<FollowerView>,
+    /// How long ago the answering node heard of `followers`; absent if it leads the shard and tells of now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followers_heard_ms_ago: Option<u64>,
 }
 
-/// A member that follows the answering node in one shard.
+/// A member that follows the leader of one shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FollowerView {
     /// Which node.

@@ -18,6 +18,7 @@ mod request;
 mod schedule;
 mod task;
 mod token;
+mod upload;
 mod work;
 mod worker;
 
@@ -60,6 +61,7 @@ pub use task::{
     TaskPage, TaskStateName,
 };
 pub use token::{NewToken, TokenInfo, TokenMade, TokenPage, TokenRevoked, Whoami};
+pub use upload::{FinishUpload, NewUpload, UploadEnded, UploadPage, UploadPart, UploadView};
 pub use work::{
     ClaimAnswer, ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest,
     NewCheckpoint, OutcomeList, ProgressBody, RenewItem, RenewRequest,

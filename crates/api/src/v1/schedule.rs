@@ -183,11 +183,14 @@ pub struct ScheduleInfo {
     pub alarms: Vec<String>,
 }
 
-/// All schedules in name order.
+/// Schedules in order of their names.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SchedulePage {
-    /// The schedules.
+    /// The schedules, without payloads and follow-ups.
     pub schedules: Vec<ScheduleInfo>,
+    /// Where the next page begins; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A schedule that was removed.

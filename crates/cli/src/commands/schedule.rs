@@ -1,6 +1,7 @@
 //! `ikada schedule set|list|show|pause|resume|delete`.
 
-use ikada_api::v1::{NewTask, ScheduleBody};
+use ikada_api::Client;
+use ikada_api::v1::{NewTask, ScheduleBody, SchedulePage};
 
 use super::task::new_task;
 use crate::args::{ScheduleCommand, ScheduleSetArgs, SharedArgs};
@@ -14,10 +15,7 @@ pub(crate) async fn schedule(
 ) -> Result<(), Failure> {
     let client = shared.client()?;
     let shown = match command {
-        ScheduleCommand::List => {
-            let page = client.schedules().await?;
-            return screen.show(&page);
-        }
+        ScheduleCommand::List => return screen.show(&list(&client).await?),
         ScheduleCommand::Delete(schedule) => {
             let removed = client.delete_schedule(&schedule.name).await?;
             return screen.show(&removed);
@@ -31,6 +29,17 @@ pub(crate) async fn schedule(
         ScheduleCommand::Resume(schedule) => client.resume_schedule(&schedule.name).await?,
     };
     screen.show(&shown)
+}
+
+/// All pages together: one document, as scripts want it. There are at most a thousand schedules.
+async fn list(client: &Client) -> Result<SchedulePage, Failure> {
+    let mut all = client.schedules(None).await?;
+    while let Some(next) = all.next.take() {
+        let page = client.schedules(Some(&next)).await?;
+        all.schedules.extend(page.schedules);
+        all.next = page.next;
+    }
+    Ok(all)
 }
 
 fn body(args: ScheduleSetArgs) -> Result<ScheduleBody, Failure> {

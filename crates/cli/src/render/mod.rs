@@ -1,6 +1,7 @@
 //! Data for people, programs and pipes: one trait, three renderers.
 
 mod document;
+mod fit;
 mod json;
 mod paint;
 mod progress;

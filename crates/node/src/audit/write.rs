@@ -230,5 +230,8 @@ mod tests {
         assert_eq!((log.lost(), shared.missing.load(Ordering::Relaxed)), (6, 0));
         let text = &read(folder.path())[0];
         assert_eq!((verify(text).unwrap().0, told(text)), (6, 12), "{text}");
+        let records = text.lines().skip(1).map(|line| serde_json::from_str(&line[65..]).unwrap());
+        let missing: Vec<u64> = records.map(|record: Record| record.missing).collect();
+        assert_eq!(missing, [0, 0, 0, 6, 0, 0], "told by the first line behind the gap");
     }
 }

@@ -98,7 +98,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use ikada_replica::state::{Labels, Namespace, SessionId, WorkerId, WorkerRecord};
+    use ikada_replica::state::{
+        Labels, Namespace, QueueCounters, QueueHandle, QueueName, QueueSettings, SessionId,
+        WorkerId, WorkerRecord,
+    };
 
     fn rule(min: u32, max: u32) -> ScaleRule {
         let (target, cooldown) = (Duration::from_secs(10), Duration::from_secs(60));
@@ -162,6 +165,51 @@ mod tests {
         held.failed(&rule, Wish { desired: 1, current: 1, reason: String::new() }, 75_000);
         assert!(look(&mut held, &workers, 80_000).is_empty());
         assert_eq!(look(&mut held, &workers, 135_000), ["tell 1 of 1"]);
+    }
+
+    fn queue(ready: u64, claimed: u64) -> QueueView {
+        QueueView {
+            handle: QueueHandle(0),
+            namespace: Namespace::default(),
+            name: QueueName::parse("q").unwrap(),
+            settings: QueueSettings::default(),
+            counters: QueueCounters::default(),
+            scheduled: 0,
+            ready,
+            claimed,
+            finished: 0,
+            dead: 0,
+            oldest_ready_ms: None,
+            oldest_claim_ms: None,
+            claim_alert_ms: None,
+            settled: true,
+        }
+    }
+
+    #[test]
+    fn b4_23_what_a_paused_queue_holds_back_asks_for_nobody() {
+        let mut paused = queue(1_000, 2);
+        paused.settings.paused = true;
+        let seen = see(&mut Looks::default(), &[paused, queue(5, 1)], &[], 1);
+        assert_eq!((seen.backlog, seen.claimed), (5, 3), "what runs, runs");
+    }
+
+    #[test]
+    fn b4_23_a_lower_number_is_forgotten_once_more_are_wanted() {
+        let (rule, mut held) = (rule(1, 4), Held::default());
+        let mut workers = vec![worker("a", 0, 1), worker("b", 0, 2), worker("c", 0, 3)];
+        let look = |held: &mut Held, ready: u64, workers: &[WorkerTold], now_ms| {
+            named(&plan(&rule, false, held, (&[queue(ready, 0)], workers), now_ms))
+        };
+        assert!(look(&mut held, 0, &workers, 0).is_empty());
+        assert_eq!(look(&mut held, 0, &workers, 60_000), ["drain c b to 1"]);
+        workers[1].record.standing = WorkerStanding::Draining;
+        workers[2].record.standing = WorkerStanding::Draining;
+        assert!(look(&mut held, 1_000_000, &workers, 119_999).is_empty(), "a cooldown between");
+        assert_eq!(look(&mut held, 1_000_000, &workers, 120_000), ["tell 4 of 1"]);
+        // The drained ones are gone; their lower number would end those who come.
+        workers.truncate(1);
+        assert!(look(&mut held, 1_000_000, &workers, 125_000).is_empty());
     }
 
     #[test]

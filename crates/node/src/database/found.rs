@@ -62,7 +62,8 @@ pub enum DatabaseError {
     },
     /// Folder and database do not belong together.
     #[error(
-        "the data folder belongs to cluster {folder:016x}, but {target} holds {database}: it was emptied, restored, or is another one"
+        "the data folder belongs to cluster {folder:016x}, but {target} holds {database}: it was emptied, restored, or is another one; \
+         name the database of this folder with --log, or another data folder with --data"
     )]
     OtherCluster {
         /// In the folder.

@@ -30,7 +30,7 @@ use super::log::{FILES, SEALED, whole};
 use super::states::genesis;
 use crate::audit;
 use crate::backup::{write_end, write_states};
-use crate::gossip::Fact;
+use crate::gossip::{Fact, ShardLag};
 use crate::http::fuzz::{CBOR, DOCUMENTS, SECRET, SIGNED_MS};
 
 use crate::objects::{BlobAsk, BlobTold};
@@ -369,6 +369,7 @@ fn gossip() -> Seeds {
         shed_last_minute: 1,
         cache_hit_permille: 900,
         cache_bytes: 1 << 20,
+        lags: vec![ShardLag { shard: 3, term: 4, last_index: 90, behind: vec![(2, 7)] }],
     };
     let digest = Digest([7; 32]);
     let facts: Vec<Fact> = (1..5).map(fact).collect();

@@ -65,8 +65,9 @@ impl World {
                 shed_last_minute: 0,
                 cache_hit_permille: 0,
                 cache_bytes: 0,
+                lags: Vec::new(),
             };
-            self.nodes[node as usize].say(own, now);
+            self.nodes[node as usize].say(&own, now);
             let others: Vec<u64> = (0..NODES).filter(|other| *other != node).collect();
             for other in choose(others.clone(), &mut self.random) {
                 if self.is_lost(node, other) {

@@ -116,7 +116,7 @@ impl<D: Door> App<D> {
 
     /// All schedules as this node has them, with their namespaces; empty while it cannot tell.
     pub(super) async fn every_schedule(&self) -> Vec<(String, ScheduleInfo)> {
-        let read = Request::Read(Query::Schedules(None), Consistency::Stale);
+        let read = Request::Read(Query::EverySchedule, Consistency::Stale);
         match self.door.call(read, QUEUES_PATIENCE, Routing::Forward).await {
             Answer::View { view: View::Schedules(all), .. } => {
                 let show = |schedule: &Arc<Schedule>| {
@@ -160,6 +160,10 @@ impl<D: Door> App<D> {
         self.admission.judge(lane, left).map_err(|reason| problems::shed(lane, reason))?;
         if self.admission.is_crowded(lane, self.rooms.under_way(lane)) {
             return Err(self.full(lane, "requests"));
+        }
+        if self.admission.is_in_line(lane, self.rooms.under_way(lane)) {
+            self.admission.turn_away(lane, Reason::Wait);
+            return Err(problems::shed(lane, Reason::Wait));
         }
         self.rooms.enter(lane).map_err(|_| self.full(lane, "requests"))
     }

@@ -191,7 +191,7 @@ async fn converse<D: Door>(
                 Tongue::S3 => s3::answer(&app, request).await,
                 Tongue::Api => answer(&app, request).await,
             };
-            rest.read(&mut reply).await;
+            rest.read(&mut reply);
             Ok::<_, std::convert::Infallible>(reply)
         })
     });

@@ -38,9 +38,11 @@ mod requests;
 mod s3;
 mod schedules;
 mod security;
+mod stream;
 mod tasks;
 mod tokens;
 mod trace;
+mod uploads;
 mod waiting;
 mod workers;
 

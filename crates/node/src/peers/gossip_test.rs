@@ -78,6 +78,7 @@ pub(super) fn fact(node: u64, sequence: u64) -> Fact {
         shed_last_minute: 0,
         cache_hit_permille: 0,
         cache_bytes: 0,
+        lags: Vec::new(),
     }
 }
 

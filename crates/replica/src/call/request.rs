@@ -4,7 +4,7 @@ use ikada_consensus::{Change, NodeId};
 use ikada_state::{
     AcquireLease, BucketName, Digest, Fence, HolderName, JobId, JobKey, Labels, LeaseKey,
     LeaseName, Lsn, Namespace, ObjectKey, Order, Progress, QueueName, RegisterWorker, RequestId,
-    RequestKey, ScheduleKey, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
+    RequestKey, ScheduleKey, ScheduleName, SessionId, ShardId, TaskFilter, TaskId, WorkerId,
 };
 
 /// The caller's handle for one call; unique within one process run.
@@ -188,8 +188,17 @@ pub enum Query {
     Request(Namespace, RequestId, u32),
     /// One schedule.
     Schedule(ScheduleKey),
-    /// All schedules, or those of a namespace.
-    Schedules(Option<Namespace>),
+    /// A page of schedules, in order of their names.
+    Schedules {
+        /// Their owner.
+        namespace: Namespace,
+        /// Only names after this one.
+        after: Option<ScheduleName>,
+        /// At most this many.
+        limit: usize,
+    },
+    /// All schedules of all namespaces, for those who watch over them.
+    EverySchedule,
     /// One object with its versions.
     Object(ObjectKey),
     /// A page of a bucket's objects, in order of their names.

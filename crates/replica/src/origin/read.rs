@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ikada_state::{
-    Digest, JobId, JobPage, Lease, LeaseName, Lsn, Namespace, NamespaceView, QueueView, RequestId,
-    RequestKey, ShardId, TaskFilter, routing_key,
+    BucketName, Digest, JobId, JobPage, Lease, LeaseName, Lsn, Namespace, NamespaceView, QueueView,
+    RequestId, RequestKey, ShardId, TaskFilter, routing_key,
 };
 
 use crate::call::{Answer, CallId, Consistency, Query, RequestFate, View};
@@ -203,7 +203,8 @@ impl Replica {
             Query::Members
             | Query::Shards
             | Query::Schedule(_)
-            | Query::Schedules(_)
+            | Query::Schedules { .. }
+            | Query::EverySchedule
             | Query::Tokens => vec![0],
             Query::Tasks { .. }
             | Query::Queue(..)
@@ -242,9 +243,12 @@ impl Replica {
             Query::EveryQueue => View::Queues(self.sum_queues(None)),
             Query::Request(namespace, id, item) => View::Request(self.fate(namespace, id, *item)),
             Query::Schedule(key) => View::Schedule(self.seats[0].state.schedule(key).cloned()),
-            Query::Schedules(namespace) => {
-                let schedules = self.seats[0].state.schedules(namespace.as_ref());
-                View::Schedules(schedules.cloned().collect())
+            Query::Schedules { namespace, after, limit } => {
+                let state = &self.seats[0].state;
+                View::Schedules(state.schedules_of(namespace, after.as_ref(), *limit))
+            }
+            Query::EverySchedule => {
+                View::Schedules(self.seats[0].state.schedules().cloned().collect())
             }
             Query::Object(key) => {
                 let seat =
@@ -258,13 +262,7 @@ impl Replica {
             }
             Query::Job(_) | Query::JobTasks { .. } | Query::Jobs { .. } => self.look_at_jobs(query),
             Query::Buckets { namespace, after, limit } => {
-                let in_shard = |seat: &Seat| seat.state.buckets(namespace, after.as_ref(), *limit);
-                let mut buckets: Vec<_> = self.seats.iter().flat_map(in_shard).collect();
-                buckets.sort_unstable();
-                // One that moves is in two shards for a moment.
-                buckets.dedup();
-                buckets.truncate(*limit);
-                View::Buckets(buckets)
+                View::Buckets(self.buckets_of(namespace, after.as_ref(), *limit))
             }
             Query::Unreferenced(digests) => {
                 let free =
@@ -294,6 +292,22 @@ impl Replica {
             }
             Query::Members => View::Members(self.seats[0].state.members().to_vec()),
         }
+    }
+
+    /// Buckets of all shards, in order.
+    fn buckets_of(
+        &self,
+        namespace: &Namespace,
+        after: Option<&BucketName>,
+        limit: usize,
+    ) -> Vec<BucketName> {
+        let in_shard = |seat: &Seat| seat.state.buckets(namespace, after, limit);
+        let mut buckets: Vec<_> = self.seats.iter().flat_map(in_shard).collect();
+        buckets.sort_unstable();
+        // One that moves is in two shards for a moment.
+        buckets.dedup();
+        buckets.truncate(limit);
+        buckets
     }
 
     /// Namespaces of all shards, each seen as one.

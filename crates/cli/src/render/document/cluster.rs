@@ -2,11 +2,14 @@
 
 use ikada_api::v1::{
     ChangeView, ClusterView, ElectionsView, EventView, GrowAnswer, LoadView, MemberView, Number,
-    TransferResult,
+    ShardView, TransferResult,
 };
 
 use super::{Document, Grid, or_dash, pretty};
-use crate::render::time::moment;
+use crate::render::time::{moment, span};
+
+/// Leaders tell other nodes every second or two how far their followers are; what is older than this says so.
+const OLD_MS: u64 = 5_000;
 
 impl Document for ClusterView {
     fn json(&self) -> Result<String, serde_json::Error> {
@@ -34,6 +37,7 @@ impl Document for ClusterView {
                 or_dash(shard.leader),
                 shard.term.to_string(),
                 shard.commit.to_string(),
+                lag(shard),
                 shard.ready.to_string(),
                 shard.claimed.to_string(),
             ]
@@ -58,7 +62,7 @@ impl Document for ClusterView {
             Grid { headings: &["cluster", "status", "level", "seen by node"], rows: status },
             Grid { headings: MEMBER_HEADINGS, rows: members.collect() },
             Grid {
-                headings: &["shard", "leader", "term", "commit", "ready", "claimed"],
+                headings: &["shard", "leader", "term", "commit", "lag", "ready", "claimed"],
                 rows: shards.collect(),
             },
         ];
@@ -102,6 +106,23 @@ const MEMBER_HEADINGS: &[&str] = &[
     "calls/min",
     "shed/min",
 ];
+
+/// The follower that is furthest behind, by how many entries, and how old that word is if it is not of now; a dash where
+/// the leader has not said so lately.
+fn lag(shard: &ShardView) -> String {
+    let furthest = shard.followers.iter().max_by_key(|follower| follower.behind);
+    let age_ms = shard.followers_heard_ms_ago.unwrap_or(0);
+    or_dash(furthest.map(|follower| {
+        let who = match follower.behind {
+            0 => "0".to_owned(),
+            behind => format!("{behind} (node {})", follower.node),
+        };
+        match age_ms < OLD_MS {
+            true => who,
+            false => format!("{who}, {} ago", span(age_ms / 1_000 * 1_000)),
+        }
+    }))
+}
 
 /// A figure of a member's load; a dash where it is not known.
 fn load(member: &MemberView, show: impl Fn(&LoadView) -> String) -> String {

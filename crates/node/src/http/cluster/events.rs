@@ -1,37 +1,22 @@
 //! `GET /v1/cluster/events`: the ring of role changes (MQ-27), as a page or as a live stream.
 //!
-//! A stream belongs to a task of its own with a small buffer. A reader that takes nothing for a while is cut off
-//! (F-33); the number of streams is bounded. It begins by saying whose changes follow; whatever is missing before a
-//! change is counted and told, never left out in silence.
+//! A stream begins by saying whose changes follow; whatever is missing before a change is counted and told, never left out
+//! in silence. How streams begin and end is in `http/stream.rs`.
 
-use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
-use http_body_util::BodyExt;
-use http_body_util::channel::{Channel, Sender};
 use hyper::StatusCode;
 use ikada_api::v1::{BallotView, EventPage, EventPlace, EventSource, EventView, Number};
 use ikada_replica::consensus::Ballot;
 use ikada_replica::status::RoleEvent;
-use tokio::sync::watch;
 
 use super::role_word;
-use crate::http::answer::{Reply, Stop, show_document, with_body};
+use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
-use crate::http::connection::told_to_stop;
 use crate::http::door::{Door, NodeInfo};
-use crate::http::problems;
 use crate::http::request::Context;
+use crate::http::stream::{self, News};
 
-/// How often the ring is looked at: role changes are rare, and a person watches.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// A comment is sent after this long without events, so that a dead connection is noticed.
-const ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// A reader that takes nothing for this long is cut off.
-const READER_PATIENCE: Duration = Duration::from_secs(30);
-/// Pieces that wait for the reader.
-const PIECES_MAX: usize = 16;
 /// A reader who comes from another process hears changes again from this long before its last one: clocks differ, and
 /// nodes notice the same election at different times.
 const OVERLAP_MS: u64 = 10_000;
@@ -42,7 +27,9 @@ pub(in crate::http) async fn events<D: Door>(
 ) -> Result<Reply, Stop> {
     let after: u64 = context.query_as("after", "must be a number from 0")?.unwrap_or(0);
     if context.wants_stream {
-        return stream(app, context, after);
+        let last = context.last_event_as("must be the id of an event of this stream")?;
+        let told = Told::new(app.door.info(), after, last);
+        return stream::begin(app, context, Roles { door: app.door.clone(), told });
     }
     let events = app.door.events(after).await;
     let next = events.last().map_or(after, |event| event.sequence);
@@ -72,24 +59,6 @@ fn show_event(event: &RoleEvent) -> EventView {
 fn show_ballot(ballot: &Ballot) -> BallotView {
     let list = |nodes: &[u64]| nodes.iter().copied().map(Number).collect();
     BallotView { granted: list(&ballot.granted), refused: list(&ballot.refused) }
-}
-
-fn stream<D: Door>(app: &App<D>, context: &Context, after: u64) -> Result<Reply, Stop> {
-    let permit = app.streams.clone().try_acquire_owned();
-    let permit = permit.map_err(|_| problems::door_full("event streams"))?;
-    let (sender, body) = Channel::<Bytes, Infallible>::new(PIECES_MAX);
-    let (door, stopping) = (app.door.clone(), app.stopping.clone());
-    let last = context.last_event_as("must be the id of an event of this stream")?;
-    let told = Told::new(app.door.info(), after, last);
-    let (security, principal) = (app.security.clone(), context.principal.clone());
-    tokio::spawn(async move {
-        tokio::select! {
-            () = feed(door, told, sender, stopping) => {}
-            () = security.revoked(&principal) => {}
-        }
-        drop(permit);
-    });
-    Ok(with_body(StatusCode::OK, "text/event-stream", body.boxed()))
 }
 
 /// How far one reader has been told, and what it must be told first.
@@ -171,39 +140,26 @@ impl Told {
     }
 }
 
-/// Feeds one stream until its reader leaves or the door closes.
-async fn feed<D: Door>(
+/// The role changes of this node, for one reader.
+struct Roles<D> {
     door: D,
-    mut told: Told,
-    mut sender: Sender<Bytes, Infallible>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let mut quiet = Duration::ZERO;
-    // The first comment opens the stream on the reader's side.
-    let mut piece = String::from(": role changes\n\n");
-    loop {
-        piece.push_str(&told.tell(&door.events(told.after).await));
+    told: Told,
+}
+
+impl<D: Door> News for Roles<D> {
+    const NAME: &'static str = "role changes";
+    // Role changes are rare, and a person watches.
+    const LOOK_EVERY: Duration = Duration::from_millis(200);
+    const PIECES_MAX: usize = 16;
+
+    async fn look(&mut self, piece: &mut String) -> bool {
+        let events = self.door.events(self.told.after).await;
+        piece.push_str(&self.told.tell(&events));
         // A reader of a quiet node shall know whom it hears, and that nothing is missing.
-        if told.is_new {
-            told.tell_source(wall_ms(), &mut piece);
+        if self.told.is_new {
+            self.told.tell_source(wall_ms(), piece);
         }
-        if piece.is_empty() && quiet >= ALIVE_EVERY {
-            piece.push_str(": alive\n\n");
-        }
-        if piece.is_empty() {
-            quiet += LOOK_EVERY;
-        } else {
-            quiet = Duration::ZERO;
-            let sent = sender.send_data(Bytes::from(std::mem::take(&mut piece)));
-            match tokio::time::timeout(READER_PATIENCE, sent).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return,
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-            () = told_to_stop(&mut stopping) => return,
-        }
+        true
     }
 }
 

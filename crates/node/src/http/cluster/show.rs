@@ -11,7 +11,7 @@ use ikada_replica::call::{Answer, Request, Routing};
 use ikada_replica::status::{NodeStatus, ShardStatus};
 
 use crate::admission::{Admission, LoadFacts};
-use crate::gossip::Fact;
+use crate::gossip::{Fact, ShardLag};
 use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
@@ -29,9 +29,12 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
 pub(in crate::http) async fn view<D: Door>(door: &D, admission: &Admission) -> ClusterView {
     let status = door.status().await;
     let mut view = describe(&status);
-    let facts = door.shelf().gossip().facts(Instant::now());
+    let facts = door.shelf().gossip().facts_with_ages(Instant::now());
+    for shard in &mut view.shards {
+        tell_followers(shard, view.answered_by, &facts);
+    }
     for member in &mut view.members {
-        let heard = facts.iter().find(|fact| fact.node == member.node.0);
+        let heard = facts.iter().map(|(fact, _)| fact).find(|fact| fact.node == member.node.0);
         member.load = match member.node == view.answered_by {
             // Newer than any gossip.
             true => Some(show_load(&admission.facts(), heard)),
@@ -42,6 +45,21 @@ pub(in crate::http) async fn view<D: Door>(door: &D, admission: &Admission) -> C
         view.workers = workers(door).await;
     }
     view
+}
+
+/// How far others are in a shard that another node leads, if it has said so in this term.
+fn tell_followers(shard: &mut ShardView, own: Number, facts: &[(Fact, Duration)]) {
+    let Some(leader) = shard.leader.filter(|leader| *leader != own) else { return };
+    let Some((fact, age)) = facts.iter().find(|(fact, _)| fact.node == leader.0) else { return };
+    let same = |lag: &&ShardLag| (lag.shard, lag.term) == (shard.shard, shard.term);
+    let Some(lag) = fact.lags.iter().find(same) else { return };
+    let follower = |(node, behind): &(u64, u64)| FollowerView {
+        node: Number(*node),
+        matched: lag.last_index.saturating_sub(*behind),
+        behind: *behind,
+    };
+    shard.followers = lag.behind.iter().map(follower).collect();
+    shard.followers_heard_ms_ago = Some(age.as_millis() as u64);
 }
 
 fn show_load(facts: &LoadFacts, heard: Option<&Fact>) -> LoadView {
@@ -181,5 +199,6 @@ fn show_shard(shard: &ShardStatus) -> ShardView {
                 behind: shard.last_index.saturating_sub(*matched),
             })
             .collect(),
+        followers_heard_ms_ago: None,
     }
 }

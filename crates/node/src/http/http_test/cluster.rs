@@ -1,10 +1,14 @@
 //! What a node says about itself and its cluster.
 
+use std::time::{Duration, Instant};
+
 use ikada_replica::consensus::{Ballot, Role};
 use ikada_replica::status::RoleEvent;
 use serde_json::json;
 
 use super::Bench;
+use crate::gossip::{Fact, ShardLag};
+use crate::http::door::Door;
 
 fn event(sequence: u64) -> RoleEvent {
     RoleEvent {
@@ -38,6 +42,53 @@ async fn the_cluster_is_healthy_degraded_or_unavailable() {
         seen["shards"][0].get("leader").is_none(),
         "B4-47: no leader is named before it is proven"
     );
+}
+
+fn lagging(node: u64, shard: u16, term: u64, behind: Vec<(u64, u64)>) -> Fact {
+    Fact {
+        node,
+        life_ms: 1,
+        sequence: term,
+        cpu: 0,
+        memory: 0,
+        admitted_last_minute: 0,
+        shed_last_minute: 0,
+        cache_hit_permille: 0,
+        cache_bytes: 0,
+        lags: vec![ShardLag { shard, term, last_index: 12, behind }],
+    }
+}
+
+// B4-52: a leader tells of now; what it told others is shown by them, with its age, and only while it leads.
+#[tokio::test]
+async fn b4_52_a_node_tells_how_far_followers_of_other_leaders_are() {
+    let bench = Bench::new();
+    let own = bench.get("/v1/cluster").await.json();
+    let told = json!([{"node": "2", "matched": 12, "behind": 0}, {"node": "3", "matched": 9, "behind": 3}]);
+    assert_eq!(own["shards"][0]["followers"], told);
+    assert!(own["shards"][0].get("followers_heard_ms_ago").is_none(), "{own}");
+    bench.door().change_status(|status| {
+        status.shards[0].leader = Some(2);
+        status.shards[0].followers.clear();
+    });
+    let none = bench.get("/v1/cluster").await.json();
+    assert!(none["shards"][0].get("followers").is_none(), "nothing was heard: {none}");
+    let hear = |fact: Fact, age: Duration| {
+        let then = Instant::now().checked_sub(age).unwrap();
+        bench.door().shelf().gossip().hear(&[fact], &[2, 3], then);
+    };
+    hear(lagging(2, 0, 6, vec![(1, 4)]), Duration::ZERO);
+    let none = bench.get("/v1/cluster").await.json();
+    assert!(none["shards"][0].get("followers").is_none(), "of an earlier term: {none}");
+    hear(lagging(3, 0, 7, vec![(1, 5)]), Duration::ZERO);
+    let none = bench.get("/v1/cluster").await.json();
+    assert!(none["shards"][0].get("followers").is_none(), "of who does not lead: {none}");
+    hear(lagging(3, 1, 8, vec![]), Duration::ZERO);
+    hear(lagging(2, 0, 7, vec![(1, 2), (3, 0)]), Duration::from_secs(6));
+    let heard = bench.get("/v1/cluster").await.json();
+    let told = json!([{"node": "1", "matched": 10, "behind": 2}, {"node": "3", "matched": 12, "behind": 0}]);
+    assert_eq!(heard["shards"][0]["followers"], told);
+    assert!(heard["shards"][0]["followers_heard_ms_ago"].as_u64() >= Some(6_000), "{heard}");
 }
 
 // B4-52

@@ -248,9 +248,10 @@ impl World {
                 })
             }
             Query::Schedule(key) => View::Schedule(self.shard.schedule(key).cloned()),
-            Query::Schedules(namespace) => {
-                View::Schedules(self.shard.schedules(namespace.as_ref()).cloned().collect())
+            Query::Schedules { namespace, after, limit } => {
+                View::Schedules(self.shard.schedules_of(namespace, after.as_ref(), *limit))
             }
+            Query::EverySchedule => View::Schedules(self.shard.schedules().cloned().collect()),
             Query::Lease(key) => View::Lease(self.shard.lease(key).cloned()),
             Query::Leases { namespace, after, limit } => {
                 View::Leases(self.shard.leases_of(namespace, after.as_ref(), *limit))

@@ -115,6 +115,43 @@ async fn b4_3_b4_4_b4_5_b4_8_a_job_runs_from_submission_to_result() {
     assert_eq!((late.status, late.code().as_str()), (StatusCode::CONFLICT, "job_finished"));
 }
 
+// B4-8, X7: whatever the length of a page, each output of the last stages is told once, in order.
+#[tokio::test]
+async fn b4_8_x_7_pages_of_a_result_go_over_all_last_stages() {
+    let bench = Bench::new();
+    let stage =
+        |name: &str, to: u32| json!({"name": name, "program": "wordcount", "range": {"to": to}});
+    let job = json!({"id": "j1", "stages": [stage("left", 2), stage("right", 3)]});
+    assert_eq!(bench.post("/v1/jobs", &job.to_string()).await.status, StatusCode::CREATED);
+    for _ in 0..5 {
+        let task = claim(&bench, 1).await.remove(0);
+        assert_eq!(finish(&bench, &task, "out").await["outcome"], "completed");
+    }
+    let all: Vec<String> = [("left", 0), ("left", 1), ("right", 0), ("right", 1), ("right", 2)]
+        .map(|(stage, index)| format!("j1/{stage}/{index}/out"))
+        .into();
+    for limit in 1..=6 {
+        let (mut found, mut after): (Vec<String>, String) = (Vec::new(), String::new());
+        // One page more than can be needed, so that a circle ends.
+        for _ in 0..6 {
+            let path = format!("/v1/jobs/j1/result?limit={limit}{after}");
+            let page = bench.get(&path).await.json();
+            let outputs = page["outputs"].as_array().unwrap();
+            assert!(outputs.len() <= limit, "{path}: {page}");
+            found.extend(outputs.iter().map(|output| output["key"].as_str().unwrap().to_owned()));
+            let Some(next) = page["next"].as_str() else { break };
+            after = format!("&after={next}");
+        }
+        assert_eq!(found, all, "{limit} on a page");
+    }
+    for (query, field) in
+        [("limit=0", "limit"), ("limit=1001", "limit"), ("after=j2/left/0/out", "after")]
+    {
+        let refused = bench.get(&format!("/v1/jobs/j1/result?{query}")).await;
+        assert_eq!((refused.status.as_u16(), &refused.json()["field"]), (400, &json!(field)));
+    }
+}
+
 // B4-2, B4-3, B4-39
 #[tokio::test]
 async fn b4_2_what_cannot_run_is_refused_by_name() {

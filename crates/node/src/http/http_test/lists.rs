@@ -75,6 +75,53 @@ async fn x_7_workers_come_in_pages_with_the_sum_of_all() {
 }
 
 #[tokio::test]
+async fn x_7_schedules_come_in_pages_of_their_namespace() {
+    let bench = Bench::new();
+    for number in 0..5 {
+        let body = json!({"every_ms": 60_000, "task": {"payload": {"n": number}}}).to_string();
+        let path = format!("/v1/schedules/s{number}");
+        assert_eq!(bench.send("PUT", &path, &[], body.clone()).await.status, 200);
+        // Namespaces before and after this one have schedules, too.
+        for other in ["aaa", "zzz"] {
+            let path = format!("{path}?namespace={other}");
+            assert_eq!(bench.send("PUT", &path, &[], body.clone()).await.status, 200);
+        }
+    }
+    let first = bench.get("/v1/schedules?limit=2").await.json();
+    assert_eq!(names(&first["schedules"], "name"), ["s0", "s1"]);
+    assert_eq!(first["next"], "s1");
+    assert!(first["schedules"][0]["task"].get("payload").is_none(), "{first}");
+    let second = bench.get("/v1/schedules?limit=2&after=s1").await.json();
+    assert_eq!(names(&second["schedules"], "name"), ["s2", "s3"]);
+    assert_eq!(second["next"], "s3");
+    let last = bench.get("/v1/schedules?limit=2&after=s3").await.json();
+    assert_eq!(names(&last["schedules"], "name"), ["s4"]);
+    assert!(last.get("next").is_none(), "{last}");
+    // A page that is just full is the last one.
+    let full = bench.get("/v1/schedules?limit=5").await.json();
+    assert!(full["schedules"].as_array().map(Vec::len) == Some(5) && full.get("next").is_none());
+    // A name that is gone, or never was, is a place as any other.
+    let between = bench.get("/v1/schedules?after=s1x").await.json();
+    assert_eq!(names(&between["schedules"], "name"), ["s2", "s3", "s4"]);
+    assert_eq!(bench.get("/v1/schedules?limit=0").await.json()["field"], "limit");
+    assert_eq!(bench.get("/v1/schedules?limit=1001").await.json()["field"], "limit");
+    assert_eq!(bench.get("/v1/schedules?after=a%20b").await.json()["field"], "after");
+}
+
+// X7: without a number a page has a hundred, however many there are.
+#[tokio::test]
+async fn x_7_a_page_of_schedules_is_bounded_when_nobody_says_how_long() {
+    let bench = Bench::new();
+    for number in 0..101 {
+        let body = json!({"every_ms": 60_000}).to_string();
+        bench.send("PUT", &format!("/v1/schedules/s{number:03}"), &[], body).await;
+    }
+    let page = bench.get("/v1/schedules").await.json();
+    assert_eq!(page["schedules"].as_array().map(Vec::len), Some(100));
+    assert_eq!(page["next"], "s099");
+}
+
+#[tokio::test]
 async fn ch_11_a_folder_of_many_objects_is_told_once() {
     let bench = Bench::new();
     let mut keys: Vec<String> = (0..40).map(|number| format!("2026/{number:02}")).collect();

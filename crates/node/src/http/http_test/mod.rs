@@ -29,6 +29,7 @@ mod schedules;
 mod socket;
 mod tls;
 mod tokens;
+mod uploads;
 mod workers;
 
 use std::sync::Arc;

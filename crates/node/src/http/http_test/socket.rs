@@ -202,6 +202,22 @@ async fn head_of(stream: &mut BufReader<TcpStream>) -> String {
     head
 }
 
+// F-32: whoever is turned away hears it before its body has come.
+#[tokio::test]
+async fn f_32_a_refusal_waits_for_no_body() {
+    let server = Server::start(HttpLimits::default()).await;
+    let mut stream = BufReader::new(TcpStream::connect(&server.address).await.unwrap());
+    let whole = lost(300_000);
+    let (first, rest) = whole.split_at(1_000);
+    stream.get_mut().write_all(first).await.unwrap();
+    let head = head_of(&mut stream).await;
+    assert!(head.starts_with("HTTP/1.1 404") && !head.contains("connection: close"), "{head}");
+    stream.get_mut().write_all(rest).await.unwrap();
+    stream.get_mut().write_all(&lost(1)).await.unwrap();
+    assert!(head_of(&mut stream).await.starts_with("HTTP/1.1 404"), "the connection goes on");
+    server.stop().await;
+}
+
 // F-32: a call that is turned away unread costs its caller no connection.
 #[tokio::test]
 async fn f_32_a_connection_outlives_a_body_that_nobody_read() {

@@ -62,7 +62,8 @@ struct OpenWrite<'a> {
 }
 
 enum Kind {
-    Enqueue(Enqueuing, Option<Instant>),
+    /// If it is timed: when it was begun, and whether it met no other.
+    Enqueue(Enqueuing, Option<(Instant, bool)>),
     Report,
 }
 
@@ -158,7 +159,9 @@ impl<'a, D: Door> Writes<'a, D> {
             PipeVerb::Enqueue => {
                 let mut enqueuing = Enqueuing::read(self.app, &context, ask.body, &programs)?;
                 let items = std::mem::take(&mut enqueuing.items);
-                let begun = ask.call.is_multiple_of(TIMED_EVERY).then(Instant::now);
+                let alone = self.app.rooms.under_way(Lane::Submit) <= 1;
+                let timed = alone || ask.call.is_multiple_of(TIMED_EVERY);
+                let begun = timed.then(|| (Instant::now(), alone));
                 (Kind::Enqueue(enqueuing, begun), items)
             }
             PipeVerb::Fail => (Kind::Report, read_failures(self.app, &context, ask.body)?),
@@ -209,7 +212,11 @@ impl<'a, D: Door> Writes<'a, D> {
             let OpenWrite { call, context, kind, writing, trace, _permits } = open;
             if let Kind::Enqueue(_, begun) = &kind {
                 enqueued += 1;
-                begun.inspect(|begun| self.app.admission.took(Lane::Submit, begun.elapsed()));
+                if let Some((begun, alone)) = begun {
+                    let time = begun.elapsed();
+                    self.app.admission.took(Lane::Submit, time);
+                    self.app.admission.waited(Lane::Submit, time, *alone);
+                }
             }
             let reply = contain(self.app, || {
                 let written = writing.finish(judge(answer)?, kind.request())?;
