@@ -15,8 +15,6 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::{Cli, Command};
 use failure::Failure;
 use render::Screen;
@@ -33,7 +31,7 @@ fn main() -> ExitCode {
     if let Some(code) = commands::lease_companion() {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = args::read();
     if matches!(cli.command, Command::Server(_) | Command::Worker(_)) {
         forgo_core_dumps();
     }

@@ -2,11 +2,12 @@
 
 use clap::{Args, Subcommand};
 
+use super::bench_examples as examples;
 use crate::bench::{PeerKind, Rival};
 
 /// Benches; each starts a cluster of its own on this machine and removes it afterwards, unless `queue` is told of another.
 #[derive(Debug, Subcommand)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples::ALL)]
 pub(crate) enum BenchCommand {
     /// Time cold starts: from nothing to one agreed leader per shard on every node.
     Startup(StartupArgs),
@@ -22,36 +23,9 @@ pub(crate) enum BenchCommand {
     Objects(ObjectsBenchArgs),
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  ikada bench startup                           100 cold starts of three nodes, about two minutes
-  ikada bench startup --runs 10 --shards 16
-  ikada bench failover                          50 times kill -9 of a leader under 200 writes/s
-  ikada bench failover --kills 5 --output json
-  ikada bench failover --kills 10 --beside etcd,nats   the same for three servers of each, in one table
-  ikada bench failover --graceful               the same with leaders that are asked to stop
-  ikada bench failover --log postgres://ikada@127.0.0.1/bench   leases in a database instead
-  ikada bench queue                             all phases on a cluster of its own, a few minutes
-  ikada bench queue --only lifecycle,drain --tasks 200000
-  ikada bench queue --only enqueue,lifecycle,drain --beside nats,redis   the same for others, with ratios
-  ikada bench queue --only lifecycle --log postgres://ikada@127.0.0.1/bench --beside postgres   the same server, both ways
-  ikada bench queue --secure --rounds 5         whole lives with and without TLS and tokens, in turn
-  ikada bench queue --url http://127.0.0.1:7400 --only enqueue
-  ikada bench jobs                              commands, functions, 256 MiB of words, a million tasks
-  ikada bench jobs --only expansion --tasks 100000
-  ikada bench objects                           five nodes, seven clients, spikes, one minute
-  ikada bench objects --shed upload=0:50        the same with half of all uploads turned away
-  ikada bench objects --workload transfers --nodes 3
-  ikada bench objects --workload cached --nodes 3         beside nginx
-  ikada bench objects --workload overload --nodes 3       five times what the cluster can take
-  ikada bench floods                            six floods on a cluster of its own, about three minutes
-  ikada bench floods --only slow-heads,idle --connections 2000 --seconds 15
-
-Use a release build. Exit code 1 if a start never settles, or if anything acknowledged is missing or doubled.";
-
 /// Flags of `startup`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples::STARTUP)]
 pub(crate) struct StartupArgs {
     /// How many cold starts.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "N")]
@@ -87,7 +61,7 @@ impl QueuePhase {
 
 /// Flags of `queue`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples::QUEUE)]
 pub(crate) struct QueueBenchArgs {
     /// Measure the cluster of IKADA_URL or of the context instead of one of the bench's own; --url alone means this too. Its
     /// tasks stay behind there.
@@ -147,7 +121,7 @@ pub(crate) enum ObjectsWorkload {
 
 /// Flags of `objects`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples::OBJECTS)]
 pub(crate) struct ObjectsBenchArgs {
     /// What the clients do.
     #[arg(long, value_enum, default_value_t = ObjectsWorkload::Recipes)]
@@ -196,7 +170,7 @@ impl JobsPhase {
 
 /// Flags of `jobs`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples::JOBS)]
 pub(crate) struct JobsBenchArgs {
     /// Only these phases.
     #[arg(long, value_delimiter = ',', value_name = "PHASE")]
@@ -255,7 +229,7 @@ impl FloodKind {
 
 /// Flags of `floods`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples::FLOODS)]
 pub(crate) struct FloodsArgs {
     /// Only these.
     #[arg(long, value_delimiter = ',', value_name = "FLOOD")]
@@ -273,7 +247,7 @@ pub(crate) struct FloodsArgs {
 
 /// Flags of `failover`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples::FAILOVER)]
 pub(crate) struct FailoverArgs {
     /// Ask leaders to stop instead of killing them.
     #[arg(long, conflicts_with = "beside")]

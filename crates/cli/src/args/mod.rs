@@ -3,6 +3,7 @@
 mod audit;
 mod auth;
 mod bench;
+mod bench_examples;
 mod claim;
 mod cluster;
 mod demo;
@@ -15,6 +16,7 @@ mod namespace;
 mod object;
 mod program;
 mod queue;
+mod read;
 #[cfg(test)]
 mod reference_test;
 mod request;
@@ -58,6 +60,7 @@ pub(crate) use object::{
 };
 pub(crate) use program::{ProgramCommand, ProgramPushArgs};
 pub(crate) use queue::{PurgeArgs, QueueCommand};
+pub(crate) use read::read;
 pub(crate) use request::RequestCommand;
 pub(crate) use schedule::{ScheduleCommand, ScheduleSetArgs};
 pub(crate) use server::ServerArgs;

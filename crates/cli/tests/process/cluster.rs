@@ -1,6 +1,6 @@
 //! A cluster of processes that can be killed, paused and looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -290,6 +290,16 @@ impl Cluster {
     /// Waits until the running nodes agree: one leader per shard. Gives the leaders by shard.
     pub async fn settle(&self) -> BTreeMap<u16, u64> {
         agree(&self.urls()).await
+    }
+
+    /// Waits until every node leads some shards. One that started later than the others is given some by and by.
+    pub async fn everyone_leads(&self) -> BTreeMap<u16, u64> {
+        until("every node leads some shards", || async {
+            let leaders = self.settle().await;
+            let led: BTreeSet<u64> = leaders.values().copied().collect();
+            (led.len() == self.nodes.len()).then_some(leaders)
+        })
+        .await
     }
 
     /// Waits until the cluster has written down what all its nodes understand: after a start it does so by itself, and

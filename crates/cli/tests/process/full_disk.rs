@@ -84,6 +84,9 @@ async fn submit_fat(client: &Client, id: &str) -> Result<String, String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f_12_nodes_that_fill_the_disk_they_share_refuse_and_go_on() {
     let mut cluster = Cluster::prepare(3);
+    if cluster.is_in_database() {
+        return eprintln!("passed over: tasks are in the database, and fill no node's disk");
+    }
     cluster.shards = 1;
     let shared = cluster.node(1).data.with_file_name("shared");
     let Some(disk) = SmallDisk::mount(&shared, SHARED_MIB) else { return };

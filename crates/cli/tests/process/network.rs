@@ -130,6 +130,36 @@ impl Network {
         }
     }
 
+    /// From now on so many of a hundred packets of a port get lost, both ways and for all nodes. False, with a word on
+    /// standard error, where packets cannot be lost by chance.
+    pub fn lose(&self, percent: u32, port: u16) -> bool {
+        self.heal();
+        let chance = format!("numgen random mod 100 < {percent} counter drop");
+        let rule =
+            |id, side| self.nft(id, &format!("add rule inet cut in tcp {side} {port} {chance}"));
+        let can = (1..=self.nodes).all(|id| rule(id, "dport") && rule(id, "sport"));
+        if !can {
+            self.heal();
+            eprintln!("passed over: this kernel drops no packets by chance (nft numgen)");
+        }
+        can
+    }
+
+    /// How many packets were lost by chance since that began.
+    pub fn lost(&self) -> u64 {
+        let count = |id| {
+            let space = self.space(id);
+            let order =
+                ["netns", "exec", space.as_str(), "nft", "list", "chain", "inet", "cut", "in"];
+            let told = Command::new("ip").args(order).output().expect("nft");
+            let told = String::from_utf8_lossy(&told.stdout).into_owned();
+            let counts = told.split("packets ").skip(1);
+            let counts = counts.filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+            counts.sum::<u64>()
+        };
+        (1..=self.nodes).map(count).sum()
+    }
+
     /// All links are whole again.
     pub fn heal(&self) {
         for id in 1..=self.nodes {

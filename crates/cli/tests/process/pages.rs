@@ -34,8 +34,9 @@ async fn the_tour_goes_as_the_readme_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_are_kept_as_their_page_says() {
-    let files = "printf 'a,b\\n' > may.csv; mkdir site; echo hi > site/index.html";
-    assert_eq!(at_home(files).await.follow(&read("docs/guides/objects.md")).await, (2, 0));
+    let files = "printf 'a,b\\n' > may.csv; mkdir site; echo hi > site/index.html; \
+                 head -c 20000000 /dev/zero > disk.img";
+    assert_eq!(at_home(files).await.follow(&read("docs/guides/objects.md")).await, (3, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,12 +13,15 @@ pub enum Cut {
     Asked(&'static str),
     /// When this many bytes have come back on one connection.
     Answered(usize),
+    /// Not at all, but once callers have sent so many bytes over all connections, nothing more of theirs passes.
+    Held(usize),
 }
 
 /// Passes connections on; ends with the test's runtime.
 pub struct Relay {
     pub url: String,
     left: Arc<AtomicUsize>,
+    asked: Arc<AtomicUsize>,
 }
 
 impl Relay {
@@ -27,23 +30,29 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (to, left) = (to.to_owned(), Arc::new(AtomicUsize::new(times)));
-        let breaks = left.clone();
+        let (breaks, asked) = (left.clone(), Arc::new(AtomicUsize::new(0)));
+        let counted = asked.clone();
         tokio::spawn(async move {
             while let Ok((caller, _)) = listener.accept().await {
-                let (to, breaks) = (to.clone(), breaks.clone());
+                let (to, breaks, counted) = (to.clone(), breaks.clone(), counted.clone());
                 tokio::spawn(async move {
                     let Ok(server) = TcpStream::connect(&to).await else { return };
                     let (caller_out, caller_in) = caller.into_split();
                     let (server_out, server_in) = server.into_split();
                     // The end of either way ends both: that is the cut.
                     tokio::select! {
-                        () = pass(caller_out, server_in, cut, true, &breaks) => {}
-                        () = pass(server_out, caller_in, cut, false, &breaks) => {}
+                        () = pass(caller_out, server_in, cut, Some(&counted), &breaks) => {}
+                        () = pass(server_out, caller_in, cut, None, &breaks) => {}
                     }
                 });
             }
         });
-        Relay { url, left }
+        Relay { url, left, asked }
+    }
+
+    /// How many bytes callers have sent.
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// How many breaks are still to come.
@@ -56,7 +65,7 @@ async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     cut: Cut,
-    is_asking: bool,
+    asked: Option<&AtomicUsize>,
     breaks: &AtomicUsize,
 ) {
     let (mut buffer, mut seen) = (vec![0; 64 << 10], 0);
@@ -68,15 +77,21 @@ async fn pass(
         tail.extend_from_slice(bytes);
         let meets = match cut {
             Cut::Asked(word) => {
-                is_asking && tail.windows(word.len()).any(|part| part == word.as_bytes())
+                asked.is_some() && tail.windows(word.len()).any(|part| part == word.as_bytes())
             }
-            Cut::Answered(limit) => !is_asking && seen >= limit,
+            Cut::Answered(limit) => asked.is_none() && seen >= limit,
+            Cut::Held(_) => false,
         };
         let one_less = |left: usize| left.checked_sub(1);
         if meets && breaks.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
             return;
         }
         tail.drain(..tail.len().saturating_sub(64));
+        let before = asked.map_or(0, |asked| asked.fetch_add(count, Ordering::Relaxed));
+        if matches!(cut, Cut::Held(limit) if asked.is_some() && before >= limit) {
+            // The other way goes on, and its end ends this one.
+            std::future::pending::<()>().await;
+        }
         if to.write_all(bytes).await.is_err() {
             return;
         }

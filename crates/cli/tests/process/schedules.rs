@@ -1,12 +1,13 @@
-//! A schedule through leader kills: each instant exactly once (Q12).
+//! A schedule through leader kills, each instant exactly once (Q12); and lists of many.
 
 use std::collections::BTreeSet;
 
 use ikada_api::Client;
 use ikada_api::client::TaskQuery;
-use ikada_api::v1::{MissedPolicy, NewTask, ScheduleBody};
+use ikada_api::v1::{MissedPolicy, NewTask, ScheduleBody, SchedulePage};
 
 use crate::cluster::Cluster;
+use crate::fresh::ikada;
 use crate::wait::until;
 
 const QUEUE: &str = "beats";
@@ -87,4 +88,30 @@ async fn each_instant_is_kept_once(mut cluster: Cluster, kills: u64) {
     let submitted = client.queue(QUEUE).await.expect("the queue").counts.submitted_total;
     assert_eq!(submitted, expected, "a task was created twice");
     cluster.copies_become_equal().await;
+}
+
+// X7: the list comes in pages of a hundred; the command follows them and prints one document.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_7_the_command_lists_more_schedules_than_a_page_holds() {
+    let cluster = Cluster::start().await;
+    let client = cluster.client();
+    let body =
+        ScheduleBody { every_ms: Some(3_600_000), paused: Some(true), ..ScheduleBody::default() };
+    let names: Vec<String> = (0..101).map(|number| format!("beat-{number:03}")).collect();
+    for name in &names {
+        client.set_schedule(name, &body).await.expect("a schedule");
+    }
+    let first = client.schedules(None).await.expect("a page");
+    assert_eq!((first.schedules.len(), first.next.as_deref()), (100, Some("beat-099")));
+    let list = |form: &str| {
+        let mut command = ikada();
+        command.args(["schedule", "list", "--output", form]);
+        command.env("IKADA_URL", cluster.urls().join(","));
+        let output = command.output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert_eq!(list("quiet").lines().collect::<Vec<_>>(), names);
+    let document: SchedulePage = serde_json::from_str(&list("json")).expect("one document");
+    assert_eq!((document.schedules.len(), document.next), (101, None));
 }

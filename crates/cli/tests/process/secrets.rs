@@ -111,6 +111,20 @@ fn use_store(secrets: &mut Secrets, cluster: &Cluster, door: &str) {
         }
         secrets.run(&mut backup, false);
     }
+    let (key, token) =
+        ("YXp1cmUta2V5LW9mLWEtdGVzdC0wMTIzNDU2Nzg5", "sasSignatureOfATest0123456789");
+    secrets.add("a key of Azure's store", key);
+    secrets.add("a signature of Azure's store", token);
+    let sas = format!("sv=2021-08-06&sig={token}");
+    let nobody = format!("http://{}", ports(1)[0]);
+    for (name, value, endpoint) in [
+        ("AZURE_STORAGE_KEY", key, format!("http://{door}/acc")),
+        ("AZURE_STORAGE_SAS_TOKEN", sas.as_str(), nobody),
+    ] {
+        let mut backup = with_file(cluster, &admin, &["cluster", "backup", "az://vault/b.ikada"]);
+        backup.env("AZURE_STORAGE_ACCOUNT", "acc").env("AZURE_STORAGE_ENDPOINT", endpoint);
+        secrets.run(backup.env(name, value), false);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -160,7 +174,7 @@ async fn x_6_secrets_of_callers_are_told_nowhere() {
     assert!(cluster.ended(1).await.success());
     secrets.look_at_files(cluster.node(1).data.parent().expect("a folder"));
     secrets.look_at_files(work.path());
-    secrets.assert_untold(13);
+    secrets.assert_untold(15);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::cluster::Cluster;
-use crate::fresh::ikada;
+use crate::follow::blocks;
+use crate::fresh::{ikada, without_settings};
 use crate::wait::until;
 
 fn read(path: &Path) -> Option<String> {
@@ -88,6 +89,19 @@ fn page_command(cluster: &Cluster, id: u64) -> Command {
     }
     command.arg("--until-stdin-closes");
     command
+}
+
+/// The page's block that begins so, word for word but for addresses.
+fn page_script(cluster: &Cluster, begins: &str) -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/tls.md");
+    let page = read(&page).expect("the page");
+    let block = blocks(&page).into_iter().find(|block| block.text.starts_with(begins));
+    let mut script = block.expect("the page has other commands").text.to_owned();
+    for id in 1..=3 {
+        script = script.replace(&format!("10.0.0.{id}:7400"), &cluster.node(id).client);
+    }
+    assert!(!script.contains("10.0.0."), "{script}");
+    script
 }
 
 /// What a node counts.
@@ -198,6 +212,38 @@ async fn x_2_three_commands_make_a_cluster_with_tls() {
         let secrets = [admin.trim(), made.token.as_str()];
         assert!(secrets.iter().all(|secret| !log.contains(secret)), "X6: a secret is in a log");
     });
+}
+
+// X2: whoever has two files reaches the cluster from elsewhere by the guide's lines, without a setting of its own.
+#[tokio::test]
+async fn x_2_a_client_is_set_up_as_the_guide_says() {
+    let cluster = start(Cluster::prepare(3)).await;
+    let data = &cluster.node(1).data;
+    let admin_file = data.join("admin-token");
+    let admin = until("the first admin token is written", || async { read(&admin_file) }).await;
+    for id in 1..=3 {
+        let papers = cluster.node(id).data.join("tls/node.pem");
+        until("the node has a certificate", || async { papers.exists().then_some(()) }).await;
+        let root = client_of(&cluster, id, &admin);
+        until("the token is known here", || async { root.whoami().await.ok() }).await;
+    }
+    let home = tempfile::tempdir().expect("a folder");
+    for (from, to) in [("admin-token", "admin-token"), ("tls/ca.pem", "ca.pem")] {
+        std::fs::copy(data.join(from), home.path().join(to)).expect("copied");
+    }
+    let binary = Path::new(env!("CARGO_BIN_EXE_ikada")).parent().expect("a folder");
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = without_settings(Command::new("sh"));
+    shell.args(["-euc", &page_script(&cluster, "ikada context set ")]);
+    shell.current_dir(home.path()).env("HOME", home.path()).env("PATH", path);
+    shell.env_remove("XDG_CONFIG_HOME");
+    let ended = shell.output().expect("a shell");
+    let (said, told) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success(), "{said}{told}");
+    assert!(said.contains("first-admin"), "whoami tells who calls: {said}{told}");
+    assert!(said.contains("\"answered_by\""), "curl is answered, too: {said}{told}");
+    assert!(!said.contains(admin.trim()) && !told.contains(admin.trim()), "X6: a secret was told");
 }
 
 // X2: certificates are replaced while calls go on, and no call fails.

@@ -54,6 +54,7 @@ pub const OUTWARD: &[&str] = &[
     "s3://bucket/key",
     "s3://127.0.0.1:PORT/key",
     "gs://bucket/key",
+    "az://bucket/key",
     "data:text/plain;base64,eA==",
     "jar:http://127.0.0.1:PORT/x!/y",
     "url:http://127.0.0.1:PORT/",

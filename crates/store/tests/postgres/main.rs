@@ -202,12 +202,14 @@ fn a_purge_goes_in_parts_and_takes_up_what_was_left() {
         // As a purge leaves it that broke off after its first step.
         server.sql("UPDATE ikada_shard SET purged_index = 1100 WHERE shard = 0");
         // One statement never deletes more than its share.
-        server.sql(
-            "CREATE FUNCTION few() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                IF (SELECT count(*) FROM gone) > 500 THEN RAISE EXCEPTION 'too many at once'; END IF; RETURN NULL; END $$;
-             CREATE TRIGGER few AFTER DELETE ON ikada_log REFERENCING OLD TABLE AS gone
-                FOR EACH STATEMENT EXECUTE FUNCTION few()",
-        );
+        for (table, most) in [("ikada_log", 500), ("ikada_snapshot", 100)] {
+            server.sql(&format!(
+                "CREATE FUNCTION few_{table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF (SELECT count(*) FROM gone) > {most} THEN RAISE EXCEPTION 'too many at once'; END IF; RETURN NULL; END $$;
+                 CREATE TRIGGER few AFTER DELETE ON {table} REFERENCING OLD TABLE AS gone
+                    FOR EACH STATEMENT EXECUTE FUNCTION few_{table}()",
+            ));
+        }
         db.purge_entries(0, ANN, 2, 700).await.unwrap();
         let tail = db.read_entries(0, ANN, 1_101, 1 << 20).await.unwrap();
         assert_eq!((tail.purged_index, tail.entries.len()), (1_100, 101), "never back");
