@@ -308,7 +308,7 @@ async fn b4_26_a_slow_task_is_begun_a_second_time_and_the_first_is_ended() {
         client.job("j").await.ok().filter(|job| job.tasks_done == 3)
     })
     .await;
-    assert!(is_running("5713.5"));
+    until("the fourth sleeps", || async { is_running("5713.5").then_some(()) }).await;
     let fast = WorkerProcess::start(&cluster, &folder, "fast", &[]);
     let ended = until("the job ends", || async {
         client.job("j").await.ok().filter(|job| job.is_finished())
