@@ -1,5 +1,7 @@
 //! `ikada bench`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::bench_examples as examples;
@@ -181,6 +183,9 @@ pub(crate) struct JobsBenchArgs {
     /// Slots of each of the two workers of the phase commands.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256), value_name = "N")]
     pub(crate) slots: u32,
+    /// Also run the phase commands through HyperQueue; PYTHON is an interpreter that has the package hyperqueue.
+    #[arg(long, value_name = "PYTHON")]
+    pub(crate) hyperqueue: Option<PathBuf>,
     /// Tasks of the phase handlers.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000), value_name = "N")]
     pub(crate) handlers: u64,

@@ -10,7 +10,7 @@ use ikada_api::v1::NewProgram;
 
 use super::crew::Crew;
 use super::report::{Aim, Row};
-use super::{Bench, plain_job};
+use super::{Bench, plain_job, rival};
 use crate::failure::Failure;
 
 /// The command that does nothing, where systems have it.
@@ -33,6 +33,7 @@ impl Bench<'_> {
         let argv = vec![command.to_owned()];
         let program = NewProgram { name: name.clone(), kind, argv, ..NewProgram::default() };
         self.client.push_program(&program).await?;
+        let other = self.hyperqueue(command).await?;
         for isolation in ["none", "best"] {
             let queue = format!("bench-{isolation}");
             let flags = ["--allow-command", command, "--isolation", isolation];
@@ -49,8 +50,25 @@ impl Bench<'_> {
             let what = format!("{what}: beyond the bare loop");
             let row = Row::new(what, overhead_ms, "ms per task");
             self.note(row.with(Aim::AtMost(OVERHEAD_MS_MAX)));
+            if let Some(other) = other {
+                let what = format!("isolation {isolation}, beside HyperQueue");
+                let row = Row::new(what, total as f64 / seconds / other, "times its rate");
+                self.note(row.with(Aim::AtLeast(1.0)));
+            }
         }
         Ok(())
+    }
+
+    /// The same command through HyperQueue, in tasks a second, if that is wanted.
+    async fn hyperqueue(&mut self, command: &str) -> Result<Option<f64>, Failure> {
+        let Some(python) = self.args.hyperqueue.clone() else {
+            return Ok(None);
+        };
+        let (tasks, slots) = (self.args.commands.max(rival::TASKS_MIN), self.args.slots);
+        let seconds = rival::run(&python, command, tasks, slots).await?;
+        let what = format!("{command} through HyperQueue, two workers of {slots} cores");
+        self.note(Row::rate(what, tasks, seconds));
+        Ok(Some(tasks as f64 / seconds))
     }
 }
 

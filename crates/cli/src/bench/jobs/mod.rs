@@ -9,6 +9,7 @@ mod crew;
 mod expansion;
 mod handlers;
 mod report;
+mod rival;
 mod words;
 
 use std::time::{Duration, Instant};
