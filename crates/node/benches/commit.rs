@@ -313,6 +313,7 @@ fn memory(count: u64) {
 
 fn claim(request: &str) -> Request {
     Request::Claim(ClaimCall {
+        holds: None,
         labels: Default::default(),
         namespace: Namespace::default(),
         worker: WorkerId::parse("w").expect("id"),

@@ -31,6 +31,8 @@ fn enqueue(number: usize, with_request: bool) -> Order {
 
 fn claim() -> Order {
     let claim = Claim {
+        share: None,
+        holds: None,
         labels: Labels::default(),
         worker: WorkerId::parse("worker-1").expect("worker id"),
         session: SessionId(1),

@@ -200,7 +200,8 @@ impl Command {
         match self {
             Command::Enqueue(verb) => verb.level(),
             Command::Complete(verb) => verb.level(),
-            Command::Claim(_) | Command::Fail(_) => 0,
+            Command::Claim(verb) => verb.level(),
+            Command::Fail(_) => 0,
             Command::Expire(_) | Command::Unclaim(_) | Command::Cancel(_) => 0,
             Command::Retry(_) | Command::Drop(_) | Command::Sweep(_) | Command::Void(_) => 0,
             Command::SetQueue(verb) => verb.level(),

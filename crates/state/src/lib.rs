@@ -73,8 +73,8 @@ pub use object::{
 };
 pub use outbox::{Acked, Deliver, Message, OutboxItem, messages_fit};
 pub use queue::{
-    AlertThresholds, Backoff, KeepDead, QueueChange, QueueCounters, QueueSettings, QueueView,
-    SetQueue, Sweep, SweepAction,
+    AlertThresholds, Backoff, KeepDead, Offer, QueueChange, QueueCounters, QueueSettings,
+    QueueView, SetQueue, Sweep, SweepAction,
 };
 pub use refusal::RefusalCode;
 pub use reply::{FailNext, Grant, Reply};

@@ -21,6 +21,18 @@ pub const LABELS_WANTED_MAX: usize = 8;
 /// Most labels that a claim may carry.
 pub const LABELS_OFFERED_MAX: usize = 32;
 
+/// Most marks of programs and inputs that a claim may carry: what a worker used last, in 300 bytes.
+pub const HOLDS_MAX: usize = 32;
+
+/// Most tasks at the head of a line among which one is looked for that wants what the worker has.
+pub const NEAR_TASKS_MAX: usize = 32;
+
+/// How many places behind the first in line such a task may stand: so often, at most, is a task passed over.
+pub const NEAR_PLACES: u64 = 256;
+
+/// Most inputs of a task that are compared with what the worker has.
+pub const NEAR_INPUTS_MAX: usize = 16;
+
 /// Most different label sets wanted by the unfinished tasks of one queue: a claim looks at each.
 pub const LABEL_SETS_MAX: usize = 64;
 

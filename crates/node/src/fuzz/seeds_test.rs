@@ -317,6 +317,7 @@ fn links() -> Seeds {
         PeerMessage::Told { leg: 1, told: Told::NotLeader { leader: Some(3) } },
         PeerMessage::Told { leg: 4, told: Told::Index(77) },
         PeerMessage::Hint(Hint {
+            program: None,
             shard: 2,
             namespace: Namespace::default(),
             queue: queue(),

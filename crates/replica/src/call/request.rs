@@ -107,6 +107,8 @@ pub struct ClaimCall {
     pub queues: Vec<QueueName>,
     /// What the worker has; tasks that want something else are not for it.
     pub labels: Labels,
+    /// Marks of the digests of programs and inputs that the worker has at hand.
+    pub holds: Option<Vec<u64>>,
     /// Free slots, at least one.
     pub count_max: u32,
     /// How long to wait for work before answering with nothing.

@@ -28,6 +28,8 @@ use crate::seat::Asker;
 pub(crate) enum Decision<'a> {
     /// Put these orders into the log; the asker hears when they are applied.
     Propose(&'a [Order]),
+    /// The same with what the leader added to the order.
+    Amended(Box<Order>),
     /// Answer at once.
     Reply(Told),
     /// Answer with this, or else with the index of the read, when a quorum has confirmed that this node still leads.
@@ -104,6 +106,10 @@ impl Replica {
             Decision::Propose(orders) => {
                 let orders = jitter::spread(&self.seats[usize::from(shard)].state, orders);
                 self.enqueue_orders(shard, asker, &orders);
+                None
+            }
+            Decision::Amended(order) => {
+                self.enqueue_orders(shard, asker, std::slice::from_ref(&order));
                 None
             }
             Decision::Confirm(told) => self.confirm_lead(shard, asker, told),

@@ -14,6 +14,11 @@ use crate::output::Now;
 use crate::peer::{Ask, Hint, Told};
 use crate::replica::Replica;
 
+/// The level that understands what a claim's worker has.
+const HOLDS_LEVEL: u32 = 1;
+/// So many claims are woken for as many tasks of programs, however many each would take.
+const SHARERS_MAX: usize = 16;
+
 impl Replica {
     pub(crate) fn open_claim(&mut self, call: CallId, deadline_ms: u64, wish: ClaimCall, now: Now) {
         let claim = OpenClaim {
@@ -39,6 +44,7 @@ impl Replica {
     /// Asks the next shard of the round, or parks the claim.
     fn claim_next(&mut self, call: CallId, now: Now) {
         let claim_again_ms = self.config.claim_again_ms;
+        let may_hold = self.seats[0].state.level() >= HOLDS_LEVEL;
         let Some(open) = self.calls.get_mut(&call) else {
             return;
         };
@@ -63,6 +69,8 @@ impl Replica {
             queues: claim.wish.queues.clone(),
             max: claim.wish.count_max,
             labels: claim.wish.labels.clone(),
+            share: None,
+            holds: claim.wish.holds.clone().filter(|_| may_hold),
         });
         // The shard is the item: a shard remembers one grant per request id.
         let key = RequestKey { id: claim.wish.request.clone(), item: u32::from(shard) };
@@ -91,7 +99,7 @@ impl Replica {
                 // There may be more where this came from: the next parked claim may look there too.
                 for queue in wish.queues {
                     let namespace = wish.namespace.clone();
-                    self.hinted(&Hint { shard, namespace, queue, ready: 1 }, now);
+                    self.hinted(&Hint { shard, namespace, queue, ready: 1, program: None }, now);
                 }
             }
             return;
@@ -99,28 +107,51 @@ impl Replica {
         self.claim_next(call, now);
     }
 
-    /// Work is ready: parked claims look at that shard, as many as the work can feed.
+    /// Work is ready: parked claims look at that shard, as many as the work can feed. Where it is for programs each takes
+    /// its part, so a few more look, and those first whose workers have the program.
     pub(crate) fn hinted(&mut self, hint: &Hint, now: Now) {
         let mut hungry = hint.ready;
         let mut woken = Vec::new();
+        if let Some(program) = hint.program.filter(|program| *program != 0) {
+            self.wake_for(hint, Some(program), &mut hungry, &mut woken);
+        }
+        self.wake_for(hint, None, &mut hungry, &mut woken);
+        for call in woken {
+            self.claim_next(call, now);
+        }
+    }
+
+    /// Has parked claims look at a shard; only those whose workers have a program, if one is named.
+    fn wake_for(
+        &mut self,
+        hint: &Hint,
+        program: Option<u64>,
+        hungry: &mut u64,
+        woken: &mut Vec<CallId>,
+    ) {
         for (call, open) in &mut self.calls {
-            if hungry == 0 {
+            if *hungry == 0 {
                 break;
             }
             let OpenKind::Claim(claim) = &mut open.kind else {
                 continue;
             };
+            let holds = claim.wish.holds.as_deref().unwrap_or_default();
+            if program.is_some_and(|program| !holds.contains(&program)) {
+                continue;
+            }
             let wants = claim.wish.namespace == hint.namespace
                 && claim.wish.queues.contains(&hint.queue)
                 && !claim.round.contains(&hint.shard);
             if wants && (!claim.asking || claim.round.is_empty()) {
                 claim.round.push_back(hint.shard);
-                hungry = hungry.saturating_sub(u64::from(claim.wish.count_max));
+                let takes = match hint.program {
+                    Some(_) if woken.len() < SHARERS_MAX => 1,
+                    _ => u64::from(claim.wish.count_max),
+                };
+                *hungry = hungry.saturating_sub(takes);
                 woken.push(*call);
             }
-        }
-        for call in woken {
-            self.claim_next(call, now);
         }
     }
 

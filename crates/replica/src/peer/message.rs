@@ -288,6 +288,10 @@ pub struct Hint {
     /// How many tasks are ready.
     #[n(3)]
     pub ready: u64,
+    /// Mark of the program of one of the first, if they run programs; 0 if it has no digest. Then many claims look, and those
+    /// first whose workers have it.
+    #[n(4)]
+    pub program: Option<u64>,
 }
 
 /// A state hash at a checkpoint index.

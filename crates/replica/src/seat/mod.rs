@@ -7,11 +7,13 @@ mod asked;
 mod granted;
 mod interest;
 mod pending;
+mod waiting;
 
 pub(crate) use asked::Asked;
 pub(crate) use granted::Granted;
 pub(crate) use interest::Interest;
 pub(crate) use pending::{Asker, Pending, Ticket};
+pub(crate) use waiting::Waiting;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -52,6 +54,8 @@ pub(crate) struct Seat {
     pub interest: Interest,
     /// When workers last asked for each queue.
     pub asked: Asked,
+    /// Workers that have free slots.
+    pub waiting: Waiting,
     /// When this node last became leader, monotonic.
     pub led_since_ms: u64,
     /// The end of the log when this node last became leader.
@@ -102,6 +106,7 @@ impl Seat {
             beats: Beats::default(),
             interest: Interest::default(),
             asked: Asked::default(),
+            waiting: Waiting::default(),
             led_since_ms: 0,
             led_from: 0,
             delivering: BTreeMap::new(),
@@ -159,6 +164,7 @@ impl Seat {
         self.beats.clear();
         self.interest.clear();
         self.asked.clear();
+        self.waiting.clear();
         self.delivering.clear();
     }
 }

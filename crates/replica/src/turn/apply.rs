@@ -164,7 +164,9 @@ impl Replica {
         let ready = seat.state.ready_count(&namespace, &name);
         if ready > 0 {
             // Else a claim that came with it has it already, and the others wait on.
-            self.hint(&Hint { shard, namespace, queue: name, ready }, now);
+            let program = seat.state.offered_program(queue);
+            let program = program.map(|it| it.digest.map_or(0, |digest| digest.mark()));
+            self.hint(&Hint { shard, namespace, queue: name, ready, program }, now);
         }
     }
 
@@ -181,7 +183,9 @@ impl Replica {
                     self.seats[position].interest.forget_foreseen(&namespace, &queue);
                     continue;
                 }
-                self.hint(&Hint { shard: position as ShardId, namespace, queue, ready }, now);
+                // Only plain tasks are foreseen.
+                let (shard, program) = (position as ShardId, None);
+                self.hint(&Hint { shard, namespace, queue, ready, program }, now);
             }
         }
     }

@@ -254,6 +254,7 @@ pub fn enqueue_as(id: &str, request: &str) -> Order {
 
 pub fn claim(worker: &str, count_max: u32, wait_ms: u64, request: &str) -> Request {
     Request::Claim(ClaimCall {
+        holds: None,
         labels: Default::default(),
         namespace: Namespace::default(),
         worker: WorkerId::parse(worker).expect("id"),

@@ -139,6 +139,8 @@ mod tests {
         let mut claim = |fence: u64, labels: Labels| {
             let queue = QueueName::parse("q").unwrap();
             let command = Command::Claim(Claim {
+                share: None,
+                holds: None,
                 worker: WorkerId::parse("w").unwrap(),
                 session: SessionId(1),
                 queues: vec![queue.clone()],

@@ -182,7 +182,15 @@ mod tests {
         };
         run(Command::Enqueue(Enqueue::new(id.clone(), queue.clone(), Vec::new())));
         let (session, labels) = (SessionId(1), ikada_state::Labels::default());
-        let claim = Claim { worker: worker.clone(), session, queues: vec![queue], max: 1, labels };
+        let claim = Claim {
+            worker: worker.clone(),
+            session,
+            queues: vec![queue],
+            max: 1,
+            labels,
+            share: None,
+            holds: None,
+        };
         let Reply::Claimed { tasks } = run(Command::Claim(claim)) else { panic!("a grant") };
         let fence = tasks[0].fence;
         let outputs = bring(&id, fence, &worker);

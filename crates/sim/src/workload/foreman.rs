@@ -11,7 +11,7 @@ use ikada_state::{
     StageSource, StageSpec, SubmitJob,
 };
 
-use super::{JOB_QUEUE, Step, namespace, queue, some_door};
+use super::{JOB_QUEUE, PROGRAMS, Step, namespace, program_digest, queue, some_door};
 use crate::check::{Verdict, Violation, honest_outcome};
 use crate::draw::{chance, log_uniform};
 use crate::oracle::jobs::PREFIX;
@@ -110,6 +110,11 @@ impl Foreman {
         };
         let attempts_max = knobs.attempts_max as u16;
         let mut spec = map_reduce(tasks, settle, knobs.ttl_ms as u32, attempts_max);
+        if chance(&mut self.rng, 700) {
+            let program = &mut spec.stages[0].program;
+            program.kind = ProgramKind::Command;
+            program.digest = Some(program_digest(self.rng.u64(0..PROGRAMS)));
+        }
         if chance(&mut self.rng, 300) {
             // Partitions of the map between it and the reduce.
             let shuffle = StageSource::Shuffle { of: vec![0], partitions: 2 };

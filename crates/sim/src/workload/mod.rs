@@ -14,7 +14,7 @@ pub mod worker;
 
 use ikada_consensus::NodeId;
 use ikada_replica::call::CallId;
-use ikada_state::{Fence, Label, Labels, Namespace, QueueName, TaskId};
+use ikada_state::{Digest, Fence, Label, Labels, Namespace, QueueName, TaskId};
 
 use crate::check::Verdict;
 use crate::draw::pick;
@@ -34,6 +34,14 @@ pub const QUEUES: [&str; 3] = ["alpha", "beta", "gamma"];
 pub const JOB_QUEUE: &str = "jobs";
 /// How many workers there are.
 pub const WORKERS: u64 = 4;
+
+/// How many programs the tasks of jobs run.
+pub const PROGRAMS: u64 = 4;
+
+/// The digest of a program.
+pub fn program_digest(number: u64) -> Digest {
+    Digest([number as u8 + 1; 32])
+}
 
 /// What an actor does next.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -165,6 +165,7 @@ impl Worker {
         queues.push(queue(JOB_QUEUE));
         ClaimCall {
             labels: self.labels(),
+            holds: self.holds(),
             namespace: namespace(),
             worker: self.id(),
             session: SessionId(self.session),
@@ -181,6 +182,15 @@ impl Worker {
             0 => 3,
             number => number as usize % 3,
         })
+    }
+
+    /// Some of the programs that there are; or nothing is said.
+    fn holds(&mut self) -> Option<Vec<u64>> {
+        let programs = 0..super::PROGRAMS;
+        let mut some = |_: &u64| self.rng.bool();
+        let held: Vec<u64> = programs.filter(|number| some(number)).collect();
+        let marks = held.into_iter().map(|number| super::program_digest(number).mark());
+        chance(&mut self.rng, 700).then(|| marks.collect())
     }
 
     fn take(&mut self, world: &mut World, me: usize, grants: Vec<Grant>, door: NodeId) {

@@ -33,6 +33,13 @@ impl Digest {
     }
 }
 
+impl Digest {
+    /// Its first eight bytes: enough to guess by, where a wrong guess does no harm.
+    pub fn mark(&self) -> u64 {
+        self.0[..8].iter().fold(0, |mark, byte| mark << 8 | u64::from(*byte))
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))

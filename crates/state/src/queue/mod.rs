@@ -4,6 +4,7 @@
 
 mod alerts;
 mod keep_dead;
+mod offer;
 mod record;
 mod set;
 mod sweep;
@@ -11,6 +12,7 @@ mod view;
 
 pub use alerts::AlertThresholds;
 pub use keep_dead::KeepDead;
+pub use offer::Offer;
 pub(crate) use record::QueueRecord;
 pub use record::{Backoff, QueueCounters, QueueSettings};
 pub use set::{QueueChange, SetQueue};

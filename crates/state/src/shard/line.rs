@@ -69,6 +69,17 @@ impl Line {
         firsts.chain(plain).min().map(|(_, slot)| slot)
     }
 
+    /// Tasks that such a worker may claim, from one ready key to another, in order and up to a number.
+    pub(crate) fn near(&self, labels: &Labels, from: u64, to: u64, count_max: usize) -> Vec<u32> {
+        let mut found: Vec<(u64, u32)> = self.ready.range(from, to).take(count_max).collect();
+        for (_, line) in self.labelled.iter().filter(|(wanted, _)| labels.satisfy(wanted)) {
+            let ready = line.ready.range(from..=to).take(count_max);
+            found.extend(ready.map(|(ready_key, slot)| (*ready_key, *slot)));
+        }
+        found.sort_unstable();
+        found.into_iter().take(count_max).map(|(_, slot)| slot).collect()
+    }
+
     /// Claimable tasks that run beside others, in order.
     pub(crate) fn twins(&self) -> impl Iterator<Item = u32> + '_ {
         self.twins.values().copied()

@@ -105,16 +105,33 @@ impl Row {
         }
     }
 
+    /// Places and slots from one place to another, in order. Costs the number of places between the first in row and the
+    /// end, gone ones too.
+    pub(crate) fn range(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let joined = self.joined().skip_while(move |(place, _)| *place < from);
+        let joined = joined.take_while(move |(place, _)| *place <= to);
+        let returned = self.returned.range(from..=to).map(|(place, slot)| (*place, *slot));
+        merge(joined.filter(|(_, slot)| *slot != GONE), returned)
+    }
+
     /// Places and slots in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let mut joined = self.joined().filter(|(_, slot)| *slot != GONE).peekable();
-        let mut returned = self.returned.iter().map(|(place, slot)| (*place, *slot)).peekable();
-        std::iter::from_fn(move || match (joined.peek(), returned.peek()) {
-            (Some(left), Some(right)) if right < left => returned.next(),
-            (Some(_), _) => joined.next(),
-            (None, _) => returned.next(),
-        })
+        let returned = self.returned.iter().map(|(place, slot)| (*place, *slot));
+        merge(self.joined().filter(|(_, slot)| *slot != GONE), returned)
     }
+}
+
+/// Two rows as one, in order.
+fn merge(
+    joined: impl Iterator<Item = (u64, u32)>,
+    returned: impl Iterator<Item = (u64, u32)>,
+) -> impl Iterator<Item = (u64, u32)> {
+    let (mut joined, mut returned) = (joined.peekable(), returned.peekable());
+    std::iter::from_fn(move || match (joined.peek(), returned.peek()) {
+        (Some(left), Some(right)) if right < left => returned.next(),
+        (Some(_), _) => joined.next(),
+        (None, _) => returned.next(),
+    })
 }
 
 impl PartialEq for Row {
@@ -160,6 +177,11 @@ impl ReadyRows {
     /// Slots of those that come first in their priority: the oldest ready task is among them.
     pub(crate) fn firsts(&self) -> impl Iterator<Item = u32> + '_ {
         self.rows.iter().filter_map(|row| row.first().map(|(_, slot)| slot))
+    }
+
+    /// Ready keys and slots from one key to another, both of one priority, in order.
+    pub(crate) fn range(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.rows[rank(from)].range(from, to)
     }
 
     /// How many tasks come before a ready key; within its own priority no more than `count_max` are counted.
@@ -219,7 +241,11 @@ mod tests {
             assert_eq!(row.len(), model.len());
             assert_eq!(row.is_empty(), model.is_empty());
         }
-        assert!(row.iter().eq(model.iter().map(|(place, slot)| (*place, *slot))));
+        let all = |(place, slot): (&u64, &u32)| (*place, *slot);
+        assert!(row.iter().eq(model.iter().map(all)));
+        for (from, to) in [(0, next), (next / 2, next), (next, next), (next / 4, next / 2)] {
+            assert!(row.range(from, to).eq(model.range(from..=to).map(all)), "{from} to {to}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Within a queue: higher priority first, then first come first served (Q11). Over several queues:
 //! one task from each in turn, beginning at another queue each time. Every grant raises the grant
 //! counter, so that its fence exceeds all before it (Q3). Attempts are counted here, not at failure
-//! (F-22).
+//! (F-22). Who has a task's program or inputs may be handed it a little early (`near.rs`).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{Attempt, AttemptOutcome, History, Task, TaskState};
 use crate::dedup::GrantMark;
-use crate::limits::LABELS_OFFERED_MAX;
+use crate::limits::{HOLDS_MAX, LABELS_OFFERED_MAX};
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
 use crate::{
@@ -38,10 +38,27 @@ pub struct Claim {
     #[n(4)]
     #[cbor(default)]
     pub labels: Labels,
+    /// Most tasks handed out this time, from 1, so that others who wait get some; none if there are enough for all. The
+    /// leader says so.
+    #[n(5)]
+    pub share: Option<u32>,
+    /// Marks of the digests of programs and inputs that the worker has at hand; none if it says nothing.
+    #[n(6)]
+    pub holds: Option<Vec<u64>>,
 }
 
 impl Claim {
-    /// Hash of the order as given.
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        u32::from(self.share.is_some() || self.holds.is_some())
+    }
+
+    /// Most tasks handed out this time.
+    fn most(&self) -> usize {
+        self.share.unwrap_or(self.max).min(self.max) as usize
+    }
+
+    /// Hash of what is asked for. Who else waits and what the worker has by now differ between a claim and its resend.
     pub(crate) fn body_hash(&self) -> u64 {
         let mut hasher = Xxh3::with_seed(u64::from(self.max));
         hasher.update(&self.session.0.to_le_bytes());
@@ -96,11 +113,13 @@ impl Shard {
         order: &Claim,
     ) -> Result<Vec<GrantMark>, RefusalCode> {
         let limits = &self.core.limits;
-        if order.queues.is_empty() || order.max == 0 || order.max > limits.claim_tasks_max {
+        let bounded = (1..=limits.claim_tasks_max).contains(&order.max) && order.share != Some(0);
+        if order.queues.is_empty() || !bounded {
             return Err(RefusalCode::BadValue);
         }
         if order.queues.len() > limits.claim_queues_max as usize
             || order.labels.len() > LABELS_OFFERED_MAX
+            || order.holds.as_ref().is_some_and(|holds| holds.len() > HOLDS_MAX)
         {
             return Err(RefusalCode::TooLarge);
         }
@@ -118,9 +137,9 @@ impl Shard {
         }
         let (mut bytes, mut late_left) = (0, self.core.limits.promote_per_entry_max);
         let mut turn = (self.core.grants % queues.len() as u64) as usize;
-        while !queues.is_empty() && marks.len() < order.max as usize && bytes < bytes_max {
+        while !queues.is_empty() && marks.len() < order.most() && bytes < bytes_max {
             turn %= queues.len();
-            let Some(slot) = self.next_for(queues[turn], &order.labels, Some(&order.worker)) else {
+            let Some(slot) = self.next_near(queues[turn], order) else {
                 queues.remove(turn);
                 continue;
             };

@@ -13,6 +13,7 @@ mod enqueue;
 mod expire;
 mod explain;
 mod fail;
+mod near;
 mod options;
 mod progress;
 mod promote;

@@ -50,7 +50,15 @@ pub fn enqueue(id: &str, line: &str) -> Enqueue {
 
 pub fn claim(name: &str, lines: &[&str], max: u32) -> Claim {
     let queues = lines.iter().map(|line| queue(line)).collect();
-    Claim { worker: worker(name), session: SessionId(1), queues, max, labels: Labels::default() }
+    Claim {
+        worker: worker(name),
+        session: SessionId(1),
+        queues,
+        max,
+        labels: Labels::default(),
+        share: None,
+        holds: None,
+    }
 }
 
 pub fn complete(grant: &Grant, name: &str) -> Command {

@@ -197,6 +197,8 @@ impl World {
 
     fn claim(&mut self, call: ClaimCall) -> Answer {
         let claim = Claim {
+            share: None,
+            holds: call.holds,
             worker: call.worker,
             session: call.session,
             queues: call.queues,
