@@ -68,7 +68,10 @@ function attempts(shown) {
   const columns = [["attempt"], ["worker"], ["began"], ["took", "number"], ["fence", "number"], ["error", "wide"]];
   const rows = shown.attempts.map((attempt) => ({ key: attempt.fence, cells: [state(attempt.outcome), h("a", { href: to(["tasks"], { worker: attempt.worker }) }, attempt.worker), h("time", { title: instant(attempt.started_ms) }, when(attempt.started_ms)),
     attempt.ended_ms ? span(attempt.ended_ms - attempt.started_ms) : "runs", h("code", {}, attempt.fence), attempt.error ? longText(attempt.error, 500) : ""] }));
-  return h("section", {}, h("h2", {}, `Attempts, ${count(shown.attempts_begun)} of ${count(shown.max_attempts)}`), life(shown), table("Attempts", columns, rows));
+  const known = shown.attempts.filter((attempt) => attempt.program_digest || attempt.inputs_digest || attempt.outputs_digest);
+  const digests = known.map((attempt) => ({ key: attempt.fence, cells: [attempt.fence, attempt.program_digest, attempt.inputs_digest, attempt.outputs_digest].map((text) => h("code", { title: text ?? "" }, text ? text.slice(0, 16) : "-")) }));
+  return h("section", {}, h("h2", {}, `Attempts, ${count(shown.attempts_begun)} of ${count(shown.max_attempts)}`), life(shown), table("Attempts", columns, rows),
+    digests.length > 0 && table("What was run, read and brought", [["fence", "number"], ["program"], ["inputs"], ["outputs"]], digests));
 }
 
 function life(shown) {

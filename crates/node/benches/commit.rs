@@ -327,6 +327,7 @@ fn claim(request: &str) -> Request {
 
 fn complete(grant: &Grant) -> Order {
     let command = Command::Complete(Complete {
+        keeps_digest: None,
         then: None,
         id: grant.id.clone(),
         fence: grant.fence,

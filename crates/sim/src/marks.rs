@@ -132,6 +132,7 @@ marks! {
     DatabaseClockMoved => "the database's clock was moved",
     SetBackNoticed => "a node stopped before a database that was set back",
     JobSubmitted => "a job was submitted",
+    JobExpandedByTwo => "a second leader went on bringing the tasks of a stage into being",
     JobDone => "a job ended done",
     JobFailed => "a job ended in error",
     JobCancelled => "a job was cancelled",

@@ -47,7 +47,15 @@ fn complete(id: TaskId, fence: Fence) -> Order {
     let result = Some(vec![1u8; 16].into());
     order(
         None,
-        Command::Complete(Complete { id, fence, worker, result, then: None, outputs: Vec::new() }),
+        Command::Complete(Complete {
+            keeps_digest: None,
+            id,
+            fence,
+            worker,
+            result,
+            then: None,
+            outputs: Vec::new(),
+        }),
     )
 }
 

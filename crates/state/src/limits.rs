@@ -334,6 +334,27 @@ pub struct Limits {
     /// Most grants held by all remembered claims (16 MiB), since one claim may hold many.
     #[n(26)]
     pub claim_marks_max: u64,
+    /// Tasks of a stage that come into being, or are cancelled, at one time; none is `JOB_CHUNK`.
+    #[n(27)]
+    pub job_chunk: Option<u32>,
+    /// Most unfinished tasks of one stage that exist at one time; none is `JOB_WINDOW`.
+    #[n(28)]
+    pub job_window: Option<u32>,
+}
+
+/// How fast jobs bring their tasks into being.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JobPace {
+    /// Tasks of a stage at one time.
+    pub(crate) chunk: u32,
+    /// Most unfinished tasks of one stage.
+    pub(crate) window: u32,
+}
+
+impl Default for JobPace {
+    fn default() -> Self {
+        JobPace { chunk: JOB_CHUNK, window: JOB_WINDOW }
+    }
 }
 
 impl Default for Limits {
@@ -367,6 +388,8 @@ impl Default for Limits {
             ttl_ms_max: DAY_MS as u32,
             delay_ms_max: 10 * 366 * DAY_MS,
             claim_marks_max: 1 << 20,
+            job_chunk: None,
+            job_window: None,
         }
     }
 }
@@ -377,6 +400,17 @@ impl Limits {
 
     /// Whether a shard can hold what these bounds allow.
     pub(crate) fn is_valid(&self) -> bool {
-        self.pending_tasks_max <= Self::TASKS_MAX && self.finished_tasks_max <= Self::TASKS_MAX
+        let JobPace { chunk, window } = self.job_pace();
+        self.pending_tasks_max <= Self::TASKS_MAX
+            && self.finished_tasks_max <= Self::TASKS_MAX
+            && (1..=JOB_CHUNK).contains(&chunk)
+            && (chunk..=JOB_WINDOW).contains(&window)
+    }
+
+    pub(crate) fn job_pace(&self) -> JobPace {
+        JobPace {
+            chunk: self.job_chunk.unwrap_or(JOB_CHUNK),
+            window: self.job_window.unwrap_or(JOB_WINDOW),
+        }
     }
 }

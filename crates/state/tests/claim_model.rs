@@ -191,6 +191,7 @@ impl Desk {
         }
         let was_done = state.past.completions[task] > 0;
         let reply = state.apply(Command::Complete(Complete {
+            keeps_digest: None,
             id: task_id(TASKS[task]),
             fence: Fence(token),
             worker: common::worker(&name),

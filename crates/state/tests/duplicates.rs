@@ -58,6 +58,7 @@ fn bring(grant: &Grant, name: &str, mark: u8) -> Command {
         address: None,
     };
     Command::Complete(Complete {
+        keeps_digest: Some(true),
         id: grant.id.clone(),
         fence: grant.fence,
         worker: worker(name),
@@ -115,6 +116,7 @@ fn a4_the_second_is_done_first_and_the_first_can_no_longer_publish() {
     assert_eq!(world.run(bring(&first, "slow", 5)), refused(RefusalCode::StaleFence));
     assert_eq!(published(&world), [("j/map/3/out".to_owned(), Digest([8; 32]))]);
     let view = world.view("j:map.3");
+    assert!(view.outputs_digest.is_some(), "what it brought is recorded where it counts");
     let outcomes: Vec<AttemptOutcome> = view.attempts.iter().map(|it| it.outcome).collect();
     assert_eq!(outcomes, [AttemptOutcome::Outrun, AttemptOutcome::Completed]);
     assert_eq!((view.attempt, view.attempts[1].worker.as_str()), (1, "fast"));

@@ -476,7 +476,15 @@ fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {
             };
             let (id, fence, worker) = (grant.id, grant.fence, worker("w"));
             let outputs = vec![output];
-            let done = Complete { id, fence, worker, result: None, then: None, outputs };
+            let done = Complete {
+                keeps_digest: None,
+                id,
+                fence,
+                worker,
+                result: None,
+                then: None,
+                outputs,
+            };
             assert_eq!(world.run(Command::Complete(done)), Reply::Completed);
         }
     };

@@ -68,6 +68,7 @@ fn bring(grant: &Grant, names: &[&str]) -> Command {
         address: None,
     };
     Command::Complete(Complete {
+        keeps_digest: None,
         id: grant.id.clone(),
         fence: grant.fence,
         worker: worker("w"),
@@ -284,6 +285,26 @@ fn a_large_job_lives_in_a_window_and_goes_on_after_a_restore() {
         assert!(round < 100, "{done}");
     }
     assert_eq!(done, 25_000);
+}
+
+// The same with bounds of its own, as a simulator sets them.
+#[test]
+fn a_job_comes_into_being_in_the_steps_that_the_bounds_allow() {
+    let (job_chunk, job_window) = (Some(2), Some(5));
+    let mut world = World::with(Limits { job_chunk, job_window, ..Limits::default() });
+    world.run(submit("j1", spec(vec![stage("map", numbers(9))])));
+    let expanded = |world: &World| job(world, "j1").stages()[0].expanded;
+    assert_eq!(expanded(&world), 2);
+    world.tick(1);
+    let mut world = world.reload();
+    assert_eq!(expanded(&world), 4);
+    world.tick(1);
+    assert_eq!(expanded(&world), 4, "another two would be six");
+    for grant in world.take(3) {
+        world.run(bring(&grant, &[]));
+    }
+    world.tick(1);
+    assert_eq!(expanded(&world), 6);
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn tq_1_an_ended_head_lets_the_next_go() {
     assert!(world.take(9).is_empty(), "one at a time");
     let now = world.view("u:now");
     world.run(Command::Complete(Complete {
+        keeps_digest: None,
         id: now.id,
         fence: now.fence,
         worker: worker("w"),

@@ -176,8 +176,15 @@ fn values_outside_their_bounds_are_refused() {
     let grant = world.take(1).remove(0);
     let (id, fence) = (grant.id.clone(), grant.fence);
     let result = Some(vec![0; (64 << 10) + 1].into());
-    let order =
-        Complete { id, fence, worker: worker("w"), result, then: None, outputs: Vec::new() };
+    let order = Complete {
+        keeps_digest: None,
+        id,
+        fence,
+        worker: worker("w"),
+        result,
+        then: None,
+        outputs: Vec::new(),
+    };
     assert_eq!(world.run(Command::Complete(order)), refused(RefusalCode::TooLarge));
     // A record larger than a chunk survives the snapshot.
     assert_eq!(world.reload().view("a").payload.len(), 1 << 20);

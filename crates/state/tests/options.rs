@@ -150,6 +150,7 @@ fn follow_ups_come_with_the_completion_and_only_once() {
     let given = Some(encode_then(&[enqueue("a:extra", "q")]));
     let (id, fence) = (grant.id.clone(), grant.fence);
     let done = Command::Complete(Complete {
+        keeps_digest: None,
         id,
         fence,
         worker: worker("w"),

@@ -109,7 +109,15 @@ fn b4_35_what_has_no_address_is_encoded_as_before() {
 fn bring(grant: &Grant, outputs: Vec<Output>) -> Command {
     let (id, fence) = (grant.id.clone(), grant.fence);
     let worker = worker("w");
-    Command::Complete(Complete { id, fence, worker, result: None, then: None, outputs })
+    Command::Complete(Complete {
+        keeps_digest: None,
+        id,
+        fence,
+        worker,
+        result: None,
+        then: None,
+        outputs,
+    })
 }
 
 fn published(world: &World, bucket: &str, name: &str) -> Option<Digest> {
@@ -237,4 +245,56 @@ fn logs_belong_to_tasks_with_programs_and_go_with_them() {
     assert_eq!(published(&world, "logs", "t1/1"), Some(Digest([2; 32])), "kept after the end");
     world.run(Command::Drop(DropTask { id: TaskId::parse("t1").unwrap() }));
     assert_eq!(published(&world, "logs", "t1/1"), None);
+}
+
+fn bring_noted(grant: &Grant, outputs: Vec<Output>) -> Command {
+    let Command::Complete(mut complete) = bring(grant, outputs) else { panic!("a completion") };
+    complete.keep_digest();
+    Command::Complete(complete)
+}
+
+// An attempt tells what it brought by a digest that depends on names and contents alone.
+#[test]
+fn b4_28_an_attempt_records_the_digest_of_its_outputs() {
+    let mut world = World::new();
+    let task = |id: &str| enqueue_with(id, "q", |options| options.work = Some(work()));
+    let brought = [
+        vec![output("a", 1), output("b", 2)],
+        vec![output("b", 2), output("a", 1)],
+        vec![output("a", 2), output("b", 1)],
+        vec![output("a", 1)],
+        vec![],
+    ];
+    for place in 0..brought.len() {
+        world.put(task(&format!("t{place}")));
+    }
+    for (grant, outputs) in world.take(9).iter().zip(brought) {
+        let noted = bring_noted(grant, outputs.clone());
+        assert_eq!(noted.level(), u32::from(!outputs.is_empty()));
+        assert_eq!(world.run(noted), Reply::Completed);
+    }
+    let world = world.reload();
+    let digest = |id: &str| world.view(id).outputs_digest;
+    assert!(digest("t0").is_some());
+    assert_eq!(digest("t0"), digest("t1"), "the order plays no part");
+    assert_ne!(digest("t0"), digest("t2"));
+    assert_ne!(digest("t0"), digest("t3"));
+    assert_eq!(digest("t4"), None, "it brought none");
+}
+
+// What an older program completed is stored and hashed as it was, and so is a task without outputs.
+#[test]
+fn b4_28_what_records_no_digest_leaves_no_trace() {
+    let mut world = World::new();
+    world.put(enqueue_with("t", "q", |options| options.work = Some(work())));
+    let grant = world.take(1).remove(0);
+    let (plain, noted) =
+        (bring(&grant, vec![output("a", 1)]), bring_noted(&grant, vec![output("a", 1)]));
+    let bytes = |command: &Command| minicbor::to_vec(command).unwrap().len();
+    assert!(bytes(&plain) < bytes(&noted));
+    assert_eq!(bring_noted(&grant, vec![]), bring(&grant, vec![]));
+    assert_eq!(world.run(plain), Reply::Completed);
+    assert_eq!(world.reload().view("t").outputs_digest, None);
+    let same = world.run(noted);
+    assert_eq!((same, world.view("t").outputs_digest), (Reply::Completed, None), "a resend");
 }

@@ -140,7 +140,10 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
                 _ => Labels::default(),
             };
             let claim = claim(name, &["q", "p", "none"], u32::from(b % 5));
-            Command::Claim(Claim { labels, ..claim })
+            let mark = |number: u8| Digest([number; 32]).mark();
+            let holds = c.is_multiple_of(3).then(|| vec![mark(7), mark(a), mark(b)]);
+            let share = c.is_multiple_of(5).then_some(u32::from(b % 3));
+            Command::Claim(Claim { labels, holds, share, ..claim })
         }
         8 | 9 => {
             let result = Some(vec![a; usize::from(b)].into());
@@ -148,6 +151,7 @@ fn order_of(shard: &Shard, (kind, a, b, c): Step) -> Order {
                 .is_multiple_of(7)
                 .then(|| encode_then(&[enqueue(&format!("{}:late", id.routing_key()), "q")]));
             Command::Complete(Complete {
+                keeps_digest: None,
                 id,
                 fence,
                 worker: worker(name),

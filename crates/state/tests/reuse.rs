@@ -48,6 +48,7 @@ fn output(mark: u8) -> Output {
 
 fn bring(grant: &Grant, mark: u8) -> Command {
     Command::Complete(Complete {
+        keeps_digest: None,
         id: grant.id.clone(),
         fence: grant.fence,
         worker: worker("w"),
@@ -76,6 +77,8 @@ fn b4_28_the_same_work_is_done_with_what_is_remembered_and_other_work_is_not() {
     assert_eq!(view.result.as_deref(), Some(&[7][..]));
     assert_eq!((view.attempt, view.attempts[0].worker.as_str()), (1, "reused"));
     assert_eq!(published(&world.shard, "t2/out.txt"), Some(Digest([7; 32])));
+    assert!(view.outputs_digest.is_some(), "the attempt tells what it brought");
+    assert_eq!(world.view("t1").outputs_digest, None, "nobody asked for it");
     assert!(world.take(9).is_empty(), "nobody runs it");
     // Another program, input, setting or payload is other work; so is what is not known by its content, and who does not ask.
     let mut settings = work(1, "x");

@@ -23,8 +23,8 @@ pub use job::{cancel_job_order, show_job, show_job_task, submit_job_order};
 pub use lease::{acquire_lease, lease_holder, lease_name, show_lease};
 pub use namespace::{set_quota_order, show_namespace};
 pub use order::{
-    cancel_order, checkpoint_order, claim_names, complete_order, drop_order, fail_order,
-    pause_order, read_progress, retry_order, set_queue_order,
+    cancel_order, checkpoint_order, claim_holds, claim_names, complete_order, drop_order,
+    fail_order, pause_order, read_progress, retry_order, set_queue_order,
 };
 pub use program::{
     AnyProgram, BUILTIN_PROGRAMS, BuiltinPrograms, FindProgram, read_inputs, read_program,

@@ -1,10 +1,12 @@
 //! Requests of clients and workers as orders of the state.
 
-use ikada_state::limits::{CHECKPOINT_BYTES_MAX, JITTER_PERMILLE_MAX, LABELS_OFFERED_MAX};
+use ikada_state::limits::{
+    CHECKPOINT_BYTES_MAX, HOLDS_MAX, JITTER_PERMILLE_MAX, LABELS_OFFERED_MAX,
+};
 use ikada_state::{
-    AlertThresholds, Cancel, Checkpoint, Command, Complete, DropTask, Fail, Fence, Labels, Limits,
-    Namespace, Order, Output, Progress, QueueChange, QueueName, RequestKey, Retry, SetQueue,
-    SharedBytes, TaskId, WorkerId,
+    AlertThresholds, Cancel, Checkpoint, Command, Complete, Digest, DropTask, Fail, Fence, Labels,
+    Limits, Namespace, Order, Output, Progress, QueueChange, QueueName, RequestKey, Retry,
+    SetQueue, SharedBytes, TaskId, WorkerId,
 };
 
 use super::check::{
@@ -32,6 +34,7 @@ pub fn complete_order(
     let id = parse_name("id", &item.id, TaskId::parse)?;
     let then = read_then(namespace, &id, item.fence.0, &item.then, programs)?;
     let command = Command::Complete(Complete {
+        keeps_digest: None,
         id,
         fence: Fence(item.fence.0),
         worker: worker.clone(),
@@ -186,6 +189,24 @@ pub fn claim_names(
         queues.push(parse_name(&format!("queues[{position}]"), queue, QueueName::parse)?);
     }
     Ok((worker, queues, read_labels(&request.labels, LABELS_OFFERED_MAX)?))
+}
+
+/// What a claim's worker has at hand, by marks; none if it says nothing.
+pub fn claim_holds(request: &ClaimRequest) -> Result<Option<Vec<u64>>, FieldError> {
+    if request.holds.len() > HOLDS_MAX {
+        let detail =
+            format!("has {} digests, at most {HOLDS_MAX} are allowed", request.holds.len());
+        return Err(FieldError::too_large("holds", detail));
+    }
+    let mut marks = Vec::with_capacity(request.holds.len());
+    for (position, digest) in request.holds.iter().enumerate() {
+        let digest = Digest::parse(digest).ok_or_else(|| {
+            let field = format!("holds[{position}]");
+            FieldError::bad_value(field, "must be a digest of 64 lower-case hex digits")
+        })?;
+        marks.push(digest.mark());
+    }
+    Ok(Some(marks).filter(|marks| !marks.is_empty()))
 }
 
 /// The longest whole-character prefix within a number of bytes.

@@ -38,8 +38,27 @@ pub fn show_task(view: &TaskView, form: Form) -> Task {
         result: result.json,
         result_base64: result.base64,
         result_bytes: result.bytes,
+        attempts: show_attempts(view),
         ..show_task_brief(view)
     }
+}
+
+/// The attempts with what each ran, read and brought. Lists leave the digests out.
+fn show_attempts(view: &TaskView) -> Vec<AttemptInfo> {
+    let work = view.work.as_ref();
+    let program = work.and_then(|work| work.program.digest).map(|digest| digest.to_string());
+    let inputs = work.and_then(|work| work.inputs_digest()).map(|digest| digest.to_string());
+    let show = |attempt: &AttemptView| {
+        let counts = attempt.outcome == AttemptOutcome::Completed;
+        let outputs = view.outputs_digest.filter(|_| counts).map(|digest| digest.to_string());
+        AttemptInfo {
+            program_digest: program.clone(),
+            inputs_digest: inputs.clone(),
+            outputs_digest: outputs,
+            ..show_attempt(attempt)
+        }
+    };
+    view.attempts.iter().map(show).collect()
 }
 
 /// A task without its payload and result, for lists of where tasks stand.
@@ -108,6 +127,9 @@ fn show_attempt(attempt: &AttemptView) -> AttemptInfo {
         ended_ms: attempt.ended_ms,
         outcome: outcome.to_owned(),
         error: attempt.error.as_ref().map(|error| String::from_utf8_lossy(error).into_owned()),
+        program_digest: None,
+        inputs_digest: None,
+        outputs_digest: None,
     }
 }
 

@@ -360,6 +360,15 @@ pub struct AttemptInfo {
     /// What the worker said went wrong, cut short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Digest of the program that it ran; absent for a function inside the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_digest: Option<String>,
+    /// Digest of what it read, over names and contents of all inputs; absent if one is known by its address alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs_digest: Option<String>,
+    /// Digest of the files that it brought, over their names and contents; only of the attempt that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs_digest: Option<String>,
 }
 
 /// A page of tasks, in no particular order. Tasks that change meanwhile may be missed or met twice.

@@ -28,6 +28,10 @@ pub struct ClaimRequest {
     /// What the worker has; a task that wants other labels is not handed to it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Digests of programs and inputs that the worker has at hand, up to 32: of tasks near the head of the line it is handed
+    /// one that wants them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<String>,
 }
 
 fn one() -> u32 {

@@ -22,6 +22,7 @@ pub(super) async fn claim(
     screen: &mut Screen,
 ) -> Result<(), Failure> {
     let request = ClaimRequest {
+        holds: Vec::new(),
         worker: args.worker,
         session: Number::default(),
         queues: args.queue,

@@ -167,6 +167,7 @@ async fn read(shared: Arc<Shared>, client: Client) {
 async fn work(shared: Arc<Shared>, client: Client, number: u64) {
     let history = shared.history.clone();
     let wish = ClaimRequest {
+        holds: Vec::new(),
         worker: format!("verify-{number}"),
         session: Number(fastrand::u64(1..)),
         queues: vec![shared.queue.clone()],

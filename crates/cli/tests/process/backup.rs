@@ -57,6 +57,7 @@ pub async fn run_refused(mut command: Command) -> String {
 
 async fn claim(client: &Client, count_max: u32) -> Vec<u64> {
     let wish = ClaimRequest {
+        holds: Vec::new(),
         worker: "w".to_owned(),
         session: Number(1),
         queues: vec!["work".to_owned()],

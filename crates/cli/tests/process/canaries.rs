@@ -81,6 +81,7 @@ async fn x_6_secrets_are_found_nowhere() {
         told += &format!("{:?}", canary.enqueue(vec![NewTask::default()]).await);
         told += &format!("{:?}", canary.purge_queue("default", false).await.map(|_| ()));
         let claim = ClaimRequest {
+            holds: Vec::new(),
             labels: Default::default(),
             worker: "w".into(),
             session: Number(1),

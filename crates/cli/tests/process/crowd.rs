@@ -45,6 +45,7 @@ async fn work(crowd: Arc<Crowd>, client: Client, number: usize) {
             continue;
         }
         let wish = ClaimRequest {
+            holds: Vec::new(),
             worker: name.clone(),
             session: Number(1),
             queues: vec![QUEUE.to_owned()],

@@ -136,6 +136,7 @@ async fn renew_until_stopped(
 
 fn wish(name: &str, count: usize) -> ClaimRequest {
     ClaimRequest {
+        holds: Vec::new(),
         worker: name.to_owned(),
         session: Number(1),
         queues: vec![name.to_owned()],

@@ -28,6 +28,7 @@ fn code(item: &ItemOutcome) -> &str {
 fn wish(count_max: u32) -> ClaimRequest {
     let (worker, queues) = ("w".to_owned(), vec![QUEUE.to_owned()]);
     ClaimRequest {
+        holds: Vec::new(),
         worker,
         session: Number(1),
         queues,

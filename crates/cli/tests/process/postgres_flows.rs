@@ -125,6 +125,7 @@ async fn ls_18_tasks_go_to_workers_that_bear_their_labels() {
     client.enqueue(both.collect()).await.expect("acknowledged");
     for kind in ["memory", "cpu"] {
         let wish = ClaimRequest {
+            holds: Vec::new(),
             worker: kind.to_owned(),
             session: Number(1),
             queues: vec!["mixed".to_owned()],

@@ -22,6 +22,7 @@ fn held() -> Vec<u8> {
 /// Claims so many tasks; gives the highest fence.
 async fn highest_fence(client: &Client, count_max: u32) -> u64 {
     let wish = ClaimRequest {
+        holds: Vec::new(),
         worker: "w".to_owned(),
         session: Number(1),
         queues: vec![QUEUE.to_owned()],

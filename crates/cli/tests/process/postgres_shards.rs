@@ -98,6 +98,7 @@ async fn ls_15_one_node_of_three_leads_everything_and_takes_writes() {
 async fn work(client: Client, name: String, done: Arc<AtomicU64>, goal: u64) -> Vec<String> {
     let mut handed = Vec::new();
     let wish = ClaimRequest {
+        holds: Vec::new(),
         worker: name.clone(),
         session: Number(1),
         queues: vec![QUEUE.to_owned()],

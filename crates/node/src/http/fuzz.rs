@@ -16,9 +16,9 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use ikada_api::cbor::to_vec;
 use ikada_api::convert::{
-    AnyProgram, Form, acquire_lease, claim_names, complete_order, enqueue_order, fail_order,
-    register_worker, set_queue_order, set_quota_order, set_schedule_order, submit_job_order,
-    worker_name,
+    AnyProgram, Form, acquire_lease, claim_holds, claim_names, complete_order, enqueue_order,
+    fail_order, register_worker, set_queue_order, set_quota_order, set_schedule_order,
+    submit_job_order, worker_name,
 };
 use ikada_api::pipe::{FrontFrame, LENGTH_BYTES, PipeAsk, PipeVerb, front_frame, push_frame};
 use ikada_api::routes::{Found, find};
@@ -133,7 +133,11 @@ pub(crate) const DOCUMENTS: [ReadDocument; 17] = [
             batch.tasks.iter().for_each(|task| drop(enqueue(task)));
         });
     },
-    |form, body| read::<v1::ClaimRequest>(form, body, |claim| drop(claim_names(&claim))),
+    |form, body| {
+        read::<v1::ClaimRequest>(form, body, |claim| {
+            drop((claim_names(&claim), claim_holds(&claim)))
+        })
+    },
     |form, body| {
         read::<v1::CompleteRequest>(form, body, |report| {
             let worker = WorkerId::parse("w").expect("a name");

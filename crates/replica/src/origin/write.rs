@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ikada_state::{Lsn, Order, ShardId};
+use ikada_state::{Command, Lsn, Order, ShardId};
 
 use crate::call::{Answer, CallId, Outcome, Unavailable};
 use crate::gate::write::DISK_FULL;
@@ -12,14 +12,18 @@ use crate::output::Now;
 use crate::peer::{Ask, Told};
 use crate::replica::Replica;
 
+/// The level that understands digests of outputs.
+const DIGESTS_LEVEL: u32 = 1;
+
 impl Replica {
     pub(crate) fn open_write(
         &mut self,
         call: CallId,
         deadline_ms: u64,
-        orders: Vec<Order>,
+        mut orders: Vec<Order>,
         now: Now,
     ) {
+        self.have_digests_kept(&mut orders);
         if orders.is_empty() {
             return self.answer(call, Answer::Written(Vec::new()));
         }
@@ -42,6 +46,18 @@ impl Replica {
         for (shard, (items, group)) in groups {
             let owner = Owner::Call(call, items);
             self.open_leg(Leg::new(shard, owner, Ask::Write(group), deadline_ms), now);
+        }
+    }
+
+    /// Attempts record what they brought, once every member knows how.
+    fn have_digests_kept(&self, orders: &mut [Order]) {
+        if self.seats[0].state.level() < DIGESTS_LEVEL {
+            return;
+        }
+        for order in orders {
+            if let Command::Complete(complete) = &mut order.command {
+                complete.keep_digest();
+            }
         }
     }
 

@@ -16,6 +16,7 @@ fn grants(answer: Answer) -> Vec<Grant> {
 
 pub fn complete(grant: &Grant, worker: &str) -> Order {
     let command = Command::Complete(Complete {
+        keeps_digest: None,
         id: grant.id.clone(),
         fence: grant.fence,
         worker: WorkerId::parse(worker).expect("id"),

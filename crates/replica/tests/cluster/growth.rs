@@ -29,6 +29,7 @@ fn complete(grant: &Grant) -> Order {
     let worker = WorkerId::parse("w").expect("id");
     let (id, fence) = (grant.id.clone(), grant.fence);
     let command = Command::Complete(Complete {
+        keeps_digest: None,
         id,
         fence,
         worker,

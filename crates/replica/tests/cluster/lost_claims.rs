@@ -171,6 +171,7 @@ fn tq_17_a_crashed_workers_task_runs_again_after_a_whole_ttl_of_the_new_leader()
     assert_eq!((second[0].id.as_str(), second[0].attempt), ("t", 2));
     for (grant, worker, counts) in [(&first[0], "crashed", false), (&second[0], "next", true)] {
         let command = Command::Complete(Complete {
+            keeps_digest: None,
             then: None,
             id: grant.id.clone(),
             fence: grant.fence,

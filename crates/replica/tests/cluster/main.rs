@@ -11,6 +11,7 @@ mod lost_claims;
 mod members;
 mod newer;
 mod operations;
+mod placement;
 mod reads;
 mod room;
 mod schedules;

@@ -95,6 +95,7 @@ fn an_unfinished_task_holds_the_next_instant_up() {
     let answer = cluster.ask(2, claim("w", 1, 0, "c"));
     let Answer::Claimed(grants) = answer else { panic!("not a claim: {answer:?}") };
     let command = Command::Complete(ikada_replica::state::Complete {
+        keeps_digest: None,
         id: grants[0].id.clone(),
         fence: grants[0].fence,
         worker: ikada_replica::state::WorkerId::parse("w").expect("id"),

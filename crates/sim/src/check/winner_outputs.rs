@@ -194,7 +194,8 @@ mod tests {
         let Reply::Claimed { tasks } = run(Command::Claim(claim)) else { panic!("a grant") };
         let fence = tasks[0].fence;
         let outputs = bring(&id, fence, &worker);
-        let complete = Complete { id, fence, worker, result: None, then: None, outputs };
+        let complete =
+            Complete { keeps_digest: None, id, fence, worker, result: None, then: None, outputs };
         assert_eq!(run(Command::Complete(complete.clone())), Reply::Completed);
         (state, complete)
     }

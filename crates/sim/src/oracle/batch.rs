@@ -69,8 +69,15 @@ fn plain_complete(parts: &mut &[u8]) -> Option<Order> {
     let fence = Fence(u64::from_le_bytes(take_bytes(parts)?));
     let [has_result] = take_bytes(parts)?;
     let result = (has_result == 1).then(|| SharedBytes::from(*parts));
-    let command =
-        Command::Complete(Complete { id, fence, worker, result, then: None, outputs: Vec::new() });
+    let command = Command::Complete(Complete {
+        keeps_digest: None,
+        id,
+        fence,
+        worker,
+        result,
+        then: None,
+        outputs: Vec::new(),
+    });
     Some(Order { namespace, request: None, command })
 }
 
@@ -99,6 +106,7 @@ mod tests {
 
     fn complete(result: Option<&[u8]>) -> Command {
         Command::Complete(Complete {
+            keeps_digest: None,
             id: TaskId::parse("t1").unwrap(),
             fence: Fence(9),
             worker: WorkerId::parse("w").unwrap(),

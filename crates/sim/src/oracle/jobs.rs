@@ -46,12 +46,14 @@ pub struct KnownJob {
     /// Somebody cancelled it while it ran.
     pub cancelled: bool,
     states: BTreeMap<(usize, u32), TaskState>,
+    /// In which term the first task of a stage came.
+    terms: BTreeMap<usize, u64>,
 }
 
 impl KnownJob {
     /// A job without tasks.
     pub fn new(spec: JobSpec) -> KnownJob {
-        KnownJob { spec, cancelled: false, states: BTreeMap::new() }
+        KnownJob { spec, cancelled: false, states: BTreeMap::new(), terms: BTreeMap::new() }
     }
 
     /// Place of a stage by its name.
@@ -139,6 +141,16 @@ impl Jobs {
     pub fn find(&self, part: &Part) -> Option<(&KnownJob, usize)> {
         let job = self.known.get(&part.job)?;
         Some((job, job.place(&part.stage)?))
+    }
+
+    /// A task came in some term; tells whether the first of its stage came in another.
+    pub fn born_in(&mut self, part: &Part, term: u64) -> bool {
+        let job = self.known.get_mut(&part.job).filter(|_| !part.twin);
+        let Some((job, stage)) = job.and_then(|job| job.place(&part.stage).map(|it| (job, it)))
+        else {
+            return false;
+        };
+        *job.terms.entry(stage).or_insert(term) != term
     }
 
     /// A task stands like this now. Who runs beside another is not counted: the two are one task.

@@ -352,6 +352,7 @@ impl Worker {
         held.tries += 1;
         let command = match held.fate {
             Fate::Done => Command::Complete(Complete {
+                keeps_digest: None,
                 then: more_work(id),
                 id: id.clone(),
                 fence,

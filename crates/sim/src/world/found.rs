@@ -90,7 +90,13 @@ fn founding_setup(plan: &Plan, node: NodeId, joins: bool) -> Setup {
     config.balance_quiet_ms = knobs.balance_quiet_ms;
     let mut rng = plan.rng(node ^ 0x6f6c_6465);
     config.level = LEVEL - u32::from(chance(&mut rng, plan.older_permille));
+    // The same on all nodes. Small steps, so that leaders change in the middle of a job's expansion.
+    let mut rng = plan.rng(0x6a6f_6273);
+    let job_chunk = chance(&mut rng, 600).then(|| rng.u32(1..=3));
+    let job_window = job_chunk.map(|chunk| chunk + rng.u32(0..=4));
     let limits = Limits {
+        job_chunk,
+        job_window,
         pending_tasks_max: knobs.pending_max,
         submit_window_ms: knobs.dedup_window_ms,
         submit_window_max: knobs.dedup_count_max,

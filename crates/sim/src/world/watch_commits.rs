@@ -122,7 +122,7 @@ impl World {
             self.follow_order(shard, lsn.index, lsn.term, order, reply)?;
             self.follow_job_order(shard, order, reply, &applied.effects)?;
         }
-        self.follow_job_moves(shard, &applied.effects)?;
+        self.follow_job_moves(shard, lsn.term, &applied.effects)?;
         self.check_outputs(shard, &batch.orders)?;
         self.follow_deadlines(&moves, false);
         self.check_quota()?;

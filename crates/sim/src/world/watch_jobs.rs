@@ -159,7 +159,12 @@ impl World {
     }
 
     /// What became of jobs' tasks in an entry, once its orders were followed.
-    pub(super) fn follow_job_moves(&mut self, shard: ShardId, effects: &[Effect]) -> Verdict {
+    pub(super) fn follow_job_moves(
+        &mut self,
+        shard: ShardId,
+        term: u64,
+        effects: &[Effect],
+    ) -> Verdict {
         let mut touched = Vec::new();
         for effect in effects {
             let Effect::Moved { id, from, to: Some(to), .. } = effect else {
@@ -170,6 +175,8 @@ impl World {
             };
             if from.is_none() {
                 job_whole::born(&self.watch.jobs, id, &part)?;
+                let by_another = self.watch.jobs.born_in(&part, term);
+                self.marks.hit_if(by_another, Mark::JobExpandedByTwo);
             }
             match to {
                 TaskState::Cancelled => {

@@ -40,7 +40,10 @@ pub(super) fn write_brief(order: &Order, out: &mut Vec<u8>) -> bool {
             fits
         }
         Command::Complete(verb)
-            if verb.then.is_none() && verb.outputs.is_empty() && order.request.is_none() =>
+            if verb.then.is_none()
+                && verb.outputs.is_empty()
+                && verb.keeps_digest.is_none()
+                && order.request.is_none() =>
         {
             let names = [order.namespace.as_str(), verb.id.as_str(), verb.worker.as_str()];
             let fits = write_names(COMPLETE, names, out);
@@ -128,6 +131,7 @@ fn read_complete(rest: &[u8]) -> Option<Order> {
         _ => return None,
     };
     let command = Command::Complete(Complete {
+        keeps_digest: None,
         id: TaskId::parse_quietly(id)?,
         fence: Fence(u64::from_le_bytes(*fence)),
         worker: WorkerId::parse_quietly(worker)?,
@@ -159,6 +163,7 @@ mod tests {
 
     fn complete(result: Option<&[u8]>) -> Order {
         let command = Command::Complete(Complete {
+            keeps_digest: None,
             id: TaskId::parse("t1").unwrap(),
             fence: Fence(u64::MAX),
             worker: WorkerId::parse("w").unwrap(),

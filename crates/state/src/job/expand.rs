@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::tend::task_id;
 use super::{Job, JobSpec, StageSource};
 use crate::ids::task_hash;
-use crate::limits::{JOB_CHUNK, WORK_BYTES_MAX, WORK_INPUTS_MAX};
+use crate::limits::{WORK_BYTES_MAX, WORK_INPUTS_MAX};
 use crate::object::BUCKET_JOBS;
 use crate::shard::{Batch, Shard};
 use crate::task::{BodyHashes, Enqueue, SharedWork, Task, TaskOptions};
@@ -19,7 +19,7 @@ impl Shard {
     /// Brings the next chunk of a stage into being; tells how many tasks.
     pub(crate) fn expand(&mut self, batch: &mut Batch, job: &Arc<Job>, stage: usize) -> u32 {
         let first = job.progress.stages[stage].expanded;
-        let end = first.saturating_add(JOB_CHUNK).min(job.spec.count(stage));
+        let end = first.saturating_add(self.index.job_pace.chunk).min(job.spec.count(stage));
         for index in first..end {
             match self.bear_part(batch, job, stage, index) {
                 Ok(()) => {}

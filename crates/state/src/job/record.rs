@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 
 use super::{JobSpec, Settle};
 use crate::hash::{RecordKind, digest_bytes, encode_into};
-use crate::limits::{JOB_CHUNK, JOB_WINDOW, Limits};
+use crate::limits::{JobPace, Limits};
 use crate::planted::{self, Bug};
 use crate::shard::{Index, Shard};
 use crate::{JobId, Namespace, SharedBytes, TaskId};
@@ -205,13 +205,13 @@ impl Job {
     }
 
     /// Whether a stage has room for a chunk of new tasks.
-    pub(crate) fn may_expand(&self, stage: usize) -> bool {
+    pub(crate) fn may_expand(&self, stage: usize, pace: JobPace) -> bool {
         let progress = &self.progress.stages[stage];
         let left = self.spec.count(stage).saturating_sub(progress.expanded);
-        let chunk = left.min(JOB_CHUNK);
+        let chunk = left.min(pace.chunk);
         left > 0
             && !self.is_closed(stage)
-            && progress.open() + chunk <= JOB_WINDOW
+            && progress.open() + chunk <= pace.window
             && self.may_begin(stage)
     }
 
@@ -222,9 +222,9 @@ impl Job {
     }
 
     /// Whether there is work to do on the job itself.
-    pub(crate) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self, pace: JobPace) -> bool {
         let mut stages = 0..self.spec.stages.len();
-        stages.any(|stage| self.may_expand(stage) || self.must_sweep(stage))
+        stages.any(|stage| self.may_expand(stage, pace) || self.must_sweep(stage))
     }
 
     /// Whether a stage has enough tasks done, or can no longer have.
@@ -310,7 +310,7 @@ impl Index {
             true => self.watched_jobs.insert(key.clone()),
             false => self.watched_jobs.remove(key),
         };
-        match job.is_busy() {
+        match job.is_busy(self.job_pace) {
             true => self.busy_jobs.insert(key.clone()),
             false => self.busy_jobs.remove(key),
         };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::limits::{JOB_CHUNK, JOB_STEPS_PER_ENTRY_MAX, WORK_BYTES_MAX};
+use crate::limits::{JOB_STEPS_PER_ENTRY_MAX, WORK_BYTES_MAX};
 use crate::object::BUCKET_JOBS;
 use crate::shard::{Batch, Shard};
 use crate::{JobId, TaskId};
@@ -43,7 +43,7 @@ impl Shard {
             let Some(job) = self.core.jobs.get(key).cloned() else {
                 break;
             };
-            if job.may_expand(stage) {
+            if job.may_expand(stage, self.index.job_pace) {
                 steps += self.expand(batch, &job, stage);
             } else if job.must_sweep(stage) {
                 steps += self.sweep_stage(batch, key, stage);
@@ -58,7 +58,7 @@ impl Shard {
             return 0;
         };
         let progress = job.progress.stages[stage];
-        let end = progress.swept.saturating_add(JOB_CHUNK).min(progress.expanded);
+        let end = progress.swept.saturating_add(self.index.job_pace.chunk).min(progress.expanded);
         for index in progress.swept..end {
             let slot = task_id(&job.id, job.spec.stages[stage].name.as_str(), index)
                 .and_then(|id| self.find_task(&job.namespace, &id));

@@ -15,6 +15,7 @@ mod recall;
 mod record;
 mod remember;
 
+pub(crate) use key::digest_of_parts;
 pub use recall::Recall;
 pub(crate) use record::RememberedKey;
 pub use record::{Remembered, Stored};

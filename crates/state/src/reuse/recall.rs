@@ -128,7 +128,9 @@ impl Shard {
             outcome: AttemptOutcome::Running,
             error: None,
         };
-        let brought = Brought { result: stored.result.clone(), objects, follow_ups };
+        // Only programs that know of reuse come here, and those know of digests.
+        let (result, keeps_digest) = (stored.result.clone(), true);
+        let brought = Brought { result, objects, follow_ups, keeps_digest };
         self.settle_done(batch, namespace, slot, brought, Some(attempt));
         true
     }

@@ -10,6 +10,7 @@ use crate::growth::BySlot;
 use crate::hash::{BitSet, Lookup, RecordKind, digest_bytes, encode_into};
 use crate::ids::task_hash;
 use crate::job::JobKey;
+use crate::limits::JobPace;
 use crate::namespace::Waiting;
 use crate::queue::QueueRecord;
 use crate::reuse::RememberedKey;
@@ -47,6 +48,8 @@ pub(crate) struct Index {
     pub(crate) dead_bytes: u64,
     /// Whether dead tasks are kept apart.
     pub(crate) dead_apart: bool,
+    /// How fast jobs bring their tasks into being, by the shard's bounds.
+    pub(crate) job_pace: JobPace,
     pub(crate) lines: Vec<Line>,
     /// Where the things of each slot are; only while slots leave.
     pub(crate) by_slot: Option<Box<BySlot>>,
@@ -94,7 +97,8 @@ impl Index {
     /// Derives everything from the records.
     pub(crate) fn derive(core: &Core) -> Index {
         let (free, dead_apart) = (core.tasks.free_slots(), core.dead_apart);
-        let mut index = Index { free, dead_apart, ..Index::default() };
+        let job_pace = core.limits.job_pace();
+        let mut index = Index { free, dead_apart, job_pace, ..Index::default() };
         for (queue, record) in core.queues.iter().enumerate() {
             index.add_queue(&record.namespace, &record.name, queue as u32);
             index.queue_digests[queue] = Some(queue_digest(queue as u32, record));

@@ -37,13 +37,24 @@ pub struct Complete {
     #[n(5)]
     #[cbor(default)]
     pub outputs: Vec<Output>,
+    /// Whether the attempt records a digest of the outputs; none is no. Set where it enters the cluster.
+    #[n(6)]
+    pub keeps_digest: Option<bool>,
 }
 
 impl Complete {
+    /// Has a digest of the outputs recorded, if there are any.
+    pub fn keep_digest(&mut self) {
+        if !self.outputs.is_empty() {
+            self.keeps_digest = Some(true);
+        }
+    }
+
     /// The level that understands it.
     pub(crate) fn level(&self) -> u32 {
         let is_placed = self.outputs.iter().any(|output| output.address.is_some());
-        then_level(self.then.as_ref()).max(u32::from(is_placed))
+        let is_newer = is_placed || self.keeps_digest.is_some();
+        then_level(self.then.as_ref()).max(u32::from(is_newer))
     }
 }
 
@@ -52,6 +63,8 @@ pub(crate) struct Brought {
     pub(crate) result: Option<SharedBytes>,
     pub(crate) objects: Vec<Object>,
     pub(crate) follow_ups: Vec<Enqueue>,
+    /// Whether a digest of the objects is recorded.
+    pub(crate) keeps_digest: bool,
 }
 
 impl Shard {
@@ -104,7 +117,8 @@ impl Shard {
         });
         let objects = self.prepare_outputs(slot, order.outputs)?;
         let follow_ups = self.follow_ups(namespace, slot, order.then.as_ref())?;
-        let brought = Brought { result: order.result, objects, follow_ups };
+        let keeps_digest = order.keeps_digest == Some(true);
+        let brought = Brought { result: order.result, objects, follow_ups, keeps_digest };
         self.settle_done(batch, namespace, slot, brought, None);
         if let Some((key, stored)) = stored {
             self.remember_result(batch, namespace, key, stored);
@@ -121,7 +135,7 @@ impl Shard {
         brought: Brought,
         attempt: Option<Attempt>,
     ) {
-        let Brought { result, objects, follow_ups } = brought;
+        let Brought { result, objects, follow_ups, keeps_digest } = brought;
         let extras = self.core.tasks.get(slot).and_then(|task| task.extras.as_ref());
         let key_limit = extras.map_or(0, |extras| extras.key_limit);
         if let Some(task) = self.core.tasks.get(slot).filter(|task| task.has_checkpoint()).cloned()
@@ -130,6 +144,8 @@ impl Shard {
         }
         // Before the task changes: it may go at once, and takes its outputs along.
         let outputs = objects.len() as u16;
+        let task = self.core.tasks.get(slot).filter(|_| keeps_digest);
+        let outputs_digest = task.and_then(|task| task.outputs_digest(&objects)).map(Box::new);
         self.publish(objects);
         let (sequence, now_ms) = (self.next_sequence(), self.core.time_ms);
         let kept_max = self.core.limits.attempts_kept_max as usize;
@@ -146,6 +162,7 @@ impl Shard {
                 history.newest.ended_ms = now_ms;
                 history.result = result;
                 history.outputs = outputs;
+                history.outputs_digest = outputs_digest;
                 history.checkpoint = None;
             }
         });
@@ -168,10 +185,16 @@ impl Shard {
         attempt.fence = self.next_fence().ok_or(RefusalCode::FenceExhausted)?;
         let objects = self.prepare_outputs(first, order.outputs)?;
         let follow_ups = self.follow_ups(namespace, first, order.then.as_ref())?;
-        let nothing = Brought { result: None, objects: Vec::new(), follow_ups: Vec::new() };
+        let keeps_digest = order.keeps_digest == Some(true);
+        let nothing = Brought {
+            result: None,
+            objects: Vec::new(),
+            follow_ups: Vec::new(),
+            keeps_digest: false,
+        };
         // The twin first: the end of the other would cancel it, and a resend must find it done.
         self.settle_done(batch, namespace, twin, nothing, None);
-        let brought = Brought { result: order.result, objects, follow_ups };
+        let brought = Brought { result: order.result, objects, follow_ups, keeps_digest };
         self.settle_done(batch, namespace, first, brought, Some(attempt));
         Ok(())
     }

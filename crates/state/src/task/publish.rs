@@ -11,6 +11,7 @@ use crate::limits::{
     ADDRESS_BYTES_MAX, OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_TOTAL_MAX, OUTPUTS_MAX,
 };
 use crate::object::{BUCKET_JOBS, BUCKET_LOGS, BUCKET_TASKS, Object, ObjectVersion, check_content};
+use crate::reuse::digest_of_parts;
 use crate::shard::Shard;
 use crate::task::Task;
 use crate::{BucketName, Digest, Digests, Namespace, ObjectName, RefusalCode};
@@ -59,6 +60,20 @@ impl Task {
             Some(part) => (BUCKET_JOBS, format!("{}/{}/{}/", part.job, part.stage, part.index)),
             None => (BUCKET_TASKS, format!("{}/", self.id)),
         }
+    }
+}
+
+impl Task {
+    /// Digest of checked outputs, by their names below the task's own and their contents; none if there are none.
+    pub(crate) fn outputs_digest(&self, objects: &[Object]) -> Option<Digest> {
+        let (_, beginning) = self.output_place();
+        let mut parts: Vec<(&str, Digest)> = Vec::with_capacity(objects.len());
+        for object in objects {
+            let own = object.name.as_str().strip_prefix(&beginning)?;
+            parts.push((own, object.newest()?.digest));
+        }
+        parts.sort_unstable();
+        digest_of_parts(&parts)
     }
 }
 

@@ -11,7 +11,7 @@ use super::Extras;
 use crate::hash::{RecordKind, digest_bytes};
 use crate::limits::{Limits, PRIORITY_MAX};
 use crate::planted::{self, Bug};
-use crate::{Backoff, Fence, SessionId, SharedBytes, TaskId, WorkerId};
+use crate::{Backoff, Digest, Fence, SessionId, SharedBytes, TaskId, WorkerId};
 
 /// Where a task is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
@@ -178,6 +178,9 @@ pub(crate) struct History {
     /// Whether an attempt left a checkpoint that is still there; none is no.
     #[n(5)]
     pub(crate) checkpoint: Option<bool>,
+    /// Digest of what the completion published, by names and contents; none if it is not recorded.
+    #[n(6)]
+    pub(crate) outputs_digest: Option<Box<Digest>>,
 }
 
 impl History {
@@ -190,6 +193,7 @@ impl History {
             spent: 0,
             outputs: 0,
             checkpoint: None,
+            outputs_digest: None,
         }
     }
 
@@ -360,6 +364,7 @@ impl Task {
             && self.attempt <= self.max_attempts
             && claimed == running
             && (!published || self.state == TaskState::Done)
+            && (published || self.history.as_ref().is_none_or(|it| it.outputs_digest.is_none()))
             && self.fence == newest.unwrap_or_default()
             && self.fence <= highest_fence
             && kept < limits.attempts_kept_max.max(1) as usize
@@ -410,5 +415,9 @@ fn digest_history(history: &History, scratch: &mut Vec<u8>) {
     }
     if history.checkpoint == Some(true) {
         scratch.extend_from_slice(b"checkpoint");
+    }
+    if let Some(digest) = &history.outputs_digest {
+        scratch.extend_from_slice(b"outputs");
+        scratch.extend_from_slice(&digest.0);
     }
 }

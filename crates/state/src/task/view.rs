@@ -5,8 +5,8 @@ use crate::ids::task_hash;
 use crate::queue::QueueRecord;
 use crate::shard::Shard;
 use crate::{
-    Backoff, Fence, Labels, Namespace, QueueName, SessionId, SharedBytes, SharedWork, TaskId,
-    WorkerId,
+    Backoff, Digest, Fence, Labels, Namespace, QueueName, SessionId, SharedBytes, SharedWork,
+    TaskId, WorkerId,
 };
 
 /// Slots looked at per listing call, so that a rare match cannot hold up the shard.
@@ -68,6 +68,8 @@ pub struct TaskView {
     pub work: Option<SharedWork>,
     /// How many outputs it published.
     pub outputs: u16,
+    /// Digest of them, by names and contents, if it is recorded.
+    pub outputs_digest: Option<Digest>,
     /// Token of the newest claim; 0 if never claimed.
     pub fence: Fence,
     /// Log time of submission.
@@ -263,6 +265,7 @@ impl Shard {
             then: then.into_iter().flatten().map(|task| task.id).collect(),
             work: extras.and_then(|extras| extras.work.clone()),
             outputs: history.map_or(0, |history| history.outputs),
+            outputs_digest: history.and_then(|history| history.outputs_digest.as_deref().copied()),
             fence: task.fence,
             enqueued_ms: task.enqueued_ms,
             due_ms: (task.state == TaskState::Scheduled).then_some(task.moment_ms),

@@ -65,6 +65,7 @@ pub fn complete(grant: &Grant, name: &str) -> Command {
     let result = Some(b"result".to_vec().into());
     let (id, fence) = (grant.id.clone(), grant.fence);
     Command::Complete(Complete {
+        keeps_digest: None,
         id,
         fence,
         worker: worker(name),

@@ -8,6 +8,7 @@
 //! over, its processes and its folder are gone; a slot is free within the grace time and two seconds (B4-30).
 //! Leaves out: the walls themselves (`sandbox`) and whose result counts (the cluster's fence).
 
+mod at_hand;
 mod bound;
 mod cache;
 mod capture;

@@ -8,6 +8,7 @@ use ikada_api::Client;
 use ikada_api::client::{ObjectSource, OpenSource};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 
+use super::at_hand::AtHand;
 use super::checkpoints::Keeper;
 use super::{
     Attempt, Carried, Code, Destination, Finish, Log, Progress, Sandbox, cache, deliver, fetch,
@@ -31,13 +32,15 @@ struct Inner {
     /// Addresses that inputs and outputs may begin with.
     urls: Vec<String>,
     store: PathBuf,
+    at_hand: AtHand,
 }
 
 impl Programs {
     /// Programs of this cluster, in this sandbox; inputs may come from addresses that begin so, and outputs go there.
     pub fn new(client: Client, sandbox: Sandbox, urls: Vec<String>) -> Programs {
         let store = sandbox.config().work_dir.join("programs");
-        Programs(Arc::new(Inner { client, sandbox, urls, store }))
+        let at_hand = AtHand::of(&store);
+        Programs(Arc::new(Inner { client, sandbox, urls, store, at_hand }))
     }
 }
 
@@ -45,6 +48,10 @@ impl RunProgram for Programs {
     fn run(&self, task: Claimed, stop: Stop) -> Running {
         let inner = self.0.clone();
         Box::pin(async move { inner.run(task, stop).await })
+    }
+
+    fn holds(&self) -> Vec<String> {
+        self.0.at_hand.digests()
     }
 }
 
@@ -76,6 +83,7 @@ impl Inner {
         let bring = async |folder: &Arc<super::Folder>| {
             let most = self.sandbox.config().limits.disk_bytes;
             fetch::inputs(&self.client, &self.urls, &work.inputs, folder, most).await?;
+            self.at_hand.read(&work.inputs);
             keeper.begin(folder).await
         };
         let publish = async |finish: Finish| self.publish(finish, destination, told).await;
@@ -98,6 +106,7 @@ impl Inner {
             }
             None => None,
         };
+        self.at_hand.used(digest);
         let (file, held) = match file {
             Some((file, held)) => (Some(file), Some(held)),
             None => (None, None),

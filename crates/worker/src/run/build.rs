@@ -27,6 +27,11 @@ pub type Running = Pin<Box<dyn Future<Output = Result<TaskResult, TaskError>> + 
 pub trait RunProgram: Send + Sync {
     /// Begins an attempt.
     fn run(&self, task: Claimed, stop: Stop) -> Running;
+
+    /// Digests of programs and inputs that are at hand: tasks that want them are preferred. Few, as each claim names them.
+    fn holds(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A user's function behind one face.
@@ -251,6 +256,7 @@ impl Worker {
             board: super::progress::Board::default(),
             busy: Arc::default(),
             kept_out: Arc::default(),
+            silent: Arc::default(),
         })
     }
 }

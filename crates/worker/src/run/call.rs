@@ -26,17 +26,29 @@ pub(super) async fn claim(
         count_max,
         wait_ms,
         labels: context.labels.clone(),
+        holds: holds(context),
     };
     let key = format!("{}-{number}", context.claims_key);
     match context.client.claim_as(&key, &request).await {
         Ok(answer) => Ok(answer.tasks),
         Err(error) => {
             // Refused for good, says the cluster; but settings change and nodes are upgraded, so the worker asks on.
-            if error.code().is_some() {
+            if error.code() == Some("unknown_field") && !request.holds.is_empty() {
+                // A node of a version that does not ask what workers have.
+                context.silent.store(true, Ordering::Relaxed);
+            } else if error.code().is_some() {
                 tracing::warn!(worker = &*context.worker, %error, "the claim was refused");
             }
             Err(CallFailed)
         }
+    }
+}
+
+/// What a claim says that this worker has at hand.
+fn holds(context: &Context) -> Vec<String> {
+    match &context.programs {
+        Some(programs) if !context.silent.load(Ordering::Relaxed) => programs.holds(),
+        _ => Vec::new(),
     }
 }
 

@@ -115,4 +115,6 @@ struct Context {
     busy: Arc<AtomicU32>,
     /// Another session lives under this name.
     kept_out: Arc<AtomicBool>,
+    /// Some node does not take it that claims say what the worker has.
+    silent: Arc<AtomicBool>,
 }

@@ -42,6 +42,7 @@ impl Renewals {
             let mut held = Vec::new();
             while held.len() < CLAIMS {
                 let claim = ClaimRequest {
+                    holds: Vec::new(),
                     worker: worker.clone(),
                     session: Number(1),
                     queues: vec!["held".to_owned()],

@@ -100,6 +100,7 @@ pub(in crate::bench) async fn consume(
 /// One claim; gives nothing if there is nothing for a while.
 async fn claim(client: &Client, queue: &str, worker: &str) -> Result<Vec<ClaimedTask>, Failure> {
     let claim = ClaimRequest {
+        holds: Vec::new(),
         worker: worker.to_owned(),
         session: Number(1),
         queues: vec![queue.to_owned()],

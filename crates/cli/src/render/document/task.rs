@@ -1,6 +1,8 @@
 //! Tasks and what became of them.
 
-use ikada_api::v1::{ClaimAnswer, EnqueueAnswer, ItemOutcome, Task, TaskExplanation, TaskPage};
+use ikada_api::v1::{
+    AttemptInfo, ClaimAnswer, EnqueueAnswer, ItemOutcome, Task, TaskExplanation, TaskPage,
+};
 
 use super::{Document, Grid, or_dash, pretty};
 use crate::render::time::{moment, span};
@@ -104,12 +106,24 @@ impl Document for Task {
             let headings = &["fence", "worker", "started", "outcome", "took", "error"];
             grids.push(Grid { headings, rows: rows.collect() });
         }
+        let rows: Vec<Vec<String>> = self.attempts.iter().filter_map(digests_row).collect();
+        if !rows.is_empty() {
+            grids.push(Grid { headings: &["fence", "program", "inputs", "outputs"], rows });
+        }
         grids
     }
 
     fn names(&self) -> Vec<String> {
         vec![self.id.clone()]
     }
+}
+
+/// What an attempt ran, read and brought, if it is known by its content.
+fn digests_row(attempt: &AttemptInfo) -> Option<Vec<String>> {
+    let digests = [&attempt.program_digest, &attempt.inputs_digest, &attempt.outputs_digest];
+    let known = digests.iter().any(|digest| digest.is_some());
+    let cells = digests.into_iter().map(|digest| or_dash(digest.as_ref()));
+    known.then(|| [attempt.fence.to_string()].into_iter().chain(cells).collect())
 }
 
 /// What only some tasks have.

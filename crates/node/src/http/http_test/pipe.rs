@@ -238,6 +238,7 @@ async fn push(client: &Client, name: &str) {
 async fn claim_one(client: &Client) -> CompleteItem {
     let queues = vec!["default".to_owned()];
     let ask = ClaimRequest {
+        holds: Vec::new(),
         labels: Default::default(),
         worker: "w".into(),
         session: Number(1),

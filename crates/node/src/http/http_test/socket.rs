@@ -72,6 +72,7 @@ async fn the_client_works_a_task_through() {
     let answer = client.enqueue(vec![task("a")]).await.unwrap();
     assert_eq!(answer.tasks[0].outcome, OutcomeKind::Created);
     let claim = ClaimRequest {
+        holds: Vec::new(),
         labels: Default::default(),
         worker: "w".into(),
         session: Number(1),

@@ -25,6 +25,7 @@ fn code(error: &Error) -> &str {
 
 fn claim(wait_ms: u64) -> ClaimRequest {
     ClaimRequest {
+        holds: Vec::new(),
         labels: Default::default(),
         worker: "w".into(),
         session: Number(1),

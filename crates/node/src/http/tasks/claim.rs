@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
-use ikada_api::convert::{claim_names, show_grant};
+use ikada_api::convert::{claim_holds, claim_names, show_grant};
 use ikada_api::state::{Grant, SessionId};
 use ikada_api::v1::{ClaimAnswer, ClaimRequest, ClaimedTask};
 use ikada_replica::call::{Answer, ClaimCall, Request};
@@ -39,6 +39,7 @@ pub(in crate::http) async fn claim<D: Door>(
     let request: ClaimRequest = read_document(context, body)?;
     let (worker, queues, labels) =
         claim_names(&request).map_err(|error| problems::bad_field(&error))?;
+    let holds = claim_holds(&request).map_err(|error| problems::bad_field(&error))?;
     let wait_ms_max = context.timeout.saturating_sub(MARGIN).as_millis() as u64;
     let claim = ClaimCall {
         namespace: context.namespace.clone(),
@@ -46,6 +47,7 @@ pub(in crate::http) async fn claim<D: Door>(
         session: SessionId(request.session.0),
         queues,
         labels,
+        holds,
         count_max: request.count_max,
         wait_ms: request.wait_ms.min(wait_ms_max),
         request: app.request_id(context),
