@@ -28,7 +28,7 @@ pub(crate) fn join_token(command: JoinTokenCommand, screen: &mut Screen) -> Resu
             let (papers, mut tokens) = open(&args.authority.data)?;
             let ttl_ms = Some(args.hours * HOUR_MS);
             let token = tokens
-                .create(&papers.authority_pem, JoinRole::Node, args.uses, ttl_ms)
+                .create(&papers.authority_pem, JoinRole::Node, args.uses, ttl_ms, args.node)
                 .map_err(failed)?;
             eprintln!("keep this token now: it is shown this once, and stored nowhere");
             let made = tokens.list().iter().filter(|grant| grant.id == token.id);

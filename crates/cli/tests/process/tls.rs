@@ -315,7 +315,7 @@ async fn x_2_nodes_that_meet_in_a_database_get_their_certificates_too() {
     assert!(queued.status.success(), "{}", String::from_utf8_lossy(&queued.stderr));
 }
 
-// X3: a node whose key is lost comes back under its id by a new token, and by no older one.
+// X3: a node whose key is lost comes back under its id by a token for it, and by no other.
 #[tokio::test]
 async fn x_3_a_node_that_lost_its_certificate_joins_again() {
     let mut cluster = start(Cluster::prepare(3)).await;
@@ -332,16 +332,23 @@ async fn x_3_a_node_that_lost_its_certificate_joins_again() {
     let first = cluster.node(1).data.join("join-token");
     cluster.launch_by(2, secure(ikada(), Some(&first)));
     assert!(!cluster.ended(2).await.success(), "the id is another key's");
-    assert!(cluster.log(2).contains("join-token create"), "{}", cluster.log(2));
-    let made = ikada()
-        .args(["join-token", "create", "--uses", "1", "--output", "quiet", "--data"])
-        .arg(&cluster.node(1).data)
-        .output()
-        .expect("a token");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let second = first.with_extension("second");
-    std::fs::write(&second, made.stdout).expect("written");
-    cluster.launch_by(2, secure(ikada(), Some(&second)));
+    assert!(cluster.log(2).contains("--node 2"), "{}", cluster.log(2));
+    let create = |words: &[&str]| {
+        let made = ikada()
+            .args(["join-token", "create", "--output", "quiet", "--data"])
+            .arg(&cluster.node(1).data)
+            .args(words)
+            .output()
+            .expect("a token");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let file = first.with_extension(words.join(""));
+        std::fs::write(&file, made.stdout).expect("written");
+        file
+    };
+    let (any, own) = (create(&["--uses", "1"]), create(&["--node", "2"]));
+    cluster.launch_by(2, secure(ikada(), Some(&any)));
+    assert!(!cluster.ended(2).await.success(), "a newer token alone takes nobody's id");
+    cluster.launch_by(2, secure(ikada(), Some(&own)));
     until("the node is back", healthy).await;
     // X15: who was refused and who was not, and what the operator did, is in the audit log.
     let log = cluster.node(1).data.join("audit/00000001.log");
@@ -353,7 +360,7 @@ async fn x_3_a_node_that_lost_its_certificate_joins_again() {
     })
     .await;
     let metrics = figures(&cluster, 1, &admin);
-    assert!(metrics.contains("\nikada_joins_refused_total 1\n"), "{metrics}");
+    assert!(metrics.contains("\nikada_joins_refused_total 2\n"), "{metrics}");
     assert!(metrics.contains("\nikada_tls_certificate_expiry_seconds 77"), "{metrics}");
 }
 

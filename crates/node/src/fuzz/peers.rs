@@ -17,7 +17,7 @@ use crate::auth::TokenText;
 use crate::gossip::Gossip;
 use crate::objects::{BlobAsk, BlobTold};
 use crate::peers::{Opening, Welcome, decode, encode, read_frame};
-use crate::tls::{ClientName, JoinAnswer, JoinAsk, JoinToken, Name, Shown, name_of};
+use crate::tls::{ClientName, JoinAnswer, JoinAsk, JoinToken, Name, Shown, name_of, node_of};
 
 /// Longest frame that is read from a fuzzer.
 const FRAME_BYTES_MAX: usize = 1 << 16;
@@ -142,5 +142,8 @@ pub fn pre_auth_certificates(bytes: &[u8]) {
     let certificate = CertificateDer::from(bytes);
     let _ = ParsedCertificate::try_from(&certificate);
     let client = Shown::of(&certificate).name;
-    assert!(client.is_none() || name_of(&certificate).is_none(), "a client is no node");
+    let node = name_of(&certificate);
+    assert!(client.is_none() || node.is_none(), "a client is no node");
+    let shown = node_of(&certificate);
+    assert!(shown.is_none_or(|shown| Some(shown.name) == node), "one certificate, one name");
 }

@@ -23,7 +23,7 @@ use crate::driver::{DriverMessage, DriverSender};
 use crate::objects::Shelf;
 use crate::places::{Place, Places, Taken};
 use crate::seldom::Seldom;
-use crate::tls::{Name, Tls, serve_join};
+use crate::tls::{ShownNode, Tls, serve_join};
 
 /// Who may link to us, once the cluster stands.
 pub struct Links {
@@ -54,6 +54,7 @@ struct Port {
     inbound: Arc<Semaphore>,
     counters: SharedCounters,
     refused: Seldom,
+    strangers: Seldom,
 }
 
 /// Serves the peer port for as long as the process lives. Links are refused until `links` is set.
@@ -69,8 +70,9 @@ pub async fn listen(
     let places = Places::new(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX);
     let bound = listener.local_addr().map(|address| address.ip());
     let here_only = tls.is_none() && bound.is_ok_and(is_here);
-    let (refused, full) = (Seldom::default(), Seldom::default());
-    let port = Arc::new(Port { links, door, tls, here_only, inbound, counters, refused });
+    let (refused, strangers, full) = (Seldom::default(), Seldom::default(), Seldom::default());
+    let port =
+        Arc::new(Port { links, door, tls, here_only, inbound, counters, refused, strangers });
     // Dropped with this future: a node that has stopped must not answer its peers any more.
     let mut serving = JoinSet::new();
     loop {
@@ -119,7 +121,7 @@ impl Port {
         let limit = Duration::from_millis(HANDSHAKE_MS);
         let accepting = accept(stream, self.tls.as_ref());
         let accepted = timeout(limit, accepting).await.map_err(|_| io::ErrorKind::TimedOut)?;
-        let Accepted { mut stream, purpose, name } = accepted.inspect_err(|error| {
+        let Accepted { mut stream, purpose, shown } = accepted.inspect_err(|error| {
             self.counters.peer_refused();
             if let Some(unsaid) = self.refused.turn(Instant::now()) {
                 warn!(%from, %error, unsaid, "peer connection refused");
@@ -128,8 +130,8 @@ impl Port {
         if purpose == Purpose::Join {
             let desk = self.tls.as_ref().and_then(Tls::desk);
             // A removed node's certificate runs out and is not renewed.
-            let name = name.filter(|name| !self.is_removed(name.node));
-            let serving = serve_join(&mut stream, desk, name, Some(from));
+            let shown = shown.filter(|shown| !self.is_removed(shown.name.node));
+            let serving = serve_join(&mut stream, desk, shown, Some(from));
             return timeout(limit, serving).await.map_err(|_| io::ErrorKind::TimedOut)?;
         }
         let opening = timeout(limit, wire::read(&mut stream, OPENING_BYTES_MAX))
@@ -139,13 +141,17 @@ impl Port {
         let opening = decode::<Opening>(&opening).ok_or_else(|| self.refuse("not an opening"))?;
         match opening {
             Opening::Founding(message) => {
+                let speaker = message.speaker();
+                if speaker.is_some_and(|node| shown.is_some_and(|shown| shown.name.node != node)) {
+                    return Err(self.refuse("a founding question in another node's name"));
+                }
                 if let Some(answer) = self.door.answer(message).await {
                     wire::write(&mut stream, &encode(&Welcome::Founding(answer))).await?;
                 }
                 Ok(())
             }
-            Opening::Link(hello) => self.link(stream, hello, name, place).await,
-            Opening::Blobs(hello) => self.blobs(stream, hello, name, place).await,
+            Opening::Link(hello) => self.link(stream, hello, shown, place).await,
+            Opening::Blobs(hello) => self.blobs(stream, hello, shown, place).await,
         }
     }
 
@@ -153,27 +159,29 @@ impl Port {
         &self,
         mut stream: Socket,
         hello: LinkHello,
-        name: Option<Name>,
+        shown: Option<ShownNode>,
         place: &Place,
     ) -> io::Result<()> {
-        let links = match self.admit(&hello, name) {
+        let links = match self.admit(&hello, shown.as_ref()) {
             Ok(links) => links,
             Err(why) => {
                 let standing = self.links.get().map(|links| links.standing(&hello));
                 if standing == Some(Standing::Removed) {
                     return wire::write(&mut stream, &encode(&Welcome::Removed)).await;
                 }
-                warn!(peer = hello.node, %why, "link refused");
-                self.count_stranger();
+                self.tell_stranger(hello.node, &why, "link refused");
                 return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
             }
         };
         place.vouch();
+        if let (Some(tls), Some(shown)) = (&self.tls, &shown) {
+            tls.linked(shown);
+        }
         wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
         let mut reader = tokio::io::BufReader::with_capacity(256 * 1024, stream);
         while let Some(frame) = self.counted(wire::read(&mut reader, FRAME_BYTES_MAX).await)? {
-            // Closed on whoever was removed meanwhile: it dials again, and is told.
-            if links.standing(&hello) != Standing::Member {
+            // Closed on whoever was removed or replaced meanwhile: it dials again, and is told.
+            if links.standing(&hello) != Standing::Member || self.is_replaced(shown.as_ref()) {
                 return Ok(());
             }
             self.counters.frame_received(frame.len());
@@ -192,20 +200,20 @@ impl Port {
         &self,
         mut stream: Socket,
         hello: LinkHello,
-        name: Option<Name>,
+        shown: Option<ShownNode>,
         place: &Place,
     ) -> io::Result<()> {
-        let links = match self.admit(&hello, name) {
+        let links = match self.admit(&hello, shown.as_ref()) {
             Ok(links) => links,
             Err(why) => {
-                warn!(peer = hello.node, %why, "connection for blobs refused");
-                self.count_stranger();
+                self.tell_stranger(hello.node, &why, "connection for blobs refused");
                 return wire::write(&mut stream, &encode(&Welcome::Refused(why))).await;
             }
         };
         place.vouch();
         wire::write(&mut stream, &encode(&Welcome::Accepted)).await?;
-        let is_member = || links.standing(&hello) == Standing::Member;
+        let is_member =
+            || links.standing(&hello) == Standing::Member && !self.is_replaced(shown.as_ref());
         self.counted(crate::objects::serve_peer(stream, &links.shelf, is_member).await)
     }
 
@@ -218,11 +226,19 @@ impl Port {
         })
     }
 
-    /// Counts whoever is no member; a node that is not ready itself cannot tell.
-    fn count_stranger(&self) {
+    /// Tells of whoever is no member, seldom, and counts it; a node that is not ready itself cannot tell who is.
+    fn tell_stranger(&self, peer: u64, why: &str, what: &'static str) {
+        if let Some(unsaid) = self.strangers.turn(Instant::now()) {
+            warn!(peer, why, unsaid, "{what}");
+        }
         if self.links.get().is_some() {
             self.counters.peer_refused();
         }
+    }
+
+    fn is_replaced(&self, shown: Option<&ShownNode>) -> bool {
+        let tls = self.tls.as_ref();
+        tls.zip(shown).is_some_and(|(tls, shown)| tls.is_replaced(shown))
     }
 
     fn is_removed(&self, node: u64) -> bool {
@@ -230,8 +246,8 @@ impl Port {
     }
 
     /// Whether this node may link to us; the reason goes back to it.
-    fn admit(&self, hello: &LinkHello, name: Option<Name>) -> Result<&Links, String> {
-        if name.is_some_and(|name| name.node != hello.node) {
+    fn admit(&self, hello: &LinkHello, shown: Option<&ShownNode>) -> Result<&Links, String> {
+        if shown.is_some_and(|shown| shown.name.node != hello.node) {
             return Err("the certificate is of another node".to_owned());
         }
         let Some(links) = self.links.get() else {

@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use ikada_replica::Roll;
+use ikada_replica::founding::{Candidate, FoundingMessage};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::gossip_test::{Bench, CLUSTER, bench, fact, members, second, shelf_in, signed};
-use super::{BlobDialling, Directory, link_hello, wire};
-use crate::tls::{Name, Papers, Tls};
+use super::hello::LinkHello;
+use super::stream::dial;
+use super::{BlobDialling, Directory, Opening, Welcome, decode, encode, link_hello, wire};
+use crate::tls::{Name, Papers, Tls, new_key};
 
 const HOSTS: [&str; 1] = ["127.0.0.1"];
 
@@ -181,5 +184,62 @@ async fn x_3_keys_change_while_nodes_run() {
         assert_eq!(bench.heard(), [(2, sequence)]);
     }
     counted(&bench, 0).await;
+    bench.port.abort();
+}
+
+/// Papers of node 2 with this place among all certificates.
+fn given(papers: &Papers, folder: &Path, serial: u64) -> Tls {
+    let (authority, key) = (papers.authority().unwrap().unwrap(), new_key().unwrap());
+    let hosts = HOSTS.map(str::to_owned);
+    let pem = authority.sign_node((2, serial), key.public_key_raw(), &hosts).unwrap();
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join("ca.pem"), &papers.authority_pem).unwrap();
+    std::fs::write(folder.join("node.key"), key.serialize_pem()).unwrap();
+    std::fs::write(folder.join("node.pem"), pem).unwrap();
+    Tls::new(&Papers::load(folder).unwrap().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn x_2_a_replaced_key_loses_what_it_has_open_when_its_node_links_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let papers = found(folder.path());
+    let bench = bench(Some(Tls::new(&papers).unwrap())).await;
+    let old = given(&papers, &folder.path().join("old"), 100);
+    let new = given(&papers, &folder.path().join("new"), 101);
+    let hello = link_hello(CLUSTER, 2, 7);
+    let reach =
+        BlobDialling::new(hello, Some(old.clone()), Directory::new(members(&bench.address)));
+    let shelf = shelf_in(&folder.path().join("two"), reach);
+    let peer = shelf.peers().into_iter().find(|peer| peer.node == 1).unwrap();
+    peer.gossip(vec![fact(2, 1)]).await.unwrap();
+    let mut stream = dial(&bench.address, Some(&new), Some(1)).await.unwrap();
+    let opening = Opening::Link(LinkHello { to: 1, ..hello });
+    wire::write(&mut stream, &encode(&opening)).await.unwrap();
+    let answer = wire::read(&mut stream, 1 << 16).await.unwrap().unwrap();
+    assert_eq!(decode::<Welcome>(&answer), Some(Welcome::Accepted));
+    counted(&bench, 0).await;
+    assert!(peer.gossip(vec![fact(2, 2)]).await.is_err(), "an open connection");
+    assert!(!bench.tell(Some(old), 2, 7, fact(2, 3)).await, "and a fresh one");
+    assert!(bench.tell(Some(new), 2, 7, fact(2, 4)).await);
+    assert_eq!(bench.heard(), [(2, 4)]);
+    bench.port.abort();
+}
+
+#[tokio::test]
+async fn x_3_a_founding_question_is_asked_in_nobody_elses_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let papers = found(folder.path());
+    let bench = bench(Some(Tls::new(&papers).unwrap())).await;
+    let member = second(&papers, &folder.path().join("second"));
+    for (node, refused) in [(2, 0), (1, 1), (9, 2)] {
+        let (peer_addr, client_addr) = ("127.0.0.1:1".to_owned(), "127.0.0.1:1".to_owned());
+        let me = Candidate { node, incarnation: 7, peer_addr, client_addr };
+        let mut stream = dial(&bench.address, Some(&member), Some(1)).await.unwrap();
+        let question = Opening::Founding(FoundingMessage::Join(me));
+        wire::write(&mut stream, &encode(&question)).await.unwrap();
+        let answer = wire::read(&mut stream, 1 << 16).await;
+        assert!(!matches!(answer, Ok(Some(_))), "nobody answers here: {answer:?}");
+        counted(&bench, refused).await;
+    }
     bench.port.abort();
 }

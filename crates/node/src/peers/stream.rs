@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::ration::{Ration, Wire};
-use crate::tls::{JOIN_PROTOCOL, Name, PEER_PROTOCOL, Tls, any_name, name_of};
+use crate::tls::{JOIN_PROTOCOL, PEER_PROTOCOL, ShownNode, Tls, any_name, node_of};
 
 /// A peer that acknowledges nothing for this long is out of reach: its connection is closed, and dialled again.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -30,8 +30,8 @@ pub(super) enum Purpose {
 pub(super) struct Accepted {
     pub(super) stream: Socket,
     pub(super) purpose: Purpose,
-    /// The node that it proved to be; none without TLS, and for newcomers.
-    pub(super) name: Option<Name>,
+    /// The node that it proved to be, and by what; none without TLS, and for newcomers.
+    pub(super) shown: Option<ShownNode>,
 }
 
 /// Connects. With TLS the other side is a node of our cluster; `node` says which one, if it must be one.
@@ -40,9 +40,14 @@ pub(super) async fn dial(addr: &str, tls: Option<&Tls>, node: Option<u64>) -> io
     prepare(&stream)?;
     let Some(tls) = tls else { return Ok(Socket::Plain(stream)) };
     let stream = TlsConnector::from(tls.peers_out()).connect(any_name(), stream).await?;
-    let name = first_name(stream.get_ref().1.peer_certificates());
-    if node.is_some() && name.map(|name| name.node) != node {
+    let shown = first_node(stream.get_ref().1.peer_certificates());
+    if node.is_some() && shown.as_ref().map(|shown| shown.name.node) != node {
         return Err(io::Error::other("the certificate at this address is of another node"));
+    }
+    if !shown.is_some_and(|shown| tls.believes(&shown)) {
+        return Err(io::Error::other(
+            "the certificate at this address was replaced by a newer one",
+        ));
     }
     Ok(Socket::Tls(Box::new(stream.into())))
 }
@@ -62,18 +67,21 @@ pub(super) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<A
     prepare(&stream)?;
     let Some(tls) = tls else {
         let stream = Socket::Plain(stream);
-        return Ok(Accepted { stream, purpose: Purpose::Peer, name: None });
+        return Ok(Accepted { stream, purpose: Purpose::Peer, shown: None });
     };
     let ration = Ration::new();
     let stream = Wire::new(stream, ration.clone());
     let stream = TlsAcceptor::from(tls.peers_in()).accept(stream).await?;
     let session = stream.get_ref().1;
-    let ours = |name: &Name| name.cluster == tls.name().cluster;
-    let name = first_name(session.peer_certificates()).filter(ours);
-    let purpose = match session.alpn_protocol() {
-        Some(PEER_PROTOCOL) if name.is_some() => Purpose::Peer,
-        Some(JOIN_PROTOCOL) => Purpose::Join,
-        Some(PEER_PROTOCOL) => {
+    let ours = |shown: &ShownNode| shown.name.cluster == tls.name().cluster;
+    let shown = first_node(session.peer_certificates()).filter(ours);
+    let purpose = match (session.alpn_protocol(), &shown) {
+        (Some(JOIN_PROTOCOL), _) => Purpose::Join,
+        (Some(PEER_PROTOCOL), Some(shown)) if tls.believes(shown) => Purpose::Peer,
+        (Some(PEER_PROTOCOL), Some(_)) => {
+            return Err(io::Error::other("a certificate that was replaced by a newer one"));
+        }
+        (Some(PEER_PROTOCOL), None) => {
             return Err(io::Error::other("no certificate of a node of this cluster"));
         }
         _ => return Err(io::Error::other("no protocol of ours")),
@@ -83,9 +91,9 @@ pub(super) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<A
         // A wish for a certificate is shorter than a ration.
         Purpose::Join => ration.renew(),
     }
-    Ok(Accepted { stream: Socket::Bounded(Box::new(stream)), purpose, name })
+    Ok(Accepted { stream: Socket::Bounded(Box::new(stream)), purpose, shown })
 }
 
-fn first_name(certificates: Option<&[CertificateDer<'_>]>) -> Option<Name> {
-    certificates?.first().and_then(name_of)
+fn first_node(certificates: Option<&[CertificateDer<'_>]>) -> Option<ShownNode> {
+    certificates?.first().and_then(node_of)
 }

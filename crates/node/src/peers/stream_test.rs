@@ -110,13 +110,33 @@ async fn x_2_only_nodes_of_this_cluster_pass() {
 
     let newcomer = dialler(&papers.authority_pem, None, JOIN_PROTOCOL);
     let accepted = knock(&tls, Some(newcomer)).await.unwrap();
-    assert_eq!((accepted.purpose, accepted.name), (Purpose::Join, None), "may only ask to join");
+    assert_eq!((accepted.purpose, accepted.shown), (Purpose::Join, None), "may only ask to join");
     let (certificate, key) = signed(&authority, &ours, later);
     let pair = Some((certificate.as_str(), key.as_str()));
     let peer = dialler(&papers.authority_pem, pair, PEER_PROTOCOL);
     let accepted = knock(&tls, Some(peer)).await.unwrap();
     assert_eq!(accepted.purpose, Purpose::Peer);
-    assert_eq!(accepted.name, Some(Name { cluster: CLUSTER, node: 2 }));
+    assert_eq!(accepted.shown.unwrap().name, Name { cluster: CLUSTER, node: 2 });
+}
+
+#[tokio::test]
+async fn x_2_a_certificate_that_was_replaced_does_not_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let papers = papers(folder.path(), 1);
+    let tls = Tls::new(&papers).unwrap();
+    let authority = papers.authority().unwrap().unwrap();
+    let given = |serial| {
+        let key = new_key().unwrap();
+        let pem = authority.sign_node((2, serial), key.public_key_raw(), &hosts()).unwrap();
+        let pair = (pem, key.serialize_pem());
+        dialler(&papers.authority_pem, Some((pair.0.as_str(), pair.1.as_str())), PEER_PROTOCOL)
+    };
+    let (old, new) = (given(100), given(101));
+    assert!(knock(&tls, Some(old.clone())).await.is_ok(), "nothing newer is known");
+    assert!(knock(&tls, Some(new.clone())).await.is_ok());
+    let refused = knock(&tls, Some(old)).await.err().expect("refused").to_string();
+    assert!(refused.contains("replaced"), "{refused}");
+    assert!(knock(&tls, Some(new)).await.is_ok());
 }
 
 #[tokio::test]

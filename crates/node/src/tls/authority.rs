@@ -22,7 +22,7 @@ const HOST_BYTES_MAX: usize = 253;
 /// Most host names in a certificate.
 const HOSTS_MAX: usize = 16;
 /// Bytes of a public key on this curve: a mark and two coordinates.
-const KEY_BYTES: usize = 65;
+pub(super) const KEY_BYTES: usize = 65;
 
 /// Why certificates cannot be made, read or used.
 #[derive(Debug, thiserror::Error)]
@@ -100,17 +100,21 @@ impl Authority {
         self.cluster
     }
 
-    /// A certificate for a node with this public key, reached under these hosts; as PEM.
+    /// A certificate for a node with this public key, reached under these hosts; as PEM. Its serial number is larger than
+    /// those of all before it.
     pub fn sign_node(
         &self,
-        node: u64,
+        (node, serial): (u64, u64),
         public_key: &[u8],
         hosts: &[String],
     ) -> Result<String, TlsError> {
-        self.sign_until(node, public_key, hosts, SystemTime::now() + NODE_LIFE)
+        let uri = Name { cluster: self.cluster, node }.to_string();
+        let mut params = node_params(&uri, hosts)?;
+        params.serial_number = Some(serial.into());
+        self.issue(params, public_key, SystemTime::now() + NODE_LIFE)
     }
 
-    /// The same with an end of one's own choice.
+    /// One with an end of one's own choice, and no place among the others.
     pub fn sign_until(
         &self,
         node: u64,
@@ -144,18 +148,7 @@ impl Authority {
         hosts: &[String],
         until: SystemTime,
     ) -> Result<String, TlsError> {
-        if hosts.len() > HOSTS_MAX {
-            return Err(TlsError::Host(format!("{} of them", hosts.len())));
-        }
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "ikada node");
-        params.subject_alt_names = vec![SanType::URI(uri.try_into()?)];
-        for host in hosts {
-            params.subject_alt_names.push(host_name(host)?);
-        }
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue(params, public_key, until)
+        self.issue(node_params(uri, hosts)?, public_key, until)
     }
 
     fn issue(
@@ -177,6 +170,21 @@ impl Authority {
 /// A fresh key of the kind used throughout.
 pub(crate) fn new_key() -> Result<KeyPair, TlsError> {
     Ok(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)
+}
+
+fn node_params(uri: &str, hosts: &[String]) -> Result<CertificateParams, TlsError> {
+    if hosts.len() > HOSTS_MAX {
+        return Err(TlsError::Host(format!("{} of them", hosts.len())));
+    }
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "ikada node");
+    params.subject_alt_names = vec![SanType::URI(uri.try_into()?)];
+    for host in hosts {
+        params.subject_alt_names.push(host_name(host)?);
+    }
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    Ok(params)
 }
 
 fn authority_params(cluster: u64) -> Result<CertificateParams, TlsError> {

@@ -74,10 +74,12 @@ impl Papers {
         }
     }
 
-    /// A fresh certificate for the same node, signed here.
+    /// A fresh certificate for the same node, signed here, where the authority is.
     pub fn renew_by(&self, authority: &Authority, hosts: &[String]) -> Result<Papers, TlsError> {
         let key = new_key()?;
-        let node_pem = authority.sign_node(self.name.node, key.public_key_raw(), hosts)?;
+        let serial = JoinTokens::open(&self.folder)?.hold(self.name.node, key.public_key_raw())?;
+        let node = (self.name.node, serial);
+        let node_pem = authority.sign_node(node, key.public_key_raw(), hosts)?;
         store_node(&self.folder, &key.serialize_pem(), &self.authority_pem, &node_pem)?;
         Papers::load(&self.folder)?.ok_or(TlsError::Setup("the new certificate is gone".to_owned()))
     }
@@ -95,10 +97,12 @@ impl Papers {
         write(&folder.join(AUTHORITY_KEY_FILE), &authority_key, 0o600)?;
         write(&folder.join(AUTHORITY_FILE), &authority_pem, 0o644)?;
         let key = new_key()?;
-        let node_pem = authority.sign_node(name.node, key.public_key_raw(), hosts)?;
+        let mut tokens = JoinTokens::open(&folder)?;
+        // The founder's id is taken like any other: no join token gives it to anybody else.
+        let serial = tokens.hold(name.node, key.public_key_raw())?;
+        let node_pem = authority.sign_node((name.node, serial), key.public_key_raw(), hosts)?;
         if others > 0 {
-            let mut tokens = JoinTokens::open(&folder)?;
-            let token = tokens.create(&authority_pem, JoinRole::Node, others, None)?;
+            let token = tokens.create(&authority_pem, JoinRole::Node, others, None, None)?;
             write(&data.join(JOIN_TOKEN_FILE), &format!("{}\n", token.reveal().reveal()), 0o600)?;
         }
         store_node(&folder, &key.serialize_pem(), &authority_pem, &node_pem)?;
@@ -153,7 +157,7 @@ fn make_folder(folder: &Path) -> Result<(), TlsError> {
     made.map_err(|source| TlsError::File { path: folder.display().to_string(), source })
 }
 
-fn read(path: &Path) -> Result<Option<String>, TlsError> {
+pub(super) fn read(path: &Path) -> Result<Option<String>, TlsError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

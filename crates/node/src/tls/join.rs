@@ -9,15 +9,16 @@ use std::time::{Duration, SystemTime};
 
 use minicbor::{Decode, Encode};
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tracing::{info, warn};
 
-use super::authority::{Authority, TlsError, new_key};
+use super::authority::{Authority, TlsError};
 use super::files::{asking_key, forget_asking_key, store_node};
-use super::{JoinToken, JoinTokens, Name, Papers, Tls};
+use super::{JoinToken, JoinTokens, Newest, Papers, ShownNode, Tls, node_of};
 use crate::audit::{Action, AuditLog, Note};
 use crate::auth::{Denied, Gatekeeper, Secret};
 use crate::peers::{read_frame, write_frame};
@@ -81,12 +82,22 @@ pub struct JoinDesk {
     audit: OnceLock<Weak<AuditLog>>,
     /// When the file of the tokens was last looked at.
     looked: Mutex<Option<SystemTime>>,
+    /// Hears of certificates that replace others.
+    newest: Newest,
 }
 
 impl JoinDesk {
-    /// A desk for these papers; none where the authority's key is not.
-    pub fn open(papers: &Papers) -> Result<Option<JoinDesk>, TlsError> {
+    /// A desk for these papers; none where the authority's key is not. This node's own id is taken from then on, also where
+    /// an older version did not note that.
+    pub fn open(papers: &Papers, newest: Newest) -> Result<Option<JoinDesk>, TlsError> {
         let Some(authority) = papers.authority()? else { return Ok(None) };
+        let own = CertificateDer::from_pem_slice(papers.node_pem.as_bytes()).ok();
+        let own = own.as_ref().and_then(node_of).ok_or(TlsError::Key)?;
+        let mut tokens = JoinTokens::open(&papers.folder)?;
+        if !tokens.holds(own.name.node, &own.key) {
+            tokens.hold(own.name.node, &own.key)?;
+        }
+        drop(tokens);
         Ok(Some(JoinDesk {
             folder: papers.folder.clone(),
             authority,
@@ -96,6 +107,7 @@ impl JoinDesk {
             refused: AtomicU64::new(0),
             audit: OnceLock::new(),
             looked: Mutex::default(),
+            newest,
         }))
     }
 
@@ -110,7 +122,12 @@ impl JoinDesk {
     }
 
     /// Answers one wish, counts and notes it. `shown` is the certificate that the caller has already.
-    pub fn answer(&self, ask: &JoinAsk, shown: Option<Name>, from: Option<IpAddr>) -> JoinAnswer {
+    pub fn answer(
+        &self,
+        ask: &JoinAsk,
+        shown: Option<ShownNode>,
+        from: Option<IpAddr>,
+    ) -> JoinAnswer {
         if self.failures.must_wait(from, wall_ms()) {
             return self.refuse(Some(ask.node), from, TOO_OFTEN);
         }
@@ -155,7 +172,7 @@ impl JoinDesk {
         Ok(())
     }
 
-    fn decide(&self, ask: &JoinAsk, shown: Option<Name>, from: Option<IpAddr>) -> JoinAnswer {
+    fn decide(&self, ask: &JoinAsk, shown: Option<ShownNode>, from: Option<IpAddr>) -> JoinAnswer {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         match self.judge(ask, shown) {
             Ok(Some(node_pem)) => {
@@ -167,7 +184,7 @@ impl JoinDesk {
                     warn!(
                         node = ask.node,
                         ?from,
-                        "a certificate was refused: the join token does not hold"
+                        "a certificate was refused: the join token does not hold, or the key is not this node's any more"
                     );
                 }
                 JoinAnswer::Refused
@@ -180,22 +197,27 @@ impl JoinDesk {
     }
 
     /// The certificate, if the wish is a good one.
-    fn judge(&self, ask: &JoinAsk, shown: Option<Name>) -> Result<Option<String>, TlsError> {
-        let good = match (&ask.token, shown) {
-            (None, Some(name)) => name.node == ask.node && name.cluster == self.authority.cluster(),
-            (None, None) => false,
-            (Some((id, secret)), _) => JoinTokens::open(&self.folder)?.spend(
-                id,
-                &Secret::new(secret.clone()),
-                ask.node,
-                &ask.public_key,
-                wall_ms(),
-            )?,
+    fn judge(&self, ask: &JoinAsk, shown: Option<ShownNode>) -> Result<Option<String>, TlsError> {
+        let (now_ms, key) = (wall_ms(), ask.public_key.as_slice());
+        let cluster = self.authority.cluster();
+        let own = |shown: &ShownNode| shown.name.node == ask.node && shown.name.cluster == cluster;
+        let serial = match (&ask.token, shown.filter(own)) {
+            (None, None) => None,
+            (None, Some(shown)) => {
+                JoinTokens::open(&self.folder)?.renew(ask.node, &shown.key, key, now_ms)?
+            }
+            (Some((id, secret)), _) => {
+                let secret = Secret::new(secret.clone());
+                JoinTokens::open(&self.folder)?.spend(id, &secret, ask.node, key, now_ms)?
+            }
         };
-        match good {
-            true => self.authority.sign_node(ask.node, &ask.public_key, &ask.hosts).map(Some),
-            false => Ok(None),
+        let Some(serial) = serial else { return Ok(None) };
+        let signed = self.authority.sign_node((ask.node, serial), key, &ask.hosts)?;
+        if ask.token.is_some() {
+            // Whoever has an older key is that node no longer. A renewal counts once it is shown.
+            self.newest.raise(ask.node, serial);
         }
+        Ok(Some(signed))
     }
 }
 
@@ -241,8 +263,8 @@ impl Newcomer {
                 Ok(JoinAnswer::Refused) => {
                     let node = self.ask.node;
                     return Err(TlsError::Join(format!(
-                        "{peer} refuses the join token: it is wrong, used up, over or revoked, or node id {node} was given to \
-                         another key since it was made; make another with `ikada join-token create`"
+                        "{peer} refuses the join token: it is wrong, used up, over or revoked, or node id {node} belongs to \
+                         another key; make another with `ikada join-token create`, with `--node {node}` if this node lost its key"
                     )));
                 }
                 Ok(JoinAnswer::NotHere) => told.push(format!("{peer} does not keep the authority")),
@@ -262,13 +284,16 @@ pub(super) async fn renew(
     peers: &[String],
     hosts: &[String],
 ) -> Result<bool, TlsError> {
-    let key = new_key()?;
+    // The same until it has its certificate: an answer that got lost is asked for again.
+    let key = asking_key(&papers.folder)?;
     let (node, public_key) = (papers.name.node, key.public_key_raw().to_vec());
     let store = |authority_pem: &str, node_pem: &str| {
-        store_node(&papers.folder, &key.serialize_pem(), authority_pem, node_pem)
+        store_node(&papers.folder, &key.serialize_pem(), authority_pem, node_pem)?;
+        forget_asking_key(&papers.folder)
     };
     if let Some(authority) = papers.authority()? {
-        let node_pem = authority.sign_node(node, &public_key, hosts)?;
+        let serial = JoinTokens::open(&papers.folder)?.hold(node, &public_key)?;
+        let node_pem = authority.sign_node((node, serial), &public_key, hosts)?;
         return store(&papers.authority_pem, &node_pem).map(|()| true);
     }
     let ask = JoinAsk { token: None, node, public_key, hosts: hosts.to_vec() };
@@ -301,7 +326,7 @@ async fn ask_one(
 pub async fn serve_join(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     desk: Option<Arc<JoinDesk>>,
-    shown: Option<Name>,
+    shown: Option<ShownNode>,
     from: Option<IpAddr>,
 ) -> std::io::Result<()> {
     let bytes = read_frame(stream, BYTES_MAX).await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
@@ -324,13 +349,16 @@ pub fn any_name() -> ServerName<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls::Name;
+    use crate::tls::authority::new_key;
 
     #[test]
     fn x_3_guessing_a_join_token_is_refused_and_slowed_down() {
         let folder = tempfile::tempdir().unwrap();
         let name = Name { cluster: 7, node: 1 };
         let papers = Papers::found(folder.path(), name, &["127.0.0.1".to_owned()], 2).unwrap();
-        let desk = JoinDesk::open(&papers).unwrap().unwrap();
+        let newest = Newest::open(&papers.folder).unwrap();
+        let desk = JoinDesk::open(&papers, newest).unwrap().unwrap();
         let text = std::fs::read_to_string(folder.path().join("join-token")).unwrap();
         let token = JoinToken::parse(&text).unwrap();
         let key = new_key().unwrap();
@@ -350,10 +378,67 @@ mod tests {
         assert!(matches!(desk.answer(&good, None, Some(two)), JoinAnswer::Given(..)));
         // Without a token only the node itself renews its certificate.
         let renewal = JoinAsk { token: None, ..ask(2, "") };
-        let shown = |node| Some(Name { cluster: 7, node });
-        assert!(matches!(desk.answer(&renewal, shown(2), None), JoinAnswer::Given(..)));
-        for other in [None, shown(3), Some(Name { cluster: 8, node: 2 })] {
+        let shown = |cluster, node| {
+            let key = key.public_key_raw().to_vec();
+            Some(ShownNode { name: Name { cluster, node }, serial: 1, key })
+        };
+        assert!(matches!(desk.answer(&renewal, shown(7, 2), None), JoinAnswer::Given(..)));
+        for other in [None, shown(7, 3), shown(8, 2)] {
             assert!(matches!(desk.answer(&renewal, other, None), JoinAnswer::Refused));
+        }
+    }
+
+    /// What a certificate says, as the port reads it.
+    fn read_node(pem: &str) -> ShownNode {
+        node_of(&CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn x_2_a_key_that_was_replaced_is_good_for_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = Name { cluster: 7, node: 1 };
+        let papers = Papers::found(folder.path(), name, &[], 1).unwrap();
+        let newest = Newest::open(&papers.folder).unwrap();
+        let desk = JoinDesk::open(&papers, newest.clone()).unwrap().unwrap();
+        let create = |node| {
+            let mut tokens = JoinTokens::open(&papers.folder).unwrap();
+            tokens.create(&papers.authority_pem, super::super::JoinRole::Node, 1, None, node)
+        };
+        let ask = |token: Option<&JoinToken>, node, shown: Option<&ShownNode>| {
+            let secret = |token: &JoinToken| (token.id.clone(), token.secret.reveal().to_owned());
+            let public_key = new_key().unwrap().public_key_raw().to_vec();
+            let ask = JoinAsk { token: token.map(secret), node, public_key, hosts: Vec::new() };
+            match desk.answer(&ask, shown.cloned(), None) {
+                JoinAnswer::Given(_, pem) => Some(read_node(&pem)),
+                _ => None,
+            }
+        };
+        let founder = read_node(&papers.node_pem);
+        let any = create(None).unwrap();
+        assert_eq!(ask(Some(&any), 1, None), None, "the founder's id is taken");
+        let old = ask(Some(&any), 2, None).unwrap();
+        assert!(founder.serial < old.serial && newest.is_newest(&old));
+        let new = ask(Some(&create(Some(2)).unwrap()), 2, None).unwrap();
+        assert!(newest.is_newest(&new) && !newest.is_newest(&old), "links are refused");
+        assert_eq!(ask(None, 2, Some(&old)), None, "and so is a renewal");
+        let renewed = ask(None, 2, Some(&new)).unwrap();
+        assert!(newest.is_newest(&new), "until the next one is shown");
+        assert!(newest.learn(&renewed) && !newest.is_newest(&new));
+    }
+
+    #[test]
+    fn x_3_the_founder_of_an_older_version_keeps_its_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = Name { cluster: 7, node: 1 };
+        let papers = Papers::found(folder.path(), name, &[], 1).unwrap();
+        // Then nothing was noted of it, and a token could take its id.
+        for noted in ["[]".to_owned(), "[{\"node\":1,\"key\":\"00\"}]".to_owned()] {
+            let text = format!("{{\"tokens\":[],\"issued\":{noted}}}");
+            std::fs::write(papers.folder.join("joins.json"), text).unwrap();
+            let newest = Newest::open(&papers.folder).unwrap();
+            let _desk = JoinDesk::open(&papers, newest).unwrap().unwrap();
+            let tokens = JoinTokens::open(&papers.folder).unwrap();
+            assert!(tokens.holds(1, &read_node(&papers.node_pem).key));
         }
     }
 }

@@ -6,9 +6,13 @@ use ikada_api::state::{PrincipalName, Role};
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
+use super::authority::KEY_BYTES;
+
 const SCHEME: &str = "ikada://";
 const NODE: &str = "node";
 const CLIENT: &str = "client";
+/// Longest serial number of ours: a number of 64 bits. Those of older versions are digests of 20 bytes.
+const SERIAL_BYTES_MAX: usize = 8;
 
 /// Whom a node's certificate is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +83,33 @@ impl ClientName {
 /// The node that a certificate names: exactly one URI, and that one ours.
 pub fn name_of(certificate: &CertificateDer<'_>) -> Option<Name> {
     only_uri(certificate, Name::parse)
+}
+
+/// What a node's certificate says of it, beyond its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownNode {
+    /// Whom it names.
+    pub name: Name,
+    /// Its place among the certificates of the cluster; 0 for those of older versions, which had none.
+    pub serial: u64,
+    /// The node's public key.
+    pub key: Vec<u8>,
+}
+
+/// The node that a certificate names, and with which key; by the same rule.
+pub fn node_of(certificate: &CertificateDer<'_>) -> Option<ShownNode> {
+    let name = name_of(certificate)?;
+    let parsed = EndEntityCert::try_from(certificate).ok()?;
+    let serial = match parsed.serial() {
+        short if short.len() <= SERIAL_BYTES_MAX => {
+            short.iter().fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+        }
+        _ => 0,
+    };
+    // What goes before the key itself says of which kind it is, and is the same for all.
+    let info = parsed.subject_public_key_info();
+    let key = info.get(info.len().checked_sub(KEY_BYTES)?..)?.to_vec();
+    Some(ShownNode { name, serial, key })
 }
 
 /// The client that a certificate names, by the same rule.

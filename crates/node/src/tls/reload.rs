@@ -15,7 +15,7 @@ use super::files::stored_at;
 use super::join::{JOIN_PROTOCOL, renew};
 use super::name::Name;
 use super::verify::{NodeVerifier, Trust};
-use super::{JoinDesk, Life, Papers};
+use super::{JoinDesk, Life, Newest, Papers, ShownNode};
 
 /// Frames between nodes, in the handshake.
 pub const PEER_PROTOCOL: &[u8] = b"ikada-peer/1";
@@ -43,6 +43,7 @@ pub struct Tls {
     name: Name,
     loaded: Arc<RwLock<Arc<Loaded>>>,
     desk: Option<Arc<JoinDesk>>,
+    newest: Newest,
 }
 
 impl std::fmt::Debug for Tls {
@@ -54,9 +55,25 @@ impl std::fmt::Debug for Tls {
 impl Tls {
     /// TLS by these papers.
     pub fn new(papers: &Papers) -> Result<Tls, TlsError> {
-        let desk = JoinDesk::open(papers)?.map(Arc::new);
+        let newest = Newest::open(&papers.folder)?;
+        let desk = JoinDesk::open(papers, newest.clone())?.map(Arc::new);
         let loaded = Arc::new(RwLock::new(Arc::new(load(papers)?)));
-        Ok(Tls { folder: papers.folder.clone(), name: papers.name, loaded, desk })
+        Ok(Tls { folder: papers.folder.clone(), name: papers.name, loaded, desk, newest })
+    }
+
+    /// Whether a node shows the newest certificate that is known of it: an older one proves nothing.
+    pub fn believes(&self, shown: &ShownNode) -> bool {
+        self.newest.learn(shown)
+    }
+
+    /// A node linked to us by this certificate.
+    pub fn linked(&self, shown: &ShownNode) {
+        self.newest.link(shown);
+    }
+
+    /// Whether its node linked to us by a newer certificate since.
+    pub fn is_replaced(&self, shown: &ShownNode) -> bool {
+        self.newest.is_replaced(shown)
     }
 
     /// Whom this node's certificate names.

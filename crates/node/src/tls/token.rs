@@ -4,8 +4,9 @@
 //! newcomer knows whom to believe; the role; and 256 random bits. Where the authority's key is, a file keeps digests of
 //! secrets, ends and uses left, and which node ids were given to which keys.
 //!
-//! A node id belongs to the key that it was given to, whoever else knows the same token. Only a token that an operator
-//! makes afterwards gives it to another key: so a node that lost its key comes back.
+//! A node id belongs to the key that it was given to, the founder's included, whoever else knows a token. Only a token that
+//! an operator makes for this very id afterwards gives it to another key: so a node that lost its key comes back. A
+//! certificate is renewed for the key that it was given to, and for no key before that.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ const LOCK: &str = "joins.lock";
 const TTL_MS_DEFAULT: u64 = 24 * 3600 * 1000;
 /// Most tokens kept; those that ended make room.
 const TOKENS_MAX: usize = 64;
-/// Most node ids remembered.
+/// Most node ids remembered; more are given to nobody, since one that is forgotten could be taken.
 const ISSUED_MAX: usize = 10_000;
 /// Most deeds that wait for the audit log; more than a token a minute for a day without a node running.
 const DEEDS_MAX: usize = 1_440;
@@ -101,6 +102,9 @@ pub struct Grant {
     /// Its place among all that were ever made; 0 for those of older versions.
     #[serde(default)]
     number: u64,
+    /// The one node that may use it, whichever key had its id before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u64>,
 }
 
 /// A node id and the key that it was given to.
@@ -108,9 +112,15 @@ pub struct Grant {
 struct Issued {
     node: u64,
     key: String,
-    /// How many tokens had been made by then: a later one frees the id.
+    /// How many tokens had been made by then: a later one for this node frees the id.
     #[serde(default)]
     made: u64,
+    /// The key before this one, until this one is renewed: its bearer may not have heard of this one yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    /// Whether `key` is surely the one in use: older versions did not note renewals.
+    #[serde(default)]
+    sure: bool,
 }
 
 /// What was done to the tokens by an operator, kept until a node has put it into its audit log.
@@ -131,6 +141,9 @@ struct Content {
     /// How many tokens were ever made.
     #[serde(default)]
     made: u64,
+    /// The newest certificate's serial number.
+    #[serde(default)]
+    serial: u64,
     /// Not in the audit log yet, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deeds: Vec<Deed>,
@@ -167,13 +180,14 @@ impl JoinTokens {
         &self.content.tokens
     }
 
-    /// Makes a token for so many uses; it lasts a day unless said otherwise.
+    /// Makes a token for so many uses, or for one node alone; it lasts a day unless said otherwise.
     pub fn create(
         &mut self,
         authority_pem: &str,
         role: JoinRole,
         uses: u32,
         ttl_ms: Option<u64>,
+        node: Option<u64>,
     ) -> Result<JoinToken, TlsError> {
         let certificate = CertificateDer::from_pem_slice(authority_pem.as_bytes())
             .map_err(|error| TlsError::Setup(format!("authority: {error}")))?;
@@ -194,7 +208,8 @@ impl JoinTokens {
         let id = token.id.clone();
         self.content.made += 1;
         let number = self.content.made;
-        self.content.tokens.push(Grant { id, role, digest, expires_ms, uses_left: uses, number });
+        let grant = Grant { id, role, digest, expires_ms, uses_left: uses, number, node };
+        self.content.tokens.push(grant);
         self.note(true, &token.id);
         self.store()?;
         Ok(token)
@@ -233,7 +248,8 @@ impl JoinTokens {
         (now != before, now)
     }
 
-    /// Uses a token once for a node; false if it does not hold, which is all that a stranger learns.
+    /// Uses a token once for a node; gives the serial number of its certificate. None if the token does not hold, which is
+    /// all that a stranger learns.
     pub fn spend(
         &mut self,
         id: &str,
@@ -241,40 +257,97 @@ impl JoinTokens {
         node: u64,
         public_key: &[u8],
         now_ms: u64,
-    ) -> Result<bool, TlsError> {
-        let key = blake3::hash(public_key).to_hex().to_string();
+    ) -> Result<Option<u64>, TlsError> {
+        let key = print_of(public_key);
         let found = self.content.tokens.iter_mut().find(|grant| grant.id == id);
-        let Some(grant) = found else { return Ok(false) };
+        let Some(grant) = found else { return Ok(None) };
         let same = blake3::Hash::from_hex(&grant.digest)
             .is_ok_and(|stored| is_secret_of(secret, &SecretDigest(*stored.as_bytes())));
-        if !same || grant.expires_ms <= now_ms {
-            return Ok(false);
+        let is_for = grant.node.is_none_or(|only| only == node);
+        if !same || !is_for || grant.expires_ms <= now_ms {
+            return Ok(None);
         }
-        let taken = self.content.issued.iter().position(|issued| issued.node == node);
-        if let Some(place) = taken {
-            let issued = &self.content.issued[place];
-            if issued.key == key {
-                // The same node with the same key asks again because an answer got lost.
-                return Ok(true);
+        let taken = self.content.issued.iter().find(|issued| issued.node == node);
+        // The same node with the same key asks again because an answer got lost.
+        let again = taken.is_some_and(|issued| issued.key == key);
+        let frees = |issued: &Issued| grant.node.is_some() && grant.number > issued.made;
+        if !again && (grant.uses_left == 0 || taken.is_some_and(|issued| !frees(issued))) {
+            return Ok(None);
+        }
+        if !again {
+            grant.uses_left -= 1;
+            if taken.is_some() {
+                warn!(node, "the id of this node was given to another key, by a join token for it");
             }
-            if grant.number <= issued.made {
-                return Ok(false);
+            let made = self.content.made;
+            let issued = Issued { node, key, made, before: None, sure: true };
+            if !self.record(issued) {
+                return Ok(None);
             }
         }
-        if grant.uses_left == 0 {
-            return Ok(false);
+        self.next_serial(now_ms).map(Some)
+    }
+
+    /// The certificate of this key is renewed for another one; gives the serial number. None if the key is not the one that
+    /// the node's id was last given to.
+    pub fn renew(
+        &mut self,
+        node: u64,
+        shown_key: &[u8],
+        public_key: &[u8],
+        now_ms: u64,
+    ) -> Result<Option<u64>, TlsError> {
+        let (shown, key) = (print_of(shown_key), print_of(public_key));
+        let made = self.content.made;
+        let issued = self.content.issued.iter().find(|issued| issued.node == node);
+        let good = match issued {
+            Some(issued) if issued.sure && issued.key != shown => {
+                // An answer got lost: it asks again, with the same keys.
+                issued.key == key && issued.before.as_ref() == Some(&shown)
+            }
+            // Its certificate is good, and nothing else is known.
+            _ => true,
+        };
+        let made = issued.map_or(made, |issued| issued.made);
+        let issued = Issued { node, key, made, before: Some(shown), sure: true };
+        match good && self.record(issued) {
+            true => self.next_serial(now_ms).map(Some),
+            false => Ok(None),
         }
-        grant.uses_left -= 1;
-        if let Some(place) = taken {
-            self.content.issued.remove(place);
-            warn!(node, "the id of this node was given to another key, by a newer join token");
+    }
+
+    /// The id of the node that keeps the authority belongs to this key; gives the serial number of its next certificate.
+    pub fn hold(&mut self, node: u64, public_key: &[u8]) -> Result<u64, TlsError> {
+        let (key, made) = (print_of(public_key), self.content.made);
+        self.record(Issued { node, key, made, before: None, sure: true });
+        self.next_serial(wall_ms())
+    }
+
+    /// Whether a node's id belongs to this key.
+    pub fn holds(&self, node: u64, public_key: &[u8]) -> bool {
+        let key = print_of(public_key);
+        self.content.issued.iter().any(|issued| issued.node == node && issued.key == key)
+    }
+
+    /// Notes whom an id belongs to; false if there is no room for another id.
+    fn record(&mut self, issued: Issued) -> bool {
+        let place = self.content.issued.iter().position(|known| known.node == issued.node);
+        match place {
+            Some(place) => self.content.issued[place] = issued,
+            None if self.content.issued.len() >= ISSUED_MAX => {
+                warn!(node = issued.node, "{ISSUED_MAX} node ids were given: no other is");
+                return false;
+            }
+            None => self.content.issued.push(issued),
         }
-        if self.content.issued.len() >= ISSUED_MAX {
-            self.content.issued.remove(0);
-        }
-        self.content.issued.push(Issued { node, key, made: self.content.made });
+        true
+    }
+
+    /// A number larger than all before it, also if the file was lost or the clock set back; stores everything.
+    fn next_serial(&mut self, now_ms: u64) -> Result<u64, TlsError> {
+        self.content.serial = now_ms.max(self.content.serial + 1);
         self.store()?;
-        Ok(true)
+        Ok(self.content.serial)
     }
 
     fn store(&self) -> Result<(), TlsError> {
@@ -284,103 +357,15 @@ impl JoinTokens {
     }
 }
 
+/// By which a key is known here.
+fn print_of(public_key: &[u8]) -> String {
+    blake3::hash(public_key).to_hex().to_string()
+}
+
 fn hex(secret: &Secret) -> String {
     blake3::Hash::from_bytes(digest(secret).0).to_hex().to_string()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tls::Authority;
-
-    fn opened(folder: &Path) -> (JoinTokens, String) {
-        let (_, pem, _) = Authority::make(7).unwrap();
-        (JoinTokens::open(folder).unwrap(), pem)
-    }
-
-    #[test]
-    fn x_3_a_token_is_spent_revoked_and_ends() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut tokens, pem) = opened(folder.path());
-        let token = tokens.create(&pem, JoinRole::Node, 1, Some(1_000)).unwrap();
-        let now_ms = wall_ms();
-        let mut spend = |token: &JoinToken, node, key: &[u8], now_ms| {
-            tokens.spend(&token.id, &token.secret, node, key, now_ms).unwrap()
-        };
-        let forged = JoinToken { secret: Secret::draw().unwrap(), ..token.clone() };
-        assert!(!spend(&forged, 2, b"k", now_ms), "wrong secret");
-        assert!(!spend(&token, 2, b"k", now_ms + 10_000), "ended");
-        assert!(spend(&token, 2, b"k", now_ms));
-        assert!(spend(&token, 2, b"k", now_ms), "a lost answer is asked for again");
-        assert!(!spend(&token, 2, b"other", now_ms), "the id is taken");
-        assert!(!spend(&token, 3, b"k3", now_ms), "used up");
-        let second = tokens.create(&pem, JoinRole::Node, 5, None).unwrap();
-        assert!(tokens.revoke(&second.id).unwrap() && !tokens.revoke(&second.id).unwrap());
-        assert!(!tokens.spend(&second.id, &second.secret, 9, b"k9", now_ms).unwrap());
-    }
-
-    #[test]
-    fn x_3_a_lost_key_is_replaced_by_a_newer_token_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut tokens, pem) = opened(folder.path());
-        let first = tokens.create(&pem, JoinRole::Node, 5, None).unwrap();
-        let spend = |tokens: &mut JoinTokens, token: &JoinToken, node, key: &[u8]| {
-            tokens.spend(&token.id, &token.secret, node, key, wall_ms()).unwrap()
-        };
-        assert!(spend(&mut tokens, &first, 2, b"old") && spend(&mut tokens, &first, 3, b"k3"));
-        assert!(!spend(&mut tokens, &first, 2, b"new"), "whoever knows the token is not node 2");
-        let second = tokens.create(&pem, JoinRole::Node, 2, None).unwrap();
-        // Files of before had no numbers.
-        drop(tokens);
-        let mut tokens = JoinTokens::open(folder.path()).unwrap();
-        assert!(spend(&mut tokens, &second, 2, b"new"));
-        assert!(spend(&mut tokens, &second, 2, b"new"), "a lost answer is asked for again");
-        assert!(!spend(&mut tokens, &second, 2, b"third"), "and the id is taken again");
-        assert!(!spend(&mut tokens, &first, 2, b"old"), "the old key is not node 2 any more");
-        assert!(spend(&mut tokens, &second, 4, b"k4"));
-        assert!(!spend(&mut tokens, &second, 3, b"k33"), "used up");
-    }
-
-    #[test]
-    fn x_3_a_file_of_an_older_version_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let key = blake3::hash(b"old").to_hex();
-        let text = format!("{{\"tokens\":[],\"issued\":[{{\"node\":2,\"key\":\"{key}\"}}]}}");
-        std::fs::write(folder.path().join(FILE), text).unwrap();
-        let (mut tokens, pem) = opened(folder.path());
-        let token = tokens.create(&pem, JoinRole::Node, 1, None).unwrap();
-        assert!(tokens.spend(&token.id, &token.secret, 2, b"new", wall_ms()).unwrap());
-    }
-
-    #[test]
-    fn x_15_what_operators_did_waits_for_the_audit_log() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut tokens, pem) = opened(folder.path());
-        let (_, looked) = JoinTokens::changed(folder.path(), None);
-        let token = tokens.create(&pem, JoinRole::Node, 1, None).unwrap();
-        assert!(JoinTokens::changed(folder.path(), looked).0);
-        tokens.revoke(&token.id).unwrap();
-        tokens.revoke("nothing").unwrap();
-        drop(tokens);
-        let mut tokens = JoinTokens::open(folder.path()).unwrap();
-        let deeds = tokens.take_deeds().unwrap();
-        let told: Vec<_> = deeds.iter().map(|deed| (deed.made, deed.id.as_str())).collect();
-        assert_eq!(told, [(true, token.id.as_str()), (false, token.id.as_str())]);
-        assert!(tokens.take_deeds().unwrap().is_empty());
-    }
-
-    #[test]
-    fn x_3_a_token_is_stored_hashed_and_returns_from_its_text() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mut tokens, pem) = opened(folder.path());
-        let token = tokens.create(&pem, JoinRole::Node, 1, None).unwrap();
-        let stored = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
-        assert!(!stored.contains(token.secret.reveal()));
-        let text = token.reveal();
-        let again = JoinToken::parse(text.reveal()).unwrap();
-        assert_eq!((again.authority, &again.id), (token.authority, &token.id));
-        assert!(JoinToken::parse("ikada-join_00_node_a_b").is_none());
-        assert!(JoinToken::parse(&text.reveal().replace("_node_", "_worker_")).is_none());
-        assert!(!format!("{token:?}").contains(token.secret.reveal()));
-    }
-}
+#[path = "token_test.rs"]
+mod token_test;

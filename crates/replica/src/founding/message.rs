@@ -134,6 +134,21 @@ impl FoundingMessage {
         minicbor::to_vec(self).unwrap_or_default()
     }
 
+    /// The node in whose name it is said, where it names one.
+    pub fn speaker(&self) -> Option<NodeId> {
+        match self {
+            FoundingMessage::Hello { me, .. }
+            | FoundingMessage::Join(me)
+            | FoundingMessage::Waiting { me, .. } => Some(me.node),
+            FoundingMessage::Promised { node, .. } | FoundingMessage::Refused { node, .. } => {
+                Some(*node)
+            }
+            FoundingMessage::Propose(_)
+            | FoundingMessage::Founded(_)
+            | FoundingMessage::Removed { .. } => None,
+        }
+    }
+
     /// Reads a message; any other bytes give `None`.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > MESSAGE_BYTES_MAX {

@@ -21,6 +21,8 @@ pub(crate) struct JoinTokenPage {
 struct Shown<'a> {
     id: &'a str,
     role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<u64>,
     uses_left: u32,
     expires_ms: u64,
 }
@@ -29,6 +31,7 @@ fn without_digests<S: serde::Serializer>(tokens: &[Grant], out: S) -> Result<S::
     out.collect_seq(tokens.iter().map(|grant| Shown {
         id: &grant.id,
         role: grant.role.as_str(),
+        node: grant.node,
         uses_left: grant.uses_left,
         expires_ms: grant.expires_ms,
     }))
@@ -44,12 +47,13 @@ impl Document for JoinTokenPage {
             vec![
                 grant.id.clone(),
                 grant.role.as_str().to_owned(),
+                grant.node.map(|node| node.to_string()).unwrap_or_default(),
                 grant.uses_left.to_string(),
                 moment(grant.expires_ms),
             ]
         };
         let rows = self.tokens.iter().map(row).collect();
-        let mut grids = vec![Grid { headings: &["id", "role", "uses left", "ends"], rows }];
+        let mut grids = vec![Grid { headings: &["id", "role", "node", "uses left", "ends"], rows }];
         if let Some(text) = &self.text {
             grids.push(Grid { headings: &["token"], rows: vec![vec![text.clone()]] });
         }
