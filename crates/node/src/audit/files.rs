@@ -14,8 +14,10 @@ use super::chain::{self, FIRST};
 
 /// A file is followed by another beyond this size.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Files kept: with their size, the disk that the log may take.
-const FILES_MAX: usize = 16;
+/// The disk that the log may take; beyond it the oldest files go.
+const LOG_BYTES_MAX: u64 = 16 * FILE_BYTES_MAX;
+/// Most files kept, however small: each start of an older version began one.
+const FILES_MAX: usize = 1_024;
 
 /// The open end of the log.
 pub(super) struct Files {
@@ -32,16 +34,27 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens the folder and goes on in a new file, from where the newest whole line ended.
+    /// Opens the folder and goes on from where the newest whole line ended: in its file, so that restarts push nothing out,
+    /// unless that file is full or its chain is broken.
     pub(super) fn open(folder: &Path) -> io::Result<Files> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let numbers = numbers(folder)?;
-        let (mut number, mut hash) = (1, FIRST);
-        if let Some(newest) = numbers.last() {
-            number = newest + 1;
-            hash = last_hash(&fs::read(path(folder, *newest))?);
+        let newest = numbers(folder)?.last().copied();
+        let (mut number, mut hash, mut open) = (1, FIRST, None);
+        if let Some(newest) = newest {
+            let content = fs::read(path(folder, newest))?;
+            (number, hash) = (newest + 1, FIRST);
+            if let Some((bytes, last)) = whole(&content) {
+                hash = last;
+                if bytes <= FILE_BYTES_MAX {
+                    number = newest;
+                    open = Some((reopen(folder, newest, bytes)?, bytes));
+                }
+            }
         }
-        let (file, bytes) = begin(folder, number, hash)?;
+        let (file, bytes) = match open {
+            Some(open) => open,
+            None => begin(folder, number, hash)?,
+        };
         let (folder, text) = (folder.to_owned(), Vec::new());
         let files = Files { folder, number, file, bytes, hash, torn: false, text };
         files.forget_old()?;
@@ -94,10 +107,16 @@ impl Files {
     }
 
     fn forget_old(&self) -> io::Result<()> {
-        let numbers = numbers(&self.folder)?;
-        let surplus = numbers.len().saturating_sub(FILES_MAX);
-        for number in &numbers[..surplus] {
-            fs::remove_file(path(&self.folder, *number))?;
+        let (mut kept, mut bytes) = (0, 0);
+        for number in numbers(&self.folder)?.into_iter().rev() {
+            let path = path(&self.folder, number);
+            let size = fs::metadata(&path)?.len();
+            if number != self.number && (kept >= FILES_MAX || bytes + size > LOG_BYTES_MAX) {
+                fs::remove_file(path)?;
+                // Nothing older stays: a gap would look like lines that were taken out.
+                bytes = LOG_BYTES_MAX;
+            }
+            (kept, bytes) = (kept + 1, bytes + size);
         }
         Ok(())
     }
@@ -127,6 +146,16 @@ fn begin(folder: &Path, number: u64, hash: [u8; 32]) -> io::Result<(File, u64)> 
     Ok((file, head.len() as u64))
 }
 
+/// Opens a file to go on in it, without what a crash left of a line behind its whole ones.
+fn reopen(folder: &Path, number: u64, bytes: u64) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).open(path(folder, number))?;
+    if file.metadata()?.len() != bytes {
+        file.set_len(bytes)?;
+        file.sync_all()?;
+    }
+    Ok(file)
+}
+
 fn path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:08}.log"))
 }
@@ -142,11 +171,13 @@ fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// The hash of the last line that is whole: a crash may have cut one off.
-fn last_hash(bytes: &[u8]) -> [u8; 32] {
-    let text = String::from_utf8_lossy(bytes);
-    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    chain::verify(whole).map_or(FIRST, |(_, _, hash)| hash)
+/// The length of the lines that are whole, since a crash may have cut one off, and the hash of the last one. None if the
+/// chain is broken.
+fn whole(content: &[u8]) -> Option<(u64, [u8; 32])> {
+    let end = content.iter().rposition(|byte| *byte == b'\n')? + 1;
+    let text = std::str::from_utf8(&content[..end]).ok()?;
+    let (_, _, hash) = chain::verify(text).ok()?;
+    Some((end as u64, hash))
 }
 
 #[cfg(test)]
@@ -172,10 +203,57 @@ mod tests {
             ["\"a\"", "\"b\"", "\"c\""],
             "what was written, in the order in which it came"
         );
-        let again = Files::open(folder.path()).unwrap();
-        drop(again);
-        let next = fs::read_to_string(folder.path().join("00000002.log")).unwrap();
-        assert_eq!(chain::verify(&next).unwrap().1, chain::verify(&text).unwrap().2);
+    }
+
+    // X15: a node that is restarted over and over keeps its lines.
+    #[test]
+    fn x_15_restarts_push_nothing_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for life in 0..100 {
+            Files::open(folder.path()).unwrap().append(&[life]).unwrap();
+        }
+        let text = fs::read_to_string(path(folder.path(), 1)).unwrap();
+        assert_eq!(chain::verify(&text).unwrap().0, 100);
+        assert_eq!(numbers(folder.path()).unwrap(), [1]);
+        // Many small files, as older versions left them, are no reason to forget any.
+        for number in 2..=40 {
+            fs::write(path(folder.path(), number), "x").unwrap();
+        }
+        drop(Files::open(folder.path()).unwrap());
+        assert_eq!(
+            numbers(folder.path()).unwrap().len(),
+            41,
+            "and nothing goes on in a broken one"
+        );
+    }
+
+    #[test]
+    fn x_15_the_oldest_files_go_when_all_are_too_large() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Files::open(folder.path()).unwrap());
+        // Holes take no room on the disk.
+        for number in 2..=40 {
+            let file = File::create(path(folder.path(), number)).unwrap();
+            file.set_len(FILE_BYTES_MAX + 100).unwrap();
+        }
+        // Full, so that the log goes on behind it.
+        let mut files = Files::open(folder.path()).unwrap();
+        files.append(&["a"]).unwrap();
+        let kept = numbers(folder.path()).unwrap();
+        assert_eq!(kept.last(), Some(&41));
+        assert!(kept.len() == 16 && kept.is_sorted_by(|one, next| one + 1 == *next), "{kept:?}");
+    }
+
+    #[test]
+    fn x_15_a_full_file_is_followed_by_another_at_the_next_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Files::open(folder.path()).unwrap();
+        files.append(&["x".repeat(FILE_BYTES_MAX as usize)]).unwrap();
+        drop(files);
+        Files::open(folder.path()).unwrap().append(&["b"]).unwrap();
+        let text = |number| fs::read_to_string(path(folder.path(), number)).unwrap();
+        let (first, second) = (text(1), text(2));
+        assert_eq!(chain::verify(&second).unwrap().1, chain::verify(&first).unwrap().2);
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! The audit log: who changed what, and who was not let in (X15).
 //!
-//! Promise: every request that changes something, and every one that was denied, leaves exactly one line, in a file
-//! that only its owner can read. Each line carries a hash over itself and the hash before it, so that a changed, removed
+//! Promise: every request that changes something, every backup, and every request that was denied, leaves exactly one line,
+//! in a file that only its owner can read. Each line carries a hash over itself and the hash before it, so that a changed, removed
 //! or inserted line is found by `ikada audit verify`. Lines are synced in groups, a fraction of a second after the
 //! answer, by a thread of their own. Files are rotated; the oldest go.
 //!
 //! A full queue is never waited for: what does not fit, or cannot be written, is counted (`ikada_audit_lost_total`), and
 //! the next line that is written says how many are missing.
-//! Strangers get so many lines a second and no more, so that they cannot fill the disk.
+//! Strangers, and denials of each caller, get so many lines a minute and no more, so that nobody can push out of the log
+//! what others did.
 //!
-//! Leaves out: reads that were allowed, and renewals, which change nothing that is kept.
+//! Leaves out: other reads that were allowed, and renewals, which change nothing that is kept.
 
 mod chain;
 mod files;

@@ -50,7 +50,7 @@ pub struct Note {
     pub namespace: Option<Namespace>,
     /// What was asked for.
     pub action: Action,
-    /// What it was asked of, as named in the path.
+    /// What it was asked of: as named in the path, or else in the body.
     pub object: Option<String>,
     /// The status of the answer.
     pub status: u16,
@@ -157,7 +157,7 @@ pub struct Record {
     pub namespace: Option<String>,
     /// What was asked for: the operation of the route, `unknown`, or what was done beside the client port.
     pub action: String,
-    /// What it was asked of, as named in the path.
+    /// What it was asked of: as named in the path, or else in the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// The status of the answer.

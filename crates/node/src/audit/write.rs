@@ -3,6 +3,7 @@
 //! A request only puts its note down. The thread is woken by the first of a group and sleeps while the others come, so
 //! that a busy node pays for one waking and one sync a group, not one a request.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,14 +21,68 @@ const WAITING_MAX: usize = 65_536;
 const GATHER: Duration = Duration::from_millis(200);
 /// What stands for a status where nobody was answered.
 const DONE: u16 = 200;
-/// Lines that strangers get in one second.
-const STRANGERS_PER_SECOND: u32 = 50;
+/// What callers are told who are not let in.
+const DENIED: [u16; 2] = [401, 403];
+/// Denials are counted for this long.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Lines that all strangers together get in that time: less than 120 MB a day.
+const STRANGERS_MAX: u32 = 300;
+/// Lines that denials of one caller get in that time: less than 60 MB a day.
+const DENIALS_MAX: u32 = 120;
+/// Callers whose denials are counted at once; those of others leave no line until there is room.
+const DENIED_MAX: usize = 1_024;
 
 /// The audit log of a node.
 #[derive(Debug)]
 pub struct AuditLog {
     shared: Arc<Shared>,
-    strangers: Mutex<(Option<Instant>, u32)>,
+    denials: Mutex<Denials>,
+}
+
+/// Who was denied how often of late, so that nobody can push the lines of others out of the log.
+#[derive(Debug, Default)]
+struct Denials {
+    strangers: Count,
+    callers: HashMap<String, Count>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    since: Option<Instant>,
+    lines: u32,
+}
+
+impl Count {
+    fn is_over(&self, now: Instant) -> bool {
+        self.since.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW)
+    }
+
+    /// Whether another line fits.
+    fn takes(&mut self, max: u32, now: Instant) -> bool {
+        if self.is_over(now) {
+            *self = Count { since: Some(now), lines: 0 };
+        }
+        self.lines = self.lines.saturating_add(1);
+        self.lines <= max
+    }
+}
+
+impl Denials {
+    /// Whether a denial of this caller gets a line.
+    fn admit(&mut self, caller: Option<&str>, now: Instant) -> bool {
+        let Some(name) = caller else { return self.strangers.takes(STRANGERS_MAX, now) };
+        if let Some(count) = self.callers.get_mut(name) {
+            return count.takes(DENIALS_MAX, now);
+        }
+        if self.callers.len() >= DENIED_MAX {
+            self.callers.retain(|_, count| !count.is_over(now));
+        }
+        let fits = self.callers.len() < DENIED_MAX;
+        if fits {
+            self.callers.entry(name.to_owned()).or_default().takes(DENIALS_MAX, now);
+        }
+        fits
+    }
 }
 
 #[derive(Debug, Default)]
@@ -83,14 +138,18 @@ impl AuditLog {
                     write(&mut files, &notes, &writing);
                 }
             })?;
-        Ok((AuditLog { shared, strangers: Mutex::default() }, thread))
+        Ok((AuditLog { shared, denials: Mutex::default() }, thread))
     }
 
-    /// Adds a note; never waits for the disk. Strangers get few lines.
+    /// Adds a note; never waits for the disk. Strangers, and denials of one caller, get few lines.
     pub fn add(&self, note: Note) {
-        if note.principal.is_none() && !self.admit_stranger() {
-            self.shared.lose(1, 0);
-            return;
+        let caller = note.principal.as_ref().map(|principal| principal.name.as_str());
+        if caller.is_none() || DENIED.contains(&note.status) {
+            let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+            if !denials.admit(caller, Instant::now()) {
+                self.shared.lose(1, 0);
+                return;
+            }
         }
         self.add_deed(note);
     }
@@ -115,16 +174,6 @@ impl AuditLog {
     /// Lines that are not in the log, since the start: too many came at once, or they could not be written.
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
-    }
-
-    fn admit_stranger(&self) -> bool {
-        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, count) = &mut *strangers;
-        if since.is_none_or(|since| since.elapsed() >= Duration::from_secs(1)) {
-            (*since, *count) = (Some(Instant::now()), 0);
-        }
-        *count += 1;
-        *count <= STRANGERS_PER_SECOND
     }
 }
 
@@ -185,17 +234,51 @@ mod tests {
             thread.join().unwrap();
         }
         let files = read(folder.path());
-        let ends: Vec<_> = files.iter().map(|text| verify(text).unwrap()).collect();
-        assert!(ends.iter().all(|(records, _, _)| *records == 1));
-        assert!(ends.windows(2).all(|pair| pair[0].2 == pair[1].1), "each goes on from the last");
-        let newest = folder.path().join("00000003.log");
+        assert_eq!((files.len(), verify(&files[0]).unwrap().0), (1, 3), "one file, one chain");
+        let newest = folder.path().join("00000001.log");
         let mut torn = std::fs::read(&newest).unwrap();
-        torn.extend_from_slice(b"0123 {\"torn");
+        torn.extend_from_slice(b"0123 {\"torn \xff");
         std::fs::write(&newest, torn).unwrap();
         let (log, thread) = AuditLog::open(folder.path()).unwrap();
+        log.add(note("four"));
         drop(log);
         thread.join().unwrap();
-        assert_eq!(verify(&read(folder.path())[3]).unwrap().1, ends[2].2);
+        let files = read(folder.path());
+        assert_eq!((files.len(), verify(&files[0]).unwrap().0), (1, 4), "{}", files[0]);
+    }
+
+    // X15: a caller with a good token cannot push the lines of others out by being refused.
+    #[test]
+    fn x_15_denials_of_one_caller_get_few_lines_and_others_keep_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, thread) = AuditLog::open(folder.path()).unwrap();
+        let by = |name: &str, status| {
+            let name = name.to_owned();
+            let principal = Some(Arc::new(Principal { name, ..Principal::anyone() }));
+            Note { principal, ..Note::new(1, Action::Unknown, status) }
+        };
+        (0..10_000).for_each(|_| log.add(by("noisy", 403)));
+        assert_eq!(log.lost(), 10_000 - u64::from(DENIALS_MAX));
+        (0..1_000).for_each(|_| log.add(by("noisy", 200)));
+        log.add(by("quiet", 403));
+        assert_eq!(log.lost(), 10_000 - u64::from(DENIALS_MAX), "work and others get theirs");
+        drop(log);
+        thread.join().unwrap();
+        assert_eq!(told(&read(folder.path())[0]), 11_001);
+    }
+
+    #[test]
+    fn x_15_denials_are_counted_anew_after_a_while_and_for_so_many_callers() {
+        let (mut denials, now) = (Denials::default(), Instant::now());
+        let taken = (0..1_000).filter(|_| denials.admit(Some("a"), now)).count();
+        assert_eq!(taken, DENIALS_MAX as usize);
+        assert!(!denials.admit(Some("a"), now + WINDOW / 2));
+        assert!(denials.admit(Some("a"), now + WINDOW));
+        let later = now + WINDOW;
+        let names = (0..DENIED_MAX * 2).map(|number| format!("caller {number}"));
+        let admitted = names.filter(|name| denials.admit(Some(name), later)).count();
+        assert_eq!((admitted, denials.callers.len()), (DENIED_MAX - 1, DENIED_MAX));
+        assert!(denials.admit(Some("new"), later + WINDOW), "there is room again");
     }
 
     #[test]
@@ -219,7 +302,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut files = Files::open(folder.path()).unwrap();
         let shared = Arc::new(Shared::default());
-        let log = AuditLog { shared: shared.clone(), strangers: Mutex::default() };
+        let log = AuditLog { shared: shared.clone(), denials: Mutex::default() };
         for broken in [false, true, true, false] {
             let good = broken.then(|| files.break_it());
             (0..3).for_each(|_| log.add(note("work")));

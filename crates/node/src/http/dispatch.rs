@@ -15,7 +15,7 @@ use super::door::Door;
 use super::passage::{check_head, contain, finish, in_lane};
 use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
-use super::trace::Trace;
+use super::trace::{Trace, subject_of};
 use super::{
     cluster, dashboard, jobs, leases, live, logs, namespaces, objects, operate, problems, programs,
     queues, requests, schedules, tasks, tokens, uploads, workers,
@@ -80,6 +80,8 @@ where
     allow(app, route.operation, &route.policy, &principal)?;
     let mut context = Context::read(route, names, &parts, &app.limits, principal)?;
     trace.request = context.key.clone();
+    trace.subject = subject_of(app, route.operation);
+    context.subject = trace.subject.clone();
     if route.policy.scope == Scope::Namespace {
         trace.namespace = Some(context.named.clone().unwrap_or_else(|| context.principal.home()));
         context.namespace = enter(app, &context.principal, context.named.take())?;

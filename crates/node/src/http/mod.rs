@@ -39,6 +39,7 @@ mod s3;
 mod schedules;
 mod security;
 mod stream;
+mod subject;
 mod tasks;
 mod tokens;
 mod trace;

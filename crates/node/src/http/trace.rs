@@ -8,6 +8,7 @@ use ikada_api::state::{Namespace, RequestId};
 
 use super::app::App;
 use super::security::route_of;
+use super::subject::Subject;
 use crate::audit::{Action, AuditLog, Note};
 use crate::auth::Principal;
 use crate::watch::wall_ms;
@@ -28,6 +29,8 @@ pub(super) struct Trace {
     pub(super) principal: Option<Arc<Principal>>,
     pub(super) namespace: Option<Namespace>,
     pub(super) object: Option<String>,
+    /// The same, from a handler.
+    pub(super) subject: Subject,
     pub(super) request: Option<RequestId>,
     pub(super) source: Option<IpAddr>,
 }
@@ -38,23 +41,42 @@ pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) {
     // Strangers who fail too often are told 429.
     let denied = matches!(status, 401 | 403) || (trace.principal.is_none() && status == 429);
     let route = trace.operation.and_then(route_of);
-    let changes = route.is_some_and(|route| changes(route) && (audit.all || is_rare(route)));
-    if !denied && !changes {
+    let wanted = route.is_some_and(|route| is_wanted(audit, route));
+    if !denied && !wanted {
         return;
     }
+    let said = trace.subject.said().map(str::to_owned);
     audit.log.add(Note {
         principal: trace.principal.clone(),
         namespace: trace.namespace.clone(),
-        object: trace.object.clone(),
+        object: trace.object.clone().or(said),
         request: trace.request.clone(),
         source: trace.source,
         ..Note::new(wall_ms(), Action::from(trace.operation), status)
     });
 }
 
+/// A place for what a call is about; none where no line could come of it.
+pub(super) fn subject_of<D>(app: &App<D>, operation: Operation) -> Subject {
+    let audit = app.security.audit.as_ref();
+    let wanted =
+        audit.zip(route_of(operation)).is_some_and(|(audit, route)| is_wanted(audit, route));
+    Subject::heard(wanted)
+}
+
+fn is_wanted(audit: &Audit, route: &Route) -> bool {
+    let is_noted = changes(route) || gives_secrets_away(route);
+    is_noted && (audit.all || is_rare(route))
+}
+
 /// Whether a route changes something that is kept.
-pub(super) fn changes(route: &Route) -> bool {
+fn changes(route: &Route) -> bool {
     route.verb != Verb::Get && route.policy.class != Class::Renew
+}
+
+/// A look that takes everything along, keys of the S3 door included.
+fn gives_secrets_away(route: &Route) -> bool {
+    route.operation == Operation::Backup
 }
 
 fn is_rare(route: &Route) -> bool {

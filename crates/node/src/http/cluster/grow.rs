@@ -20,6 +20,7 @@ pub(in crate::http) async fn grow<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let GrowRequest { shards } = read_document(context, body)?;
+    context.subject.is(|| format!("shards={shards}"));
     let id = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
     let key = RequestKey { id: id.clone(), item: 0 };
     let wish = Request::Grow { shards, request: Some(key) };

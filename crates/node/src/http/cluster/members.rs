@@ -32,6 +32,10 @@ pub(in crate::http) async fn add<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let wish: AddNode = read_document(context, body)?;
+    context.subject.is(|| match &wish.replaces {
+        Some(node) => format!("{} in place of {}", wish.peer_addr, node.0),
+        None => wish.peer_addr.clone(),
+    });
     check_mode(&app.door.status().await)?;
     let (candidate, level) = meet(app, &wish.peer_addr).await?;
     let Candidate { node, incarnation, peer_addr, client_addr } = candidate;

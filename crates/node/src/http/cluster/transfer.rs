@@ -17,6 +17,11 @@ pub(in crate::http) async fn transfer<D: Door>(
 ) -> Result<Reply, Stop> {
     let wish: TransferRequest = read_document(context, body)?;
     let from = wish.from.map(|node| node.0);
+    context.subject.is(|| {
+        let shard = wish.shard.map_or("all".to_owned(), |shard| shard.to_string());
+        let node = |node: Option<u64>| node.map_or("any".to_owned(), |node| node.to_string());
+        format!("shard={shard} from={} to={}", node(from), node(wish.to.map(|node| node.0)))
+    });
     let leads = |leader: Option<u64>| from.is_none() || leader == from;
     if let Some(shard) = wish.shard.filter(|_| from.is_none()) {
         // A wish for one shard is answered as such: refused, redirected or accepted.

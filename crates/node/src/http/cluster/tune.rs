@@ -22,6 +22,10 @@ pub(in crate::http) async fn tune<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let v1::TuneElections { timeout_ms } = read_document(context, body)?;
+    context.subject.is(|| match timeout_ms {
+        Some(timeout_ms) => format!("timeout_ms={timeout_ms}"),
+        None => "timeout_ms=default".to_owned(),
+    });
     let bounds = ELECTION_MS_MIN..=ELECTION_MS_MAX;
     if timeout_ms.is_some_and(|timeout_ms| !bounds.contains(&timeout_ms)) {
         let detail = format!("must be {ELECTION_MS_MIN} to {ELECTION_MS_MAX}, or null");

@@ -23,6 +23,9 @@ pub(in crate::http) async fn submit<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let job: NewJob = read_document(context, body)?;
+    if let Some(id) = &job.id {
+        context.subject.is(|| id.clone());
+    }
     let (request, key) = app.request_key(context);
     let read = |programs: &dyn FindProgram| {
         let order = submit_job_order(&context.namespace, key.clone(), &job, programs);
@@ -32,6 +35,7 @@ pub(in crate::http) async fn submit<D: Door>(
     let Command::SubmitJob(submit) = &mut order.command else {
         return Err(mismatch("submit job"));
     };
+    context.subject.is(|| submit.id.to_string());
     admit_tasks(app, context, 1)?;
     pin_inputs(app, context, &mut submit.spec).await?;
     let id = submit.id.clone();

@@ -31,6 +31,7 @@ where
     let announced = read_headers(parts)?;
     let _place = app.transfer(Lane::Settle, context).await?;
     let content = take_in(app, body).await?;
+    context.subject.is(|| content.digest.to_string());
     if announced.digest.is_some_and(|digest| digest != content.digest) {
         return Err(problems::wrong_digest(&content.digest.to_string()).into());
     }

@@ -23,7 +23,8 @@ use crate::http::guard::Contained;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::security::{allow, enter, policy_of};
-use crate::http::trace::{Trace, note};
+use crate::http::subject::Subject;
+use crate::http::trace::{Trace, note, subject_of};
 
 /// Carries out one call; none if its frame cannot be read.
 pub(super) async fn answer_frame<D: Door>(
@@ -33,8 +34,10 @@ pub(super) async fn answer_frame<D: Door>(
     frame: &Bytes,
 ) -> Option<Vec<u8>> {
     let ask: PipeAsk<'_> = minicbor::decode(frame).ok()?;
+    caller.subject = subject_of(app, ask.verb.operation());
+    let subject = &caller.subject;
     let answered =
-        Contained(Box::pin(carry_out(app, principal, &ask))).await.unwrap_or_else(|_| {
+        Contained(Box::pin(carry_out(app, principal, &ask, subject))).await.unwrap_or_else(|_| {
             app.counters.panics.fetch_add(1, Ordering::Relaxed);
             Err(problems::internal().into())
         });
@@ -49,9 +52,10 @@ async fn carry_out<D: Door>(
     app: &App<D>,
     principal: &Arc<Principal>,
     ask: &PipeAsk<'_>,
+    subject: &Subject,
 ) -> Result<Reply, Stop> {
     let _permits = admit(app, ask)?;
-    let context = read_context(app, principal, ask)?;
+    let context = read_context(app, principal, ask, subject)?;
     run(app, ask.verb.operation(), &context, ask.body).await
 }
 
@@ -102,6 +106,7 @@ pub(super) fn read_context<D: Door>(
     app: &App<D>,
     principal: &Arc<Principal>,
     ask: &PipeAsk<'_>,
+    subject: &Subject,
 ) -> Result<Context, Stop> {
     let operation = ask.verb.operation();
     let policy = policy_of(operation).ok_or_else(problems::internal)?;
@@ -118,7 +123,9 @@ pub(super) fn read_context<D: Door>(
     let namespace = enter(app, principal, named)?;
     let key = ask.key.map(RequestId::parse).transpose().map_err(bad("key"))?;
     let timeout = Duration::from_millis(u64::from(ask.timeout_ms));
-    Ok(Context::of_pipe(principal.clone(), namespace, timeout, key))
+    let mut context = Context::of_pipe(principal.clone(), namespace, timeout, key);
+    context.subject = subject.clone();
+    Ok(context)
 }
 
 /// Appends the frame of an answer, and counts it.

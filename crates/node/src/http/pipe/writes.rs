@@ -30,10 +30,11 @@ use crate::http::door::Door;
 use crate::http::namespaces::admit_tasks;
 use crate::http::problems;
 use crate::http::request::Context;
+use crate::http::subject::Subject;
 use crate::http::tasks::{
     Enqueuing, Item, Writing, Written, read_completions, read_failures, show_report,
 };
-use crate::http::trace::{Trace, note};
+use crate::http::trace::{Trace, note, subject_of};
 
 /// One submission in so many is timed: enough for an average, and the others stay cheap.
 const TIMED_EVERY: u64 = 16;
@@ -128,32 +129,29 @@ impl<'a, D: Door> Writes<'a, D> {
     /// Begins a write. What can be answered at once is appended to the answers.
     pub(super) fn begin(&mut self, ask: &PipeAsk<'_>, answers: &mut Vec<u8>) -> Begun {
         let app = self.app;
-        match contain(app, || self.prepare(ask)) {
+        let subject = subject_of(app, ask.verb.operation());
+        let answered = match contain(app, || self.prepare(ask, &subject)) {
             Ok(Read::NotHere) => return Begun::NotHere,
-            Ok(Read::Sent) => {}
-            Ok(Read::Answered(reply)) => self.finish_at_once(ask, Ok(reply), answers),
-            Err(stop) => self.finish_at_once(ask, Err(stop), answers),
+            Ok(Read::Sent) => return Begun::Here,
+            Ok(Read::Answered(reply)) => Ok(reply),
+            Err(stop) => Err(stop),
+        };
+        if app.security.audit.is_some() {
+            note(app, &self.trace(ask, subject), status_of(&answered));
         }
+        encode_answer(app, ask.call, answered, answers);
         Begun::Here
     }
 
-    fn finish_at_once(
-        &self,
-        ask: &PipeAsk<'_>,
-        answered: Result<Reply, Stop>,
-        answers: &mut Vec<u8>,
-    ) {
-        if self.app.security.audit.is_some() {
-            let mut trace = self.caller.clone();
-            describe(&mut trace, ask);
-            note(self.app, &trace, status_of(&answered));
-        }
-        encode_answer(self.app, ask.call, answered, answers);
+    fn trace(&self, ask: &PipeAsk<'_>, subject: Subject) -> Trace {
+        let mut trace = Trace { subject, ..self.caller.clone() };
+        describe(&mut trace, ask);
+        trace
     }
 
-    fn prepare(&mut self, ask: &PipeAsk<'_>) -> Result<Read, Stop> {
+    fn prepare(&mut self, ask: &PipeAsk<'_>, subject: &Subject) -> Result<Read, Stop> {
         let permits = admit(self.app, ask)?;
-        let context = read_context(self.app, &self.principal, ask)?;
+        let context = read_context(self.app, &self.principal, ask, subject)?;
         let programs = Builtin::default();
         let (kind, items) = match ask.verb {
             PipeVerb::Enqueue => {
@@ -183,11 +181,8 @@ impl<'a, D: Door> Writes<'a, D> {
         let id = self.app.door.next_call();
         let (timeout_ms, routing) = (context.timeout.as_millis() as u64, context.routing);
         self.gathered.push(Call { id, timeout_ms, routing, request: Request::Write(orders) });
-        let trace = self.app.security.audit.as_ref().map(|_| {
-            let mut trace = self.caller.clone();
-            describe(&mut trace, ask);
-            Box::new(trace)
-        });
+        let audit = self.app.security.audit.as_ref();
+        let trace = audit.map(|_| Box::new(self.trace(ask, subject.clone())));
         let open = OpenWrite { call: ask.call, context, kind, writing, trace, _permits: permits };
         self.open.insert(id, open);
         Ok(Read::Sent)

@@ -37,6 +37,7 @@ pub(in crate::http) async fn push<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let program: NewProgram = read_document(context, body)?;
+    context.subject.is(|| program.name.clone());
     let name = check_shape(&program).map_err(|error| problems::bad_field(&error))?;
     let request = app.request_id(context);
     let mut orders = Vec::new();

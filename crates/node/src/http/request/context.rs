@@ -19,6 +19,7 @@ use crate::admission::Lane;
 use crate::auth::Principal;
 use crate::http::limits::HttpLimits;
 use crate::http::problems::bad_parameter;
+use crate::http::subject::Subject;
 
 /// The header in which the reader of a stream says where it was.
 const LAST_EVENT: &str = "last-event-id";
@@ -52,6 +53,8 @@ pub(in crate::http) struct Context {
     pub(in crate::http) wants_stream: bool,
     /// Where the reader of a stream was when its last one broke off, in the words of that stream.
     last_event: Option<String>,
+    /// What it is about, where the path does not say.
+    pub(in crate::http) subject: Subject,
     query: Vec<(String, String)>,
 }
 
@@ -98,6 +101,7 @@ impl Context {
             form_wanted: form_wanted(&parts.headers),
             wants_stream: accept.is_some_and(|accept| accept.contains("text/event-stream")),
             last_event: header(parts, LAST_EVENT)?.map(str::to_owned),
+            subject: Subject::default(),
             query,
         };
         context.read_namespace(parts)?;
@@ -137,6 +141,7 @@ impl Context {
             form_wanted: Form::Cbor,
             wants_stream: false,
             last_event: None,
+            subject: Subject::default(),
             query: Vec::new(),
         }
     }

@@ -40,6 +40,7 @@ pub(in crate::http) async fn claim<D: Door>(
     let (worker, queues, labels) =
         claim_names(&request).map_err(|error| problems::bad_field(&error))?;
     let holds = claim_holds(&request).map_err(|error| problems::bad_field(&error))?;
+    context.subject.are(queues.iter());
     let wait_ms_max = context.timeout.saturating_sub(MARGIN).as_millis() as u64;
     let claim = ClaimCall {
         namespace: context.namespace.clone(),

@@ -69,6 +69,7 @@ impl Enqueuing {
                 Err(bad) => Item { id: bad.id, order: Err(bad.problem) },
             });
         }
+        context.subject.are(items.iter().map(|item| &item.id));
         Ok(Enqueuing { single, request, items })
     }
 

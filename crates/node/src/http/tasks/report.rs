@@ -26,7 +26,7 @@ pub(in crate::http) fn read_completions<D: Door>(
         read_report(context, body, |request: CompleteRequest| (request.worker, request.tasks))?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
     let worker = read_worker(context, &worker)?;
-    Ok(gather(tasks, |item: CompleteItem| {
+    Ok(gather(context, tasks, |item: CompleteItem| {
         let order = complete_order(&context.namespace, &worker, &item, programs);
         (item.id, order)
     }))
@@ -42,7 +42,7 @@ pub(in crate::http) fn read_failures<D: Door>(
         read_report(context, body, |request: FailRequest| (request.worker, request.tasks))?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
     let worker = read_worker(context, &worker)?;
-    Ok(gather(tasks, |item: FailItem| {
+    Ok(gather(context, tasks, |item: FailItem| {
         let order = fail_order(&context.namespace, &worker, &item);
         (item.id, order)
     }))
@@ -96,6 +96,7 @@ fn read_worker(context: &Context, text: &str) -> Result<WorkerId, Stop> {
 
 /// One order per item; a bad item is refused alone.
 fn gather<T>(
+    context: &Context,
     tasks: Vec<Read<T>>,
     order: impl Fn(T) -> (String, Result<Order, FieldError>),
 ) -> Vec<Item> {
@@ -106,5 +107,7 @@ fn gather<T>(
         }
         Err(bad) => Item { id: bad.id, order: Err(bad.problem) },
     });
-    items.collect()
+    let items: Vec<Item> = items.collect();
+    context.subject.are(items.iter().map(|item| &item.id));
+    items
 }

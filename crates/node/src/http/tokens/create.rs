@@ -40,6 +40,7 @@ pub(in crate::http) async fn create<D: Door>(
         text = s3_secret(&add.digest);
     }
     let id = token.id.to_string();
+    context.subject.is(|| format!("{id} {} {}", add.role.as_str(), add.name));
     let order =
         Order { namespace: Namespace::default(), request: None, command: Command::AddToken(add) };
     let item = Item { id: id.clone(), order: Ok(order) };
