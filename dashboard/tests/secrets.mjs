@@ -15,13 +15,21 @@ export async function showsNoSecrets({ tab, cluster }) {
   const [node] = cluster.nodes;
   const worker = await call(cluster, node, "POST", "/v1/tokens", { name: "hands", role: "worker" });
   const door = await call(cluster, node, "POST", "/v1/tokens", { name: "boto", role: "submitter", s3: true });
+  const others = [];
+  for (let number = 0; number < 17; number += 1) {
+    const role = ["admin", "operator", "submitter", "worker", "viewer"][number % 5];
+    const s3 = number % 2 === 1 && role !== "admin";
+    others.push(await call(cluster, node, "POST", "/v1/tokens", { name: `canary-${number}`, role, s3 }));
+  }
   await call(cluster, node, "POST", "/v1/tasks", { tasks: [{ id: "told", queue: "plain", payload: { shown: true } }] });
   await call(cluster, node, "PUT", "/v1/objects/told/text", "plain", { "Content-Type": "text/plain" });
   await tab.go(node.url);
   await tab.type("#field-token", cluster.token);
   await tab.click("dialog button[type=submit]", "Look");
   await tab.until("!document.querySelector('dialog')");
-  const secrets = [cluster.token, worker.token, door.token].map((text) => text.slice(text.lastIndexOf("_") + 1));
+  const texts = [cluster.token, worker.token, door.token, ...others.map((made) => made.token)];
+  const secrets = texts.map((text) => text.slice(text.lastIndexOf("_") + 1));
+  assert.equal(new Set(secrets).size, 20, "twenty secrets");
   assert.ok(secrets.every((text) => text.length >= 20), "secrets are long");
   for (const page of PAGES) {
     await tab.go(`${node.url}/#/${page}`);

@@ -11,6 +11,7 @@ mod demo;
 mod failure;
 mod local;
 mod render;
+mod typed_url;
 mod verify;
 
 use std::process::ExitCode;

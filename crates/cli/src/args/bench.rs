@@ -218,18 +218,26 @@ pub(crate) enum FloodKind {
     DeepJson,
     /// Bodies in chunks of one byte.
     TinyChunks,
+    /// Connections that begin to shake hands and then say nothing; with --secure.
+    Handshakes,
 }
 
 impl FloodKind {
     /// In the order in which they run.
-    pub(crate) const ALL: [FloodKind; 6] = [
+    pub(crate) const ALL: [FloodKind; 7] = [
         Self::SlowHeads,
         Self::Idle,
         Self::OpenAndClose,
         Self::LargeBodies,
         Self::DeepJson,
         Self::TinyChunks,
+        Self::Handshakes,
     ];
+
+    /// Whether it is a flood of TLS.
+    pub(crate) fn needs_tls(self) -> bool {
+        self == Self::Handshakes
+    }
 }
 
 /// Flags of `floods`.
@@ -239,6 +247,9 @@ pub(crate) struct FloodsArgs {
     /// Only these.
     #[arg(long, value_delimiter = ',', value_name = "FLOOD")]
     pub(crate) only: Vec<FloodKind>,
+    /// On a cluster that speaks TLS and asks for tokens, and with handshakes that stop half-way.
+    #[arg(long)]
+    pub(crate) secure: bool,
     /// Connections that slow and idle callers hold, as far as this process may have files open.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=50_000), value_name = "N")]
     pub(crate) connections: u32,

@@ -47,9 +47,10 @@ Use a release build. Exit code 1 if a task was handed out twice or is missing at
 pub(super) const FLOODS: &str = "\
 Examples:
   ikada bench floods                            six floods on a cluster of its own, about three minutes
+  ikada bench floods --secure                   the same behind TLS and tokens, and unfinished handshakes
   ikada bench floods --only slow-heads,idle --connections 2000 --seconds 15
 
-Use a release build.";
+Use a release build. Exit code 1 if a node ended or a call of the well-behaved caller failed.";
 
 /// Of `jobs`.
 pub(super) const JOBS: &str = "\

@@ -276,7 +276,8 @@ pub(crate) struct RestoreArgs {
 /// Where a new cluster's logs go, if not into its folder.
 #[derive(Debug, Args)]
 pub(crate) struct IntoDatabase {
-    /// Keep the new cluster's logs in this Postgres: postgres://user@host:5432/database. Its tables must hold no cluster.
+    /// Keep the new cluster's logs in this Postgres: postgres://user@host:5432/database. Its tables must hold no cluster. A password
+    /// goes into PGPASSWORD.
     #[arg(long, value_name = "URL")]
     pub(crate) log: Option<String>,
     /// Another node of it: its id, its address for nodes, its address for clients; repeat it for each. They start with
@@ -309,6 +310,7 @@ pub(crate) struct RecoverArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
     /// The logs are in this Postgres, which was brought back to an older state: make the new cluster of what it holds.
+    /// A password goes into PGPASSWORD.
     #[arg(long, value_name = "URL")]
     pub(crate) from_log: Option<String>,
     /// The data folder to make; it must not exist or be empty. The old one is kept.

@@ -55,8 +55,8 @@ pub(crate) struct ServerArgs {
     /// A member's --peer-listen of a cluster to join; then run `ikada cluster add`. Instead of --peer and --expect.
     #[arg(long, value_name = "HOST:PORT")]
     join: Vec<String>,
-    /// Keep the logs in this Postgres instead of in the nodes' folders: postgres://user@host:5432/database. The password
-    /// may stand in PGPASSWORD, or the whole URL in IKADA_LOG_URL.
+    /// Keep the logs in this Postgres instead of in the nodes' folders: postgres://user@host:5432/database. A password
+    /// is refused here: it goes into PGPASSWORD, or the whole URL into IKADA_LOG_URL.
     #[arg(long, value_name = "URL")]
     log: Option<String>,
     /// The folder of this member (--node-id) is lost: take its place with an empty one. Only with --log.

@@ -24,6 +24,7 @@ use crate::args::{BenchCommand, SharedArgs};
 use crate::failure::Failure;
 use crate::local::{NODES_STOPPED, until_interrupted};
 use crate::render::Screen;
+use crate::typed_url::without_password;
 
 /// Runs one of the benches.
 pub(crate) async fn run(
@@ -31,6 +32,12 @@ pub(crate) async fn run(
     command: &BenchCommand,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
+    let log = match command {
+        BenchCommand::Queue(args) => args.log.as_ref(),
+        BenchCommand::Failover(args) => args.log.as_ref(),
+        _ => None,
+    };
+    log.map_or(Ok(()), |url| without_password("--log", url, ""))?;
     match command {
         BenchCommand::Queue(args) => drop(queue::is_existing(shared, args)?),
         _ if shared.is_url_typed() => {

@@ -12,12 +12,17 @@ use tracing_subscriber::EnvFilter;
 use super::embedded::Embedded;
 use crate::args::ServerArgs;
 use crate::failure::Failure;
+use crate::typed_url::without_password;
 
 /// Read from the current folder when no other file is named.
 const FILE_DEFAULT: &str = "ikada.toml";
 
 pub(crate) async fn server(args: Box<ServerArgs>) -> Result<(), Failure> {
     start_logging();
+    if let Some(url) = &args.raw().log {
+        let elsewhere = ", or the whole URL into IKADA_LOG_URL or the settings file";
+        without_password("--log", url, elsewhere)?;
+    }
     let config = resolve(sources(&args)?)
         .map_err(|problems| Failure::Usage { message: problems.to_string() })?;
     let signal = stop_signal(args.until_stdin_closes)?;

@@ -60,6 +60,15 @@ impl Nodes {
         })
     }
 
+    /// The authority's certificate and the first token; none where nothing stands before the ports.
+    pub(crate) fn papers(&self) -> Result<Option<(Vec<u8>, String)>, Failure> {
+        if self.guard == Guard::Open {
+            return Ok(None);
+        }
+        let token = String::from_utf8_lossy(&read(&self.first("admin-token"))?).trim().to_owned();
+        Ok(Some((read(&self.first("tls/ca.pem"))?, token)))
+    }
+
     pub(super) fn url(&self, node: &Node) -> String {
         let scheme = if self.guard == Guard::Open { "http" } else { "https" };
         format!("{scheme}://{}", node.client)

@@ -1,7 +1,8 @@
 //! Starts that must be refused: a clear message, a non-zero exit, and not a byte changed (X1, F-16, F-17).
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::cluster::Cluster;
 use crate::fresh::{fingerprint, ikada, ports, refusal};
+use crate::network::Network;
 use crate::wait::until;
 
 /// A server in `folder`, with its data below.
@@ -91,6 +93,31 @@ fn an_open_address_needs_its_flag() {
     let said = refusal(command.current_dir(folder.path()));
     says(&said, &["loopback", "--insecure-listen-anywhere"]);
     assert!(!folder.path().join("data").exists(), "a refused start leaves nothing");
+}
+
+/// The metrics of a node that asks nobody who calls.
+fn metrics(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    let head = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+// X1: a node that anybody can reach says so in its log and its metrics, and one on loopback does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_1_an_open_node_says_so_loudly() {
+    let mut here = Cluster::prepare(1);
+    here.launch(1);
+    here.settle().await;
+    assert!(!here.log(1).contains("INSECURE"), "{}", here.log(1));
+    assert!(metrics(&here.node(1).client).contains("\nikada_insecure 0\n"));
+    let Some(network) = Network::make(2) else { return };
+    let open = Cluster::start_in(&network, 1, 1).await;
+    let banner = "INSECURE: listening beyond loopback without TLS and tokens";
+    assert!(open.log(1).contains(banner), "{}", open.log(1));
+    assert!(metrics(&open.node(1).client).contains("\nikada_insecure 1\n"));
 }
 
 // B4-43

@@ -97,7 +97,7 @@ fn use_store(secrets: &mut Secrets, cluster: &Cluster, door: &str) {
     let words = ["auth", "s3-key", "create", "--name", "ci", "--role", "submitter", "-o", "quiet"];
     let made = secrets.run(&mut with_file(cluster, &admin, &words), true);
     let (key, secret) = made.split_once('\n').expect("two lines");
-    secrets.add("a secret key of S3", secret);
+    secrets.add_hex("a secret key of S3", secret);
     let wrong = "wrong/secret/of/an/object/store/0123456789";
     secrets.add("a wrong secret key", wrong);
     secrets.add("a session token", "session-token-of-an-object-store");
@@ -301,6 +301,31 @@ fn x_6_passwords_of_a_database_are_told_nowhere() {
     }
     fs::remove_file(folder.path().join("ikada.toml")).expect("removed");
     secrets.assert_untold(9);
+}
+
+// X6, X20: what is typed shows among the processes.
+#[test]
+fn x_6_a_password_in_a_flag_is_refused() {
+    let mut secrets = Secrets::default();
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = ["--log", "postgres://ikada:canary-typed-1@127.0.0.1:1/ikada"];
+    let from = ["--from-log", "postgres://ikada@127.0.0.1:1/ikada?password=canary-typed-2"];
+    secrets.add("a typed password", "canary-typed-1");
+    secrets.add("a typed password", "canary-typed-2");
+    let commands: [(&[&str], &[&str; 2]); 5] = [
+        (&["server", "--data", "new"], &log),
+        (&["cluster", "restore", "backup", "--data", "new"], &log),
+        (&["cluster", "recover", "--data", "old", "--to", "new"], &from),
+        (&["bench", "queue"], &log),
+        (&["bench", "failover"], &log),
+    ];
+    for (words, flag) in commands {
+        let said = refusal(ikada().args(words).args(flag).current_dir(folder.path()));
+        assert!(said.contains("PGPASSWORD") && said.contains(flag[0]), "{words:?}: {said}");
+        secrets.tell("the command line", said.as_bytes());
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "nothing was made");
+    secrets.assert_untold(2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

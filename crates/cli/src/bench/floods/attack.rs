@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ikada_api::socket::Socket;
 use tokio::net::{TcpSocket, TcpStream};
 
+use super::held::Says;
+use super::way::Way;
 use super::{held, rude};
 use crate::args::FloodKind;
 use crate::failure::Failure;
@@ -39,9 +42,9 @@ impl Tally {
 }
 
 /// What a flood works with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Target {
-    pub(super) address: SocketAddr,
+    pub(super) way: Way,
     /// Connections that may be held.
     pub(super) connections: usize,
     pub(super) tally: Arc<Tally>,
@@ -54,9 +57,20 @@ impl Target {
         let socket = TcpSocket::new_v4().ok()?;
         let source = [127, 0, 1, 1 + (number % SOURCES) as u8];
         socket.bind(SocketAddr::from((source, 0))).ok()?;
-        let connecting = socket.connect(self.address);
+        let connecting = socket.connect(self.way.address());
         let connected = tokio::time::timeout(CONNECT_PATIENCE, connecting).await;
         let stream = connected.ok().and_then(Result::ok);
+        if stream.is_none() {
+            self.tally.count_turned_away();
+        }
+        stream
+    }
+
+    /// The same with a handshake behind it, where that is done.
+    pub(super) async fn open(&self) -> Option<Socket> {
+        let stream = self.connect().await?;
+        let wrapped = tokio::time::timeout(CONNECT_PATIENCE, self.way.wrap(stream)).await;
+        let stream = wrapped.ok().and_then(Result::ok);
         if stream.is_none() {
             self.tally.count_turned_away();
         }
@@ -84,17 +98,16 @@ impl Attack {
     /// Begins a flood that ends by itself.
     pub(super) fn begin(
         kind: FloodKind,
-        host: &str,
+        way: &Way,
         connections: u32,
         length: Duration,
     ) -> Result<Attack, Failure> {
-        let address = host.parse().map_err(|error| Failure::failed(format!("{host}: {error}")))?;
         let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let room = files.unwrap_or(u64::MAX).saturating_sub(FILES_LEFT);
         let connections = u64::from(connections).min(room) as usize;
         let tally = Arc::new(Tally::default());
-        let target = Target { address, connections, tally: tally.clone() };
-        let (what, rate) = words(kind, connections);
+        let target = Target { way: way.clone(), connections, tally: tally.clone() };
+        let (what, rate) = words(kind, connections, way.is_secure());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             // Whatever is under way when the time is over ends with the runtime.
@@ -121,8 +134,9 @@ impl Attack {
 
 async fn flood(kind: FloodKind, target: &Target) {
     match kind {
-        FloodKind::SlowHeads => held::hold(target, true).await,
-        FloodKind::Idle => held::hold(target, false).await,
+        FloodKind::SlowHeads => held::hold(target, Says::Crumbs).await,
+        FloodKind::Idle => held::hold(target, Says::Nothing).await,
+        FloodKind::Handshakes => held::hold(target, Says::Hello).await,
         FloodKind::OpenAndClose => rude::open_and_close(target).await,
         FloodKind::LargeBodies => rude::large_bodies(target).await,
         FloodKind::DeepJson => rude::deep_json(target).await,
@@ -131,10 +145,14 @@ async fn flood(kind: FloodKind, target: &Target) {
 }
 
 /// A flood in words, with its bound.
-fn words(kind: FloodKind, connections: usize) -> (String, String) {
+fn words(kind: FloodKind, connections: usize, secure: bool) -> (String, String) {
     let opened = format!("{}/s opened", held::OPENED_PER_S);
     match kind {
-        FloodKind::SlowHeads => (format!("{connections} slow heads, a byte per second"), opened),
+        FloodKind::SlowHeads => {
+            let what = if secure { "handshakes" } else { "heads" };
+            (format!("{connections} slow {what}, a byte per second"), opened)
+        }
+        FloodKind::Handshakes => (format!("{connections} handshakes that stop half-way"), opened),
         FloodKind::Idle => (format!("{connections} idle connections"), opened),
         FloodKind::OpenAndClose => {
             ("opening and closing".to_owned(), format!("{}/s", rude::OPENED_PER_S))

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, interval};
 
 use super::super::objects::speak::Line;
+use super::way::Way;
 
 /// Calls on the kept connection, and as many on fresh ones: 40 of each per second.
 const EVERY: Duration = Duration::from_millis(25);
@@ -42,12 +43,12 @@ pub(super) struct Heard {
 }
 
 pub(super) struct Friend {
-    host: String,
+    way: Way,
 }
 
 impl Friend {
-    pub(super) fn new(host: &str) -> Friend {
-        Friend { host: host.to_owned() }
+    pub(super) fn new(way: &Way) -> Friend {
+        Friend { way: way.clone() }
     }
 
     /// Calls for so long.
@@ -79,7 +80,7 @@ impl Friend {
     async fn call(&self, line: Option<Line>) -> Option<Line> {
         let mut line = match line {
             Some(line) => line,
-            None => tokio::time::timeout(PATIENCE, Line::open(&self.host)).await.ok()?.ok()?,
+            None => tokio::time::timeout(PATIENCE, self.way.line()).await.ok()?.ok()?,
         };
         let heard = line.call("POST", "/v1/tasks", TASK, PATIENCE, false).await.ok()?;
         DONE.contains(&heard.status).then_some(line)

@@ -15,13 +15,38 @@ pub(super) const OPENED_PER_S: usize = 2_000;
 const STEPS_PER_S: usize = 100;
 /// Each connection gets a byte this often.
 const BYTE_EVERY: Duration = Duration::from_secs(1);
-const FRONT: &[u8] = b"GET /v1/tasks HTTP/1.1\r\nhost: localhost\r\nx-slow: ";
+const SLOW_HEAD: &[u8] = b"GET /v1/tasks HTTP/1.1\r\nhost: localhost\r\nx-slow: ";
+/// The same a layer below: a first message of TLS, of which 512 bytes are announced.
+const SLOW_HELLO: &[u8] = &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
 
 /// A connection, and when it is looked at next.
 type Held = (Instant, TcpStream);
 
+/// What a held connection says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    /// Nothing.
+    Nothing,
+    /// The first bytes of what is wanted, and then a byte at a time.
+    Crumbs,
+    /// The first message of a handshake, and nothing to the answer.
+    Hello,
+}
+
+impl Says {
+    fn first(self, target: &Target) -> Vec<u8> {
+        match self {
+            Says::Nothing => Vec::new(),
+            Says::Crumbs if target.way.is_secure() => SLOW_HELLO.to_vec(),
+            Says::Crumbs => SLOW_HEAD.to_vec(),
+            Says::Hello => target.way.hello().unwrap_or_default(),
+        }
+    }
+}
+
 /// Holds as many connections as it may, until it is dropped.
-pub(super) async fn hold(target: &Target, slow: bool) {
+pub(super) async fn hold(target: &Target, says: Says) {
+    let (first, slow) = (says.first(target), says == Says::Crumbs);
     let mut pulse = interval(Duration::from_secs(1) / STEPS_PER_S as u32);
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut held: VecDeque<Held> = VecDeque::new();
@@ -30,10 +55,8 @@ pub(super) async fn hold(target: &Target, slow: bool) {
         pulse.tick().await;
         while let Some(opened) = opening.try_join_next() {
             if let Ok(Some(stream)) = opened {
-                if slow {
-                    // A node that has closed already is met at the next byte.
-                    let _ = stream.try_write(FRONT);
-                }
+                // A node that has closed already is met at the next look.
+                let _ = stream.try_write(&first);
                 held.push_back((Instant::now() + BYTE_EVERY, stream));
             }
         }
@@ -53,10 +76,22 @@ fn tend(held: &mut VecDeque<Held>, target: &Target, slow: bool) {
     while held.front().is_some_and(|(due, _)| *due <= now) {
         let Some((_, stream)) = held.pop_front() else { return };
         let sent = !slow || !stream.try_write(b"a").is_err_and(|error| !is_full(&error));
-        let open = stream.try_read(&mut [0; 64]).is_err_and(|error| is_full(&error));
+        let open = is_open(&stream);
         match sent && open {
             true => held.push_back((now + BYTE_EVERY, stream)),
             false => target.tally.count_turned_away(),
+        }
+    }
+}
+
+/// Whether the node has not closed it; what it says in a handshake is thrown away.
+fn is_open(stream: &TcpStream) -> bool {
+    let mut scratch = [0; 4096];
+    loop {
+        match stream.try_read(&mut scratch) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => return is_full(&error),
         }
     }
 }

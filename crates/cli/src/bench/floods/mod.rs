@@ -2,13 +2,15 @@
 //!
 //! One flood after the other against the first node of a cluster of the bench's own: the well-behaved caller before and
 //! during it, the memory that the node takes more, what it refused, and whether all nodes live. The flood runs in a thread
-//! of its own, bounded in rate, number and time; all share one machine, so that a flood also takes time from the node.
+//! of its own, bounded in rate, number and time; all share one machine, so that a flood also takes time from the node. With `--secure` the cluster speaks TLS and asks for
+//! tokens: the well-behaved caller has one, and the floods come from strangers.
 
 mod attack;
 mod friend;
 mod held;
 mod report;
 mod rude;
+mod way;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +22,11 @@ pub(in crate::bench) use report::FloodsReport;
 use self::attack::Attack;
 use self::friend::{Friend, Heard};
 use self::report::Flood;
-use super::objects::speak::Line;
+use self::way::Way;
 use super::queue::resident_of;
 use crate::args::{FloodKind, FloodsArgs};
 use crate::failure::Failure;
-use crate::local::{Nodes, Shape};
+use crate::local::{Guard, Nodes, Shape};
 
 /// How long the nodes may take to agree on leaders.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -37,16 +39,23 @@ const COUNTERS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the floods that were asked for, in order.
 pub(in crate::bench) async fn measure(args: &FloodsArgs) -> Result<FloodsReport, Failure> {
+    if !args.secure && args.only.iter().any(|kind| kind.needs_tls()) {
+        return Err(Failure::usage("nobody shakes hands without TLS; add --secure".to_owned()));
+    }
     let mut nodes = Nodes::prepare(Shape { name: "bench", nodes: args.nodes, shards: 1 })?;
-    nodes.start_missing()?;
+    if args.secure {
+        nodes.guard(Guard::Secure { audit_all: true });
+    }
+    nodes.start_guarded(START_PATIENCE).await?;
     nodes.agree(START_PATIENCE).await?;
-    let host = nodes.urls().swap_remove(0).trim_start_matches("http://").to_owned();
+    let way = Way::to_first(&nodes)?;
     let mut floods = Vec::new();
     for kind in FloodKind::ALL {
-        if !args.only.is_empty() && !args.only.contains(&kind) {
+        let is_wanted = args.only.is_empty() || args.only.contains(&kind);
+        if !is_wanted || (kind.needs_tls() && !args.secure) {
             continue;
         }
-        let flood = one(args, &mut nodes, &host, kind).await?;
+        let flood = one(args, &mut nodes, &way, kind).await?;
         eprintln!("{}", flood.headline());
         let crashed = flood.crashes > 0;
         floods.push(flood);
@@ -55,28 +64,29 @@ pub(in crate::bench) async fn measure(args: &FloodsArgs) -> Result<FloodsReport,
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Ok(FloodsReport { nodes: args.nodes, seconds: args.seconds, floods })
+    let FloodsArgs { nodes, seconds, secure, .. } = *args;
+    Ok(FloodsReport { nodes, seconds, secure, floods })
 }
 
 /// One flood, after as long a time without.
 async fn one(
     args: &FloodsArgs,
     nodes: &mut Nodes,
-    host: &str,
+    way: &Way,
     kind: FloodKind,
 ) -> Result<Flood, Failure> {
     let length = Duration::from_secs(u64::from(args.seconds));
-    let before = Friend::new(host).call_for(length).await;
-    let counted = counters(host).await.unwrap_or_default();
+    let before = Friend::new(way).call_for(length).await;
+    let counted = counters(way).await.unwrap_or_default();
     let pid = nodes.pids().first().copied().unwrap_or_default();
     let resting = resident_of(pid).unwrap_or_default();
     let watching = Watch::start(pid);
-    let attack = Attack::begin(kind, host, args.connections, length)?;
-    let during = Friend::new(host).call_for(length).await;
+    let attack = Attack::begin(kind, way, args.connections, length)?;
+    let during = Friend::new(way).call_for(length).await;
     let attacked = attack.end()?;
     let peak = watching.stop().await;
     let crashes = u32::from(nodes.check_alive().is_err());
-    let now = counters(host).await.unwrap_or_default();
+    let now = counters(way).await.unwrap_or_default();
     let more = |name: &str| {
         let of = |counters: &BTreeMap<String, u64>| counters.get(name).copied().unwrap_or(0);
         of(&now).saturating_sub(of(&counted))
@@ -129,8 +139,8 @@ impl Watch {
 }
 
 /// The node's own counters.
-async fn counters(host: &str) -> Option<BTreeMap<String, u64>> {
-    let mut line = Line::open(host).await.ok()?;
+async fn counters(way: &Way) -> Option<BTreeMap<String, u64>> {
+    let mut line = way.line().await.ok()?;
     let heard = line.call("GET", "/metrics", b"", COUNTERS_PATIENCE, true).await.ok()?;
     let text = String::from_utf8_lossy(&heard.body).into_owned();
     let pairs = text.lines().filter_map(|line| {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use ikada_api::socket::Socket;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
@@ -51,7 +51,7 @@ pub(super) async fn large_bodies(target: &Target) {
             let mut pulse = interval(Duration::from_secs(1) * LINES / BODY_MIB_PER_S);
             loop {
                 pulse.tick().await;
-                let Some(mut stream) = target.connect().await else { continue };
+                let Some(mut stream) = target.open().await else { continue };
                 let told = line % 2 == 0;
                 let head = match told {
                     true => head(&target, &format!("content-length: {GIB}")),
@@ -88,7 +88,7 @@ pub(super) async fn deep_json(target: &Target) {
         if asking.len() < OPENING_MAX {
             let (target, message) = (target.clone(), message.clone());
             asking.spawn(async move {
-                let Some(mut stream) = target.connect().await else { return };
+                let Some(mut stream) = target.open().await else { return };
                 let _ = stream.write_all(&message).await;
                 hear(stream, &target).await;
             });
@@ -106,7 +106,7 @@ pub(super) async fn tiny_chunks(target: &Target) {
                 interval(Duration::from_secs(1) * LINES * CHUNKS_PER_WRITE / CHUNKS_PER_S);
             loop {
                 pulse.tick().await;
-                let Some(mut stream) = target.connect().await else { continue };
+                let Some(mut stream) = target.open().await else { continue };
                 let _ = stream.write_all(&head(&target, "transfer-encoding: chunked")).await;
                 while stream.write_all(&chunks).await.is_ok() {
                     pulse.tick().await;
@@ -119,7 +119,7 @@ pub(super) async fn tiny_chunks(target: &Target) {
 }
 
 fn head(target: &Target, more: &str) -> Vec<u8> {
-    let host = target.address;
+    let host = &target.way.host;
     format!(
         "POST /v1/tasks HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n{more}\r\n\r\n"
     )
@@ -127,7 +127,7 @@ fn head(target: &Target, more: &str) -> Vec<u8> {
 }
 
 /// Hears the answer; anything but a success counts as turned away.
-async fn hear(mut stream: TcpStream, target: &Target) {
+async fn hear(mut stream: Socket, target: &Target) {
     let mut answer = [0; 12];
     let heard = tokio::time::timeout(ANSWER_PATIENCE, stream.read_exact(&mut answer)).await;
     if !(matches!(heard, Ok(Ok(_))) && answer.starts_with(b"HTTP/1.1 2")) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ikada_api::socket::Socket;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -37,8 +38,10 @@ pub(in crate::bench) struct Heard {
 
 /// A connection to one node.
 pub(in crate::bench) struct Line {
-    stream: TcpStream,
+    stream: Socket,
     host: String,
+    /// A header line that says who calls; empty if nobody asks.
+    bearer: String,
     kept: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -47,8 +50,13 @@ impl Line {
     pub(in crate::bench) async fn open(host: &str) -> std::io::Result<Line> {
         let stream = TcpStream::connect(host).await?;
         stream.set_nodelay(true)?;
+        Ok(Line::on(Socket::Plain(stream), host, ""))
+    }
+
+    /// On a connection that stands; `bearer` is a header line, or empty.
+    pub(in crate::bench) fn on(stream: Socket, host: &str, bearer: &str) -> Line {
         let (kept, scratch) = (Vec::new(), vec![0; SCRATCH_BYTES]);
-        Ok(Line { stream, host: host.to_owned(), kept, scratch })
+        Line { stream, host: host.to_owned(), bearer: bearer.to_owned(), kept, scratch }
     }
 
     /// Carries out one call. `keep` says whether the bytes of the answer are wanted or only counted.
@@ -61,8 +69,9 @@ impl Line {
         keep: bool,
     ) -> std::io::Result<Heard> {
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nikada-timeout-ms: {}\r\ncontent-length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\n{}ikada-timeout-ms: {}\r\ncontent-length: {}\r\n\r\n",
             self.host,
+            self.bearer,
             patience.as_millis().min(TIMEOUT_MS_MAX),
             body.len()
         );

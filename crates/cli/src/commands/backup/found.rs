@@ -8,6 +8,7 @@ use ikada_node::offline::{Refounded, Refounding, Seeding, Target};
 
 use crate::args::IntoDatabase;
 use crate::failure::Failure;
+use crate::typed_url::without_password;
 
 /// Where the logs go.
 pub(super) struct Ground {
@@ -18,7 +19,7 @@ impl Ground {
     /// Looks at the database, if one is named, before anything is made.
     pub(super) async fn look(into: &IntoDatabase) -> Result<Ground, Failure> {
         let Some(url) = &into.log else { return Ok(Ground { seeding: None }) };
-        let seeding = Seeding::begin(&target(url)?).await;
+        let seeding = Seeding::begin(&target("--log", url)?).await;
         let seeding = seeding.map_err(|error| Failure::failed(error.to_string()))?;
         Ok(Ground { seeding: Some(seeding) })
     }
@@ -63,7 +64,8 @@ impl Ground {
 }
 
 /// A database's address, as typed.
-pub(super) fn target(url: &str) -> Result<Target, Failure> {
+pub(super) fn target(flag: &str, url: &str) -> Result<Target, Failure> {
+    without_password(flag, url, "")?;
     Target::parse(url).map_err(|error| Failure::usage(error.to_string()))
 }
 

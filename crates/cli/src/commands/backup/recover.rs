@@ -12,11 +12,15 @@ use super::report::{ObjectsReport, Report, ShardReport};
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
 use crate::render::Screen;
+use crate::typed_url::without_password;
 
 /// What must be typed, since acknowledged work may be lost.
 const PHRASE: &str = "acknowledged work may be lost";
 
 pub(crate) async fn recover(args: &RecoverArgs, screen: &Screen) -> Result<(), Failure> {
+    if let Some(url) = &args.into.log {
+        without_password("--log", url, "")?;
+    }
     let old = read(args).await?;
     let shards = old.shards.iter().enumerate().map(|(shard, found)| ShardReport {
         shard,
@@ -63,7 +67,7 @@ async fn read(args: &RecoverArgs) -> Result<Offline, Failure> {
     match &args.from_log {
         None => read_offline(&args.data).map_err(|error| Failure::failed(error.to_string())),
         Some(url) => {
-            let found = read_database(&target(url)?).await;
+            let found = read_database(&target("--from-log", url)?).await;
             found.map_err(|error| Failure::failed(error.to_string()))
         }
     }
