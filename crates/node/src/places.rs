@@ -179,7 +179,7 @@ fn share(places: usize) -> usize {
 }
 
 /// What counts as one address: an IPv4 address, or the network of an IPv6 one.
-fn neighbourhood(address: IpAddr) -> IpAddr {
+pub(crate) fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(wide) => {
             let network = u128::from(wide) >> HOST_BITS << HOST_BITS;

@@ -1,12 +1,13 @@
 //! Settings as one source gave them: all optional, unknown keys refused.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
 /// One source's settings (flags, environment or file).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RawConfig {
     /// Data folder.
@@ -212,6 +213,21 @@ impl RawConfig {
             autoscale_workload: self.autoscale_workload.or(lower.autoscale_workload),
             autoscale_worker_args: self.autoscale_worker_args.or(lower.autoscale_worker_args),
         }
+    }
+}
+
+/// Shows where it listens, and not the URL of a database, which may hold a password (X6).
+impl fmt::Debug for RawConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let log = self.log.as_ref().map(|_| "..");
+        formatter
+            .debug_struct("RawConfig")
+            .field("data", &self.data)
+            .field("listen", &self.listen)
+            .field("peer_listen", &self.peer_listen)
+            .field("node_id", &self.node_id)
+            .field("log", &log)
+            .finish_non_exhaustive()
     }
 }
 

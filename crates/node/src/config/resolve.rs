@@ -339,6 +339,8 @@ mod tests {
         let error =
             RawConfig::from_toml("shards = 4\nlog = \"postgres://a:word@b\" c").unwrap_err();
         assert!(error.starts_with("line 2, log: ") && !error.contains("word"), "{error}");
+        let good = RawConfig::from_toml("log = \"postgres://a:word@b\"").unwrap();
+        assert!(!format!("{good:?}").contains("word"), "{good:?}");
         let problems =
             RawConfig::from_env([("IKADA_SHRADS".to_owned(), "4".to_owned())]).unwrap_err();
         assert!(problems[0].contains("IKADA_SHRADS"), "{problems:?}");

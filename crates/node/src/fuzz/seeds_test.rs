@@ -215,6 +215,13 @@ fn documents(place: usize) -> [Vec<u8>; 2] {
         json!({"peer_addr": "127.0.0.1:7500"}),
         json!({"shard": 3, "to": 2}),
         json!({"cordoned": true, "priority": 4}),
+        json!({"bucket": "b", "key": "k/e", "content_type": "text/plain"}),
+        json!({"parts": 3, "digest": "ab".repeat(32), "if_absent": true}),
+        json!({"worker": "w", "fence": "7", "size": 9, "digest": "ab".repeat(32), "chunks": ["cd".repeat(32)]}),
+        json!({"shards": 8}),
+        json!({"timeout_ms": 1_500}),
+        json!({"holder": "h", "fence": "7"}),
+        json!({"holder": "h", "fence": "7"}),
     ];
     let document = &documents[place];
     let json = [&[place as u8][..], &serde_json::to_vec(document).unwrap()].concat();

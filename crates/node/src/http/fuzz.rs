@@ -16,9 +16,9 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use ikada_api::cbor::to_vec;
 use ikada_api::convert::{
-    AnyProgram, Form, acquire_lease, claim_holds, claim_names, complete_order, enqueue_order,
-    fail_order, register_worker, set_queue_order, set_quota_order, set_schedule_order,
-    submit_job_order, worker_name,
+    AnyProgram, Form, acquire_lease, checkpoint_order, claim_holds, claim_names, complete_order,
+    enqueue_order, fail_order, lease_holder, register_worker, set_queue_order, set_quota_order,
+    set_schedule_order, submit_job_order, worker_name,
 };
 use ikada_api::pipe::{FrontFrame, LENGTH_BYTES, PipeAsk, PipeVerb, front_frame, push_frame};
 use ikada_api::routes::{Found, find};
@@ -126,7 +126,7 @@ pub fn pre_auth_bodies(bytes: &[u8]) {
 type ReadDocument = fn(Form, &[u8]);
 
 /// Every document that callers send. The places are those of seeds in the corpus.
-pub(crate) const DOCUMENTS: [ReadDocument; 17] = [
+pub(crate) const DOCUMENTS: [ReadDocument; 24] = [
     |form, body| read::<v1::NewTask>(form, body, |task| drop(enqueue(&task))),
     |form, body| {
         read::<v1::EnqueueBatch>(form, body, |batch| {
@@ -186,6 +186,21 @@ pub(crate) const DOCUMENTS: [ReadDocument; 17] = [
     |form, body| read::<v1::AddNode>(form, body, drop),
     |form, body| read::<v1::TransferRequest>(form, body, drop),
     |form, body| read::<v1::SteerNode>(form, body, drop),
+    |form, body| read::<v1::NewUpload>(form, body, drop),
+    |form, body| read::<v1::FinishUpload>(form, body, drop),
+    |form, body| {
+        read::<v1::NewCheckpoint>(form, body, |checkpoint| {
+            let _ = checkpoint_order(&Namespace::default(), "a", &checkpoint);
+        });
+    },
+    |form, body| read::<v1::GrowRequest>(form, body, drop),
+    |form, body| read::<v1::TuneElections>(form, body, drop),
+    |form, body| {
+        read::<v1::RenewLease>(form, body, |lease| drop(lease_holder(&lease.holder)));
+    },
+    |form, body| {
+        read::<v1::ReleaseLease>(form, body, |lease| drop(lease_holder(&lease.holder)));
+    },
 ];
 
 fn key() -> RequestKey {

@@ -65,7 +65,15 @@ impl Place {
             file.read_to_string(&mut text).unwrap();
             assert!(!text.contains(CANARY), "{name:?} read what lies outside");
         }
-        let made = [self.root.create(name), self.root.append(name)];
+        let within = [self.root.folder(name), self.root.within(Path::new(name))];
+        for file in within.into_iter().flatten().flat_map(|folder| folder.open("file")) {
+            text.clear();
+            (&file).read_to_string(&mut text).unwrap();
+            assert!(!text.contains(CANARY), "{name:?} is a folder that lies outside");
+        }
+        // First where there is nothing yet: what is there already is an error to it.
+        let new = self.root.create_new(name);
+        let made = [new, self.root.create(name), self.root.append(name)];
         for mut file in made.into_iter().flatten() {
             file.write_all(OWN.as_bytes()).unwrap();
         }
@@ -223,7 +231,7 @@ fn x_8_a_folder_that_becomes_a_link_leads_nowhere() {
     let stop = AtomicBool::new(false);
     let stop = &stop;
     let until = Instant::now() + Duration::from_secs(asked("IKADA_SWAP_SECONDS", SWAP_SECONDS));
-    let (mut read, mut refused) = (0_u64, 0_u64);
+    let (mut read, mut refused, mut new) = (0_u64, 0_u64, 0_u64);
     std::thread::scope(|scope| {
         // In one step: there is always something of this name.
         let swapper = scope.spawn(move || {
@@ -247,6 +255,10 @@ fn x_8_a_folder_that_becomes_a_link_leads_nowhere() {
                 }
             }
             for made in ["d/fresh", "d/file"] {
+                if let Ok(mut file) = place.root.create_new(made) {
+                    new += 1;
+                    let _ = file.write_all(OWN.as_bytes());
+                }
                 let _ = place.root.create(made).map(|mut file| file.write_all(OWN.as_bytes()));
                 let _ = place.root.append(made).map(|mut file| file.write_all(b"."));
             }
@@ -256,7 +268,9 @@ fn x_8_a_folder_that_becomes_a_link_leads_nowhere() {
             place.assert_untouched("a swapped folder");
         }
         drop(ended);
-        println!("{} swaps, {read} opened, {refused} refused", swapper.join().unwrap());
+        let swaps = swapper.join().unwrap();
+        println!("{swaps} swaps, {read} opened, {refused} refused, {new} made");
     });
-    assert!(read > 0 && refused > 0, "the race was none: {read} opened, {refused} refused");
+    let was_race = read > 0 && refused > 0 && new > 0;
+    assert!(was_race, "the race was none: {read} opened, {refused} refused, {new} made");
 }

@@ -123,3 +123,27 @@ async fn x_7_strangers_do_not_fill_the_door() {
     assert_eq!(last_words(first).await, "", "the oldest had to go, long before its time");
     server.stop().await;
 }
+
+// X7: rapid resets and empty frames need HTTP/2: a caller that begins with it is refused, asked for or not.
+#[tokio::test]
+async fn x_7_http_2_is_refused_by_its_first_words() {
+    let server = Server::guarded(HttpLimits::default(), guarded()).await;
+    // Its preface, settings, then streams that are opened and reset, and data without any.
+    let mut rude = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    for stream in (1..2_001_u32).step_by(2) {
+        let id = stream.to_be_bytes();
+        rude.extend([&[0, 0, 1, 1, 4][..], &id, &[0x82]].concat());
+        rude.extend([&[0, 0, 0, 0, 0][..], &id].concat());
+        rude.extend([&[0, 0, 4, 3, 0][..], &id, &[0, 0, 0, 8]].concat());
+    }
+    let mut stream = connect(&server).await;
+    let _ = stream.write_all(&rude).await;
+    let said = last_words(stream).await;
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said:?}");
+    let upgrade = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, http2-settings, close\r\n\
+        upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n";
+    let said = server.raw(upgrade).await;
+    assert!(said.starts_with("HTTP/1.1 200"), "it stays with what it speaks: {said:?}");
+    assert!(server.raw(HEALTH).await.starts_with("HTTP/1.1 200"), "others are served");
+    server.stop().await;
+}

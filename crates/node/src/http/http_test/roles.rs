@@ -158,6 +158,47 @@ async fn x_5_a_bound_token_reaches_no_other_namespace() {
     assert!(cases >= 200, "{cases} cases");
 }
 
+// X5: a namespace comes from the credential and the call, never from an item of a list.
+#[tokio::test]
+async fn x_5_an_item_of_a_list_cannot_name_another_namespace() {
+    let bench = Bench::guarded(HttpLimits::default(), guarded());
+    let bearer = |token: String| format!("Bearer {token}");
+    let root = bearer(make_token(bench.door(), "root", Role::Admin, &[]).await);
+    let root = [("authorization", root.as_str())];
+    bench.send("POST", "/v1/tasks?namespace=red", &root, "{\"id\": \"victim\"}").await;
+    let claim = "{\"worker\": \"w\", \"queues\": [\"default\"]}";
+    let claimed = bench.send("POST", "/v1/tasks/claim?namespace=red", &root, claim).await;
+    assert_eq!(claimed.status, StatusCode::OK);
+    let ann = bearer(make_token(bench.door(), "ann", Role::Operator, &["blue"]).await);
+    let tasks = r#"{"tasks": [{"id": "good"}, {"id": "bad", "namespace": "red"},
+        {"id": "worse", "then": [{"queue": "q", "namespace": "red"}]}]}"#;
+    let sent = bench.send("POST", "/v1/tasks", &[("authorization", ann.as_str())], tasks).await;
+    let said = String::from_utf8_lossy(&sent.body);
+    assert_eq!(said.matches("unknown field `namespace`").count(), 2, "{said}");
+    for (id, namespace, there) in [
+        ("good", "blue", true),
+        ("good", "red", false),
+        ("bad", "blue", false),
+        ("bad", "red", false),
+        ("worse", "blue", false),
+    ] {
+        let path = format!("/v1/tasks/{id}?namespace={namespace}");
+        let found = bench.send("GET", &path, &root, "").await.status == StatusCode::OK;
+        assert_eq!(found, there, "{id} in {namespace}");
+    }
+    let eve = bearer(make_token(bench.door(), "eve", Role::Worker, &["blue"]).await);
+    let item = r#"{"id": "victim", "fence": "1", "namespace": "red"}"#;
+    for path in ["/v1/tasks/complete", "/v1/tasks/fail", "/v1/tasks/renew"] {
+        let list = format!("{{\"worker\": \"w\", \"tasks\": [{item}]}}");
+        let sent = bench.send("POST", path, &[("authorization", eve.as_str())], list).await;
+        let said = String::from_utf8_lossy(&sent.body);
+        assert!(said.contains("unknown field `namespace`"), "{path}: {said}");
+    }
+    let victim = bench.send("GET", "/v1/tasks/victim?namespace=red", &root, "").await;
+    let said = String::from_utf8_lossy(&victim.body);
+    assert!(said.contains("\"claimed\""), "nobody else settles it: {said}");
+}
+
 #[tokio::test]
 async fn x_5_a_token_bound_to_one_namespace_works_there_unasked() {
     let bench = Bench::guarded(HttpLimits::default(), guarded());

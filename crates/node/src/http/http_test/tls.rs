@@ -1,15 +1,22 @@
 //! Clients by TLS: plain calls and pipes, strangers without it, and certificates that change meanwhile (X2).
 
+use std::sync::Arc;
+
 use ikada_api::Client;
 use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 use ikada_api::routes::Role;
 use ikada_api::v1::NewTask;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use super::HttpLimits;
 use super::roles::{guarded, make_token};
 use super::socket::Server;
 use crate::http::Security;
-use crate::tls::{Authority, Name, Papers, Tls};
+use crate::tls::{Authority, Name, Papers, Tls, any_name};
 
 const NAME: Name = Name { cluster: 7, node: 1 };
 
@@ -63,5 +70,36 @@ async fn x_2_clients_believe_the_cluster_s_authority_and_no_other() {
     assert!(!plain.starts_with("HTTP"), "{plain}");
     let no_authority = Client::new([format!("https://{}", server.address)]);
     assert!(no_authority.unwrap_err().to_string().contains("ca.pem"));
+    server.stop().await;
+}
+
+/// A handshake in which the caller speaks these protocols; gives the one that was agreed on.
+async fn agree(server: &Server, authority_pem: &str, offered: &[&[u8]]) -> Option<Vec<u8>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority_pem.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
+    let stream = TcpStream::connect(&server.address).await.unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    let stream = connector.connect(any_name(), stream).await.ok()?;
+    Some(stream.get_ref().1.alpn_protocol().unwrap_or_default().to_vec())
+}
+
+// X7: floods of resets and of empty frames need HTTP/2, and nobody speaks that here.
+#[tokio::test]
+async fn x_7_http_2_is_not_spoken_behind_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let papers = Papers::found(folder.path(), NAME, &hosts(), 0).unwrap();
+    let security = Security { tls: Tls::new(&papers).ok(), ..guarded() };
+    let server = Server::guarded(HttpLimits::default(), security).await;
+    let pem = &papers.authority_pem;
+    assert_eq!(agree(&server, pem, &[b"h2"]).await, None);
+    assert_eq!(agree(&server, pem, &[b"h2", b"http/1.1"]).await.unwrap(), b"http/1.1");
+    assert_eq!(agree(&server, pem, &[]).await.unwrap(), b"");
     server.stop().await;
 }
