@@ -5,6 +5,10 @@ use common::*;
 use ikada_state::*;
 
 fn submit(count: u64, duplicate_after: Option<u16>) -> Command {
+    submit_to(count, duplicate_after, None)
+}
+
+fn submit_to(count: u64, duplicate_after: Option<u16>, output_url: Option<&str>) -> Command {
     let stage = StageSpec {
         name: StageName::parse("map").unwrap(),
         program: ProgramRef {
@@ -31,7 +35,7 @@ fn submit(count: u64, duplicate_after: Option<u16>) -> Command {
         retention_ms: 60_000,
         reuse: None,
         duplicate_after,
-        output_url: None,
+        output_url: output_url.map(str::to_owned),
     };
     Command::SubmitJob(SubmitJob { id: JobId::parse("j").unwrap(), spec: Box::new(spec) })
 }
@@ -77,7 +81,11 @@ fn published(world: &World) -> Vec<(String, Digest)> {
 
 /// A job whose last task is slow and has a twin, which nobody has claimed yet; the claim of the slow one.
 fn slow(world: &mut World) -> Grant {
-    world.run(submit(4, Some(3)));
+    slow_to(world, None)
+}
+
+fn slow_to(world: &mut World, output_url: Option<&str>) -> Grant {
+    world.run(submit_to(4, Some(3), output_url));
     let mut grants = take(world, "slow", 4);
     let last = grants.pop().unwrap();
     world.tick(1_000);
@@ -96,6 +104,26 @@ fn slow(world: &mut World) -> Grant {
     assert_eq!(begun, Reply::Enqueued { id: task_id("j:map.3.twin"), created: true });
     assert!(world.shard.stragglers(world.now_ms + 9_000, 9).is_empty(), "one is enough");
     last
+}
+
+// The twin writes below its own fence, and the record of the first says so.
+#[test]
+fn b4_35_a_twin_brings_its_output_where_its_own_fence_says() {
+    let mut world = World::new();
+    let first = slow_to(&mut world, Some("s3://out"));
+    let twin = take(&mut world, "fast", 1).remove(0);
+    assert_ne!(twin.fence, first.fence);
+    let placed = |fence: Fence| {
+        let Command::Complete(mut order) = bring(&twin, "fast", 2) else { unreachable!() };
+        order.outputs[0].address = Some(format!("s3://out/j/map/3/{fence}/out"));
+        Command::Complete(order)
+    };
+    assert_eq!(world.run(placed(first.fence)), Reply::refused(RefusalCode::BadValue));
+    assert_eq!(world.run(placed(twin.fence)), Reply::Completed);
+    let (bucket, name) = (BucketName::parse("jobs"), ObjectName::parse("j/map/3/out"));
+    let object = world.shard.object(&(Namespace::default(), bucket.unwrap(), name.unwrap()));
+    let address = object.unwrap().newest().unwrap().address.clone();
+    assert_eq!(address, Some(format!("s3://out/j/map/3/{}/out", twin.fence)));
 }
 
 #[test]

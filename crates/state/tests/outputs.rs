@@ -72,19 +72,35 @@ fn b4_35_an_address_is_recorded_by_the_completion_that_counts_and_lies_where_it_
 
     let sum = world.take(1).remove(0);
     assert_eq!(told(&sum).as_deref(), Some("s3://out/x"));
-    for bad in ["s3://other/x/a".to_owned(), "s3://out/x\n".to_owned(), "s3://out/x".repeat(300)] {
+    let fence = sum.fence;
+    for bad in [
+        "s3://other/x/a".to_owned(),
+        "s3://out/x\n".to_owned(),
+        "s3://out/x".repeat(300),
+        // Beside the folder, and in the folders of others: other jobs, stages, tasks, attempts and outputs.
+        format!("s3://out/xyz/j/sum/0/{fence}/a"),
+        format!("s3://out/x/i/sum/0/{fence}/a"),
+        format!("s3://out/x/j/map/0/{fence}/a"),
+        format!("s3://out/x/j/sum/1/{fence}/a"),
+        format!("s3://out/x/j/sum/0/{}/a", fence.0 - 1),
+        format!("s3://out/x/j/sum/0/{fence}/b"),
+        format!("s3://out/x/j/sum/0/{fence}/../a"),
+        format!("s3://out/x//j/sum/0/{fence}/a"),
+    ] {
         let refused = world.run(bring(&sum, vec![placed(&bad)]));
         assert_eq!(refused, Reply::refused(RefusalCode::BadValue), "{bad}");
     }
     let stale = Grant { fence: Fence(sum.fence.0 + 1), ..sum.clone() };
-    let late = world.run(bring(&stale, vec![placed("s3://out/x/late")]));
+    let late =
+        world.run(bring(&stale, vec![placed(&format!("s3://out/x/j/sum/0/{}/a", stale.fence))]));
     assert_eq!(late, Reply::refused(RefusalCode::StaleFence));
-    assert_eq!(world.run(bring(&sum, vec![placed("s3://out/x/won")])), Reply::Completed);
+    let won = format!("s3://out/x/j/sum/0/{fence}/a");
+    assert_eq!(world.run(bring(&sum, vec![placed(&won)])), Reply::Completed);
     let world = world.reload();
     let bucket = BucketName::parse("jobs").unwrap();
     let name = ObjectName::parse("j/sum/0/a").unwrap();
     let object = world.shard.object(&(Namespace::default(), bucket, name)).unwrap();
-    assert_eq!(object.newest().unwrap().address.as_deref(), Some("s3://out/x/won"));
+    assert_eq!(object.newest().unwrap().address.as_deref(), Some(won.as_str()));
 }
 
 // A snapshot or log of a program that knows no addresses of outputs reads as it did, and hashes as it did.

@@ -109,7 +109,7 @@ impl Shard {
         slot: u32,
         stored: &Stored,
     ) -> bool {
-        let objects = self.prepare_outputs(slot, stored.outputs.clone());
+        let objects = self.prepare_outputs(slot, stored.outputs.clone(), None);
         let follow_ups = self.follow_ups(namespace, slot, None);
         let open = self.check_job_open(slot);
         let (Ok(objects), Ok(follow_ups), Ok(())) = (objects, follow_ups, open) else {

@@ -99,7 +99,8 @@ impl Shard {
             && !self.is_planted_completion(slot)
         {
             if planted::active(Bug::StaleOutputsPublished)
-                && let Ok(objects) = self.prepare_outputs(slot, order.outputs)
+                && let Ok(objects) =
+                    self.prepare_outputs(slot, order.outputs, Some((&order.id, order.fence)))
             {
                 self.publish(objects);
             }
@@ -115,7 +116,7 @@ impl Shard {
         let stored = reuse_key.map(|key| {
             (key, Stored { result: order.result.clone(), outputs: order.outputs.clone() })
         });
-        let objects = self.prepare_outputs(slot, order.outputs)?;
+        let objects = self.prepare_outputs(slot, order.outputs, Some((&order.id, order.fence)))?;
         let follow_ups = self.follow_ups(namespace, slot, order.then.as_ref())?;
         let keeps_digest = order.keeps_digest == Some(true);
         let brought = Brought { result: order.result, objects, follow_ups, keeps_digest };
@@ -183,7 +184,8 @@ impl Shard {
         attempt.outcome = AttemptOutcome::Running;
         // The other one may have been claimed again since: fences of a task only rise (Q3).
         attempt.fence = self.next_fence().ok_or(RefusalCode::FenceExhausted)?;
-        let objects = self.prepare_outputs(first, order.outputs)?;
+        // The twin wrote under its own name and fence.
+        let objects = self.prepare_outputs(first, order.outputs, Some((&order.id, order.fence)))?;
         let follow_ups = self.follow_ups(namespace, first, order.then.as_ref())?;
         let keeps_digest = order.keeps_digest == Some(true);
         let nothing = Brought {

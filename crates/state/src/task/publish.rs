@@ -13,8 +13,8 @@ use crate::limits::{
 use crate::object::{BUCKET_JOBS, BUCKET_LOGS, BUCKET_TASKS, Object, ObjectVersion, check_content};
 use crate::reuse::digest_of_parts;
 use crate::shard::Shard;
-use crate::task::Task;
-use crate::{BucketName, Digest, Digests, Namespace, ObjectName, RefusalCode};
+use crate::task::{Task, Work};
+use crate::{BucketName, Digest, Digests, Fence, Namespace, ObjectName, RefusalCode, TaskId};
 
 /// One file that a task brings.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -41,15 +41,27 @@ pub struct Output {
 }
 
 impl Output {
-    /// Whether it lies where its task was told to bring it, if it lies anywhere else than here.
-    fn is_well_placed(&self, output_url: Option<&str>) -> bool {
+    /// Whether it lies exactly where its attempt was told to bring it, if it lies anywhere else than here.
+    fn is_well_placed(&self, beginning: Option<&str>) -> bool {
         let Some(address) = &self.address else {
             return true;
         };
         address.len() <= ADDRESS_BYTES_MAX
             && !address.contains(char::is_control)
-            && output_url.is_some_and(|url| address.starts_with(url))
+            && beginning.and_then(|beginning| address.strip_prefix(beginning))
+                == Some(self.name.as_str())
     }
+}
+
+/// What the addresses of an attempt's outputs begin with, if its work says where they go. Workers make them likewise.
+fn addresses_of(work: &Work, id: &TaskId, fence: Fence) -> Option<String> {
+    let url = work.output_url.as_deref()?;
+    let slash = if url.ends_with('/') { "" } else { "/" };
+    let part = match &work.job {
+        Some(part) => format!("{}/{}/{}", part.job, part.stage, part.index),
+        None => id.to_string(),
+    };
+    Some(format!("{url}{slash}{part}/{fence}/"))
 }
 
 impl Task {
@@ -78,11 +90,13 @@ impl Task {
 }
 
 impl Shard {
-    /// The objects that a completion publishes, checked before anything changes.
+    /// The objects that a completion publishes, checked before anything changes. What came from no attempt of its own has no
+    /// addresses.
     pub(crate) fn prepare_outputs(
         &self,
         slot: u32,
         outputs: Vec<Output>,
+        attempt: Option<(&TaskId, Fence)>,
     ) -> Result<Vec<Object>, RefusalCode> {
         if outputs.is_empty() {
             return Ok(Vec::new());
@@ -101,11 +115,12 @@ impl Shard {
         let bucket = BucketName::parse(bucket).map_err(|_| RefusalCode::BadValue)?;
         let namespace = &self.core.queues[task.queue as usize].namespace;
         let work = task.extras.as_ref().and_then(|extras| extras.work.as_ref());
-        let output_url = work.and_then(|work| work.output_url.as_deref());
+        let addresses =
+            work.zip(attempt).and_then(|(work, (id, fence))| addresses_of(work, id, fence));
         let mut objects: Vec<Object> = Vec::with_capacity(outputs.len());
         for output in outputs {
             check_content(output.size, &output.chunks, &output.content_type)?;
-            if !output.is_well_placed(output_url) {
+            if !output.is_well_placed(addresses.as_deref()) {
                 return Err(RefusalCode::BadValue);
             }
             let name = ObjectName::parse(&format!("{beginning}{}", output.name))
