@@ -86,9 +86,12 @@ pub(crate) struct WorkerArgs {
     /// A command that tasks may run: a name, a path, `{file}` for files of programs, or `*`. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_COMMAND", value_delimiter = ',', value_name = "PROGRAM")]
     pub(crate) allow_command: Vec<String>,
-    /// An address below which inputs may lie and outputs may go, as in file:///data or s3://texts/2026. May be given several times.
+    /// An address below which inputs may lie, as in file:///data or s3://texts/2026. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_URL", value_delimiter = ',', value_name = "PREFIX", value_parser = read_prefix)]
     pub(crate) allow_url: Vec<String>,
+    /// An address below which outputs may go, as in s3://results. It allows no reading. May be given several times.
+    #[arg(long, env = "IKADA_ALLOW_OUTPUT_URL", value_delimiter = ',', value_name = "PREFIX", value_parser = read_prefix)]
+    pub(crate) allow_output_url: Vec<String>,
     /// A folder that commands may read and run programs from, beside the system's own. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_READ", value_delimiter = ',', value_name = "FOLDER")]
     pub(crate) allow_read: Vec<PathBuf>,

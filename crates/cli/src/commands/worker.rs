@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikada_worker::exec::{ExecConfig, GroupRule, Programs, Sandbox};
+use ikada_worker::exec::{ExecConfig, GroupRule, Programs, Sandbox, Urls};
 use ikada_worker::sandbox::Isolation;
 use ikada_worker::{Worker, builtin};
 
@@ -25,8 +25,10 @@ pub(super) async fn work(shared: &SharedArgs, args: WorkerArgs) -> Result<(), Fa
     let sandbox =
         Sandbox::open(config(&args)?).map_err(|error| Failure::usage(error.to_string()))?;
     describe(&args, &sandbox);
-    let programs = Programs::new(client.clone(), sandbox, args.allow_url.clone());
-    let mut worker = builtin::equip(Worker::new(client.clone()), &client, &args.allow_url)
+    let urls = Urls { inputs: args.allow_url.clone(), outputs: args.allow_output_url.clone() };
+    let mut worker = builtin::equip(Worker::new(client.clone()), &client, &urls);
+    let programs = Programs::new(client.clone(), sandbox, urls);
+    worker = worker
         .slots(args.slots)
         .drain_timeout(Duration::from_secs(args.drain_s))
         .programs(Arc::new(programs));

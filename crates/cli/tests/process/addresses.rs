@@ -180,11 +180,13 @@ fn x_13_a_worker_takes_no_address_of_the_network_for_a_rule() {
     let tricks = tricks.iter().filter(|trick| !own(trick) && !buckets.contains(&trick.as_str()));
     let mut count = 0;
     for trick in tricks.filter(|trick| !trick.contains('\0')) {
-        let said = refusal(ikada().arg("worker").arg(format!("--allow-url={trick}")));
-        assert!(said.contains("begin with file:///"), "{trick:?}: {said}");
-        count += 1;
+        for flag in ["--allow-url", "--allow-output-url"] {
+            let said = refusal(ikada().arg("worker").arg(format!("{flag}={trick}")));
+            assert!(said.contains("begin with file:///"), "{flag} {trick:?}: {said}");
+            count += 1;
+        }
     }
-    assert!(count >= 40, "only {count} were tried");
+    assert!(count >= 80, "only {count} were tried");
     assert_eq!(ears.heard(), 0, "somebody connected");
 }
 

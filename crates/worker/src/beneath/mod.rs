@@ -107,16 +107,23 @@ impl Beneath {
     ) -> io::Result<Beneath> {
         let mut folder = self.again()?;
         for part in parts(name)? {
-            let fresh = match rustix::fs::mkdirat(&folder.0, part, Mode::from(0o755)) {
-                Err(Errno::EXIST) => false,
-                other => other.map(|()| true)?,
-            };
-            folder = folder.step(part)?;
+            let (next, fresh) = folder.step_into(part)?;
+            folder = next;
             if fresh {
                 made(&folder)?;
             }
         }
         Ok(folder)
+    }
+
+    /// Opens a folder below and makes what is missing; all folders on the way to it, from this one to the last.
+    pub fn make_way(&self, name: &str) -> io::Result<Vec<Beneath>> {
+        let mut way = vec![self.again()?];
+        for part in parts(name)? {
+            let next = way.last().ok_or(io::ErrorKind::NotFound)?.step_into(part)?.0;
+            way.push(next);
+        }
+        Ok(way)
     }
 
     /// Opens a plain file to read it. A link anywhere on the way is an error.
@@ -217,6 +224,15 @@ impl Beneath {
         };
         let folder = folders.iter().try_fold(self.again()?, |folder, part| folder.step(part))?;
         Ok((folder, last))
+    }
+
+    /// The folder of this name in this one, made if it is missing; whether it was.
+    fn step_into(&self, part: &str) -> io::Result<(Beneath, bool)> {
+        let fresh = match rustix::fs::mkdirat(&self.0, part, Mode::from(0o755)) {
+            Err(Errno::EXIST) => false,
+            other => other.map(|()| true)?,
+        };
+        Ok((self.step(part)?, fresh))
     }
 
     /// The folder of this name in this one; never a link's target.

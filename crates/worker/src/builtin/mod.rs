@@ -22,7 +22,7 @@ use ikada_api::v1::{OutputItem, WorkInfo};
 
 pub use wordcount::Counts;
 
-use crate::exec::{Carried, Destination};
+use crate::exec::{Carried, Destination, Urls};
 use crate::run::{Claimed, TaskError, TaskResult, Worker};
 
 /// Longest `pause-ms`.
@@ -72,10 +72,9 @@ trait Program: Send {
     fn finish(self: Box<Self>) -> (Made, serde_json::Value);
 }
 
-/// Gives a worker all programs that are built in; their inputs may also come from addresses that begin so, and their outputs
-/// go there.
-pub fn equip(worker: Worker, client: &Client, urls: &[String]) -> Worker {
-    let sources = Arc::new(Sources { client: client.clone(), urls: urls.to_vec() });
+/// Gives a worker all programs that are built in; their inputs may also come from some addresses, and their outputs go to some.
+pub fn equip(worker: Worker, client: &Client, urls: &Urls) -> Worker {
+    let sources = Arc::new(Sources { client: client.clone(), urls: urls.clone() });
     BUILTIN_PROGRAMS.into_iter().fold(worker, |worker, name| {
         let sources = sources.clone();
         worker.function(name, move |task: Claimed| {
@@ -88,8 +87,7 @@ pub fn equip(worker: Worker, client: &Client, urls: &[String]) -> Worker {
 /// Where inputs come from.
 struct Sources {
     client: Client,
-    /// Addresses that inputs and outputs may begin with.
-    urls: Vec<String>,
+    urls: Urls,
 }
 
 async fn attempt(sources: &Sources, task: Claimed) -> Result<TaskResult, TaskError> {
@@ -134,7 +132,8 @@ async fn carry_out(
     for (name, bytes) in files {
         if let Some(destination) = &destination {
             let made = Carried::Bytes(Some(Bytes::from(bytes)));
-            let brought = destination.bring(&sources.client, &sources.urls, &name, made).await;
+            let allowed = &sources.urls.outputs;
+            let brought = destination.bring(&sources.client, allowed, &name, made).await;
             let failed = |error: TaskError| BuiltinError::Failed(error.message().to_owned());
             outputs.push(brought.map_err(failed)?);
             continue;

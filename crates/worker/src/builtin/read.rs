@@ -11,11 +11,55 @@ use crate::run::TaskError;
 
 /// Parts of an input that wait for the program.
 const PARTS_MAX: usize = 8;
+/// Bytes that are handed over at one time: waking a thread for every few that arrive costs more than counting them.
+const PART_BYTES: usize = 256 << 10;
+/// Pieces that are handed over at one time, however small they are.
+const PART_PIECES_MAX: usize = 1_024;
 
 enum Part {
     Begin(String),
-    Bytes(Bytes),
+    Bytes(Vec<Bytes>),
     End,
+}
+
+/// Gathers what arrives until it is worth handing over.
+struct Sender {
+    parts: mpsc::Sender<Part>,
+    gathered: Vec<Bytes>,
+    gathered_bytes: usize,
+}
+
+impl Sender {
+    async fn begin(&mut self, name: String) -> Result<(), BuiltinError> {
+        self.send(Part::Begin(name)).await
+    }
+
+    async fn bytes(&mut self, bytes: Bytes) -> Result<(), BuiltinError> {
+        self.gathered_bytes += bytes.len();
+        self.gathered.push(bytes);
+        match self.gathered_bytes >= PART_BYTES || self.gathered.len() >= PART_PIECES_MAX {
+            true => self.hand_over().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn end(&mut self) -> Result<(), BuiltinError> {
+        self.hand_over().await?;
+        self.send(Part::End).await
+    }
+
+    async fn hand_over(&mut self) -> Result<(), BuiltinError> {
+        self.gathered_bytes = 0;
+        match std::mem::take(&mut self.gathered) {
+            none if none.is_empty() => Ok(()),
+            some => self.send(Part::Bytes(some)).await,
+        }
+    }
+
+    async fn send(&self, part: Part) -> Result<(), BuiltinError> {
+        let gone = |_| BuiltinError::Failed("the program ended early".to_owned());
+        self.parts.send(part).await.map_err(gone)
+    }
 }
 
 /// What one reading of all inputs came to.
@@ -52,11 +96,12 @@ async fn read_once(
     inputs: &[WorkInput],
     program: Box<dyn Program>,
 ) -> Result<Reading, BuiltinError> {
-    let (sender, parts) = mpsc::channel(PARTS_MAX);
+    let (parts_in, parts) = mpsc::channel(PARTS_MAX);
+    let mut sender = Sender { parts: parts_in, gathered: Vec::new(), gathered_bytes: 0 };
     let working = tokio::task::spawn_blocking(move || take_in(program, parts));
     let mut read = Ok(());
     for input in inputs {
-        read = read_one(sources, input, &sender).await;
+        read = read_one(sources, input, &mut sender).await;
         if read.is_err() {
             break;
         }
@@ -77,7 +122,7 @@ fn take_in(mut program: Box<dyn Program>, mut parts: mpsc::Receiver<Part>) -> Re
     while let Some(part) = parts.blocking_recv() {
         match part {
             Part::Begin(name) => program.begin(&name),
-            Part::Bytes(bytes) => program.feed(&bytes),
+            Part::Bytes(pieces) => pieces.iter().for_each(|bytes| program.feed(bytes)),
             Part::End => program.end(),
         }
         if program.kept() > KEPT_BYTES_MAX {
@@ -94,26 +139,21 @@ fn take_in(mut program: Box<dyn Program>, mut parts: mpsc::Receiver<Part>) -> Re
 async fn read_one(
     sources: &Sources,
     input: &WorkInput,
-    parts: &mpsc::Sender<Part>,
+    sender: &mut Sender,
 ) -> Result<(), BuiltinError> {
-    send(parts, Part::Begin(input.name.clone())).await?;
+    sender.begin(input.name.clone()).await?;
     if let Some(text) = &input.text {
-        send(parts, Part::Bytes(Bytes::from(text.clone().into_bytes()))).await?;
+        sender.bytes(Bytes::from(text.clone().into_bytes())).await?;
     } else if let Some(url) = &input.url {
-        let opened = UrlReader::open(&sources.urls, url, Wanted::of(input)).await;
+        let opened = UrlReader::open(&sources.urls.inputs, url, Wanted::of(input)).await;
         let mut reader = opened.map_err(|error| refused(&error))?;
         while let Some(bytes) = reader.next().await.map_err(|error| refused(&error))? {
-            send(parts, Part::Bytes(bytes)).await?;
+            sender.bytes(bytes).await?;
         }
     } else {
-        read_object(sources, input, parts).await?;
+        read_object(sources, input, sender).await?;
     }
-    send(parts, Part::End).await
-}
-
-async fn send(parts: &mpsc::Sender<Part>, part: Part) -> Result<(), BuiltinError> {
-    let gone = |_| BuiltinError::Failed("the program ended early".to_owned());
-    parts.send(part).await.map_err(gone)
+    sender.end().await
 }
 
 /// Why an address was not read; another worker may be allowed to.
@@ -124,7 +164,7 @@ fn refused(error: &TaskError) -> BuiltinError {
 async fn read_object(
     sources: &Sources,
     input: &WorkInput,
-    parts: &mpsc::Sender<Part>,
+    sender: &mut Sender,
 ) -> Result<(), BuiltinError> {
     let (Some(bucket), Some(key)) = (&input.bucket, &input.key) else {
         return Err(BuiltinError::Hopeless(format!("input {} has no source", input.name)));
@@ -148,7 +188,46 @@ async fn read_object(
     {
         let taken = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         left -= taken as u64;
-        send(parts, Part::Bytes(bytes.slice(..taken))).await?;
+        sender.bytes(bytes.slice(..taken)).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Order and bytes stay, nothing waits for ever, and small pieces come together.
+    #[tokio::test]
+    async fn b4_12_small_pieces_are_handed_over_together_and_in_order() {
+        let (parts, mut handed) = mpsc::channel(1_000);
+        let mut sender = Sender { parts, gathered: Vec::new(), gathered_bytes: 0 };
+        let mut expected = Vec::new();
+        for name in ["a", "b"] {
+            sender.begin(name.to_owned()).await.unwrap();
+            for number in 0..5_000_u32 {
+                let piece = number.to_string().repeat(20);
+                expected.extend_from_slice(piece.as_bytes());
+                sender.bytes(Bytes::from(piece)).await.unwrap();
+            }
+            sender.end().await.unwrap();
+        }
+        drop(sender);
+        let (mut seen, mut names, mut ends, mut times) = (Vec::new(), Vec::new(), 0, 0);
+        while let Some(part) = handed.recv().await {
+            match part {
+                Part::Begin(name) => names.push(name),
+                Part::Bytes(pieces) => {
+                    times += 1;
+                    pieces.iter().for_each(|piece| seen.extend_from_slice(piece));
+                }
+                Part::End => ends += 1,
+            }
+        }
+        assert_eq!(
+            (names, ends, seen == expected),
+            (vec!["a".to_owned(), "b".to_owned()], 2, true)
+        );
+        assert!(times <= 2 * (5_000 / PART_PIECES_MAX + 1), "{times} times");
+    }
 }

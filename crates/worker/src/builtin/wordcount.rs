@@ -7,6 +7,8 @@ use super::{BuiltinError, Made, PARTITIONS_MAX, Program, number, word};
 
 /// Longest word; longer runs of letters are cut.
 const WORD_BYTES_MAX: usize = 256;
+/// Words that a table has room for from the beginning: it need not grow through all sizes for every few megabytes.
+const WORDS_FIRST: usize = 4_096;
 /// What a word takes beside its letters: its count, its place in the table, and its share of free places.
 const WORD_BYTES_MORE: usize = 64;
 
@@ -24,7 +26,7 @@ pub struct Counts {
 impl Counts {
     /// Nothing counted yet; words are told apart by case only if that is wanted.
     pub fn new(keep_case: bool) -> Counts {
-        Counts { keep_case, ..Counts::default() }
+        Counts { counts: HashMap::with_capacity(WORDS_FIRST), keep_case, ..Counts::default() }
     }
 
     /// Counts the words of some bytes. A word is a run of ASCII letters and digits, apostrophes inside it, and bytes of

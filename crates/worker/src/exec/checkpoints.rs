@@ -7,7 +7,7 @@
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ikada_api::Client;
@@ -34,7 +34,7 @@ type Mark = (u64, u64, i64, i64);
 pub(super) struct Keeper<'a> {
     client: &'a Client,
     task: &'a Claimed,
-    folder: OnceLock<Arc<Folder>>,
+    folder: Mutex<Option<Arc<Folder>>>,
     kept: Mutex<Option<Mark>>,
 }
 
@@ -49,7 +49,7 @@ impl OpenSource for Source {
 
 impl<'a> Keeper<'a> {
     pub(super) fn new(client: &'a Client, task: &'a Claimed) -> Keeper<'a> {
-        Keeper { client, task, folder: OnceLock::new(), kept: Mutex::new(None) }
+        Keeper { client, task, folder: Mutex::new(None), kept: Mutex::new(None) }
     }
 
     /// Brings the last checkpoint into the folder, if there is one.
@@ -62,8 +62,9 @@ impl<'a> Keeper<'a> {
             folder.hand_over_open(&file)?;
             self.note(mark(&file.metadata()?));
         }
-        // Asked once per attempt.
-        let _ = self.folder.set(folder.clone());
+        if let Ok(mut held) = self.folder.lock() {
+            *held = Some(folder.clone());
+        }
         Ok(())
     }
 
@@ -90,12 +91,17 @@ impl<'a> Keeper<'a> {
             // What could not be kept in time is lost; the attempt before it was not better off.
             let _ = tokio::time::timeout(patience, self.look()).await;
         }
+        let held = self.folder.lock().ok().and_then(|mut held| held.take());
+        if let Some(folder) = held {
+            Folder::put_away(folder).await;
+        }
         ended
     }
 
     /// Keeps the file if it is another one than was kept last.
     async fn look(&self) {
-        let Some(folder) = self.folder.get() else { return };
+        let held = self.folder.lock().ok().and_then(|held| held.clone());
+        let Some(folder) = held else { return };
         let Ok(file) = folder.handle().open(CHECKPOINT) else { return };
         let Ok(now) = file.metadata() else { return };
         let mark = mark(&now);

@@ -8,7 +8,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::s3::{StoreError, Upload};
 use ikada_api::v1::{OutputItem, WorkInfo};
 
-use super::fetch::{PAUSE_FIRST, is_worth_waiting, local_path, rule};
+use super::fetch::{PAUSE_FIRST, is_worth_waiting, local_path, output_rule};
 use super::stores::{UrlReader, is_store, open_store};
 use crate::beneath::Beneath;
 use crate::run::TaskError;
@@ -109,7 +109,7 @@ pub(super) async fn store(
 }
 
 async fn to_store(allowed: &[String], address: &str, mut made: Carried) -> Result<(), TaskError> {
-    rule(allowed, address)?;
+    output_rule(allowed, address)?;
     let (store, place) = open_store(address)?;
     let failed = |error: StoreError| TaskError::new(format!("{address}: {error}"));
     let mut upload = Upload::begin(store, place, PART_BYTES);
@@ -128,25 +128,71 @@ async fn to_store(allowed: &[String], address: &str, mut made: Carried) -> Resul
 }
 
 async fn to_file(allowed: &[String], address: &str, mut made: Carried) -> Result<(), TaskError> {
-    let (prefix, rest) = rule(allowed, address)?;
+    let (prefix, rest) = output_rule(allowed, address)?;
     let failed = |error: io::Error| TaskError::new(format!("{address}: {error}"));
     let Some(root) = local_path(prefix) else {
         return Err(TaskError::new(format!(
             "this worker brings outputs to file:///, s3://, gs:// or az:// only, not {address}"
         )));
     };
-    let (folders, last) = rest.rsplit_once('/').unwrap_or(("", rest));
-    let root = Beneath::at(Path::new(root)).map_err(failed)?;
-    let folder = match folders {
-        "" => root,
-        folders => root.make_folder(folders, |_| Ok(())).map_err(failed)?,
-    };
-    let mut file = folder.create_new(last).map_err(failed)?;
+    let (root, rest) = (PathBuf::from(root), rest.to_owned());
+    let mut file = apart(move || NewFile::make(&root, &rest)).await.map_err(failed)?;
     while let Some(bytes) = made.next().await? {
-        file.write_all(&bytes).map_err(failed)?;
+        file = apart(move || file.write(&bytes)).await.map_err(failed)?;
     }
-    file.sync_all().map_err(failed)?;
-    folder.sync().map_err(failed)
+    apart(move || file.keep()).await.map_err(failed)
+}
+
+/// Works with a disk on a thread that may wait for it.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+/// A file in the making: it goes again unless it is kept.
+struct NewFile {
+    /// From the allowed folder to the one that it is in.
+    way: Vec<Beneath>,
+    name: String,
+    file: File,
+    is_kept: bool,
+}
+
+impl NewFile {
+    fn make(root: &Path, rest: &str) -> io::Result<NewFile> {
+        let (folders, name) = rest.rsplit_once('/').unwrap_or(("", rest));
+        let root = Beneath::at(root)?;
+        let way = match folders {
+            "" => vec![root],
+            folders => root.make_way(folders)?,
+        };
+        let folder = way.last().ok_or(io::ErrorKind::NotFound)?;
+        let file = folder.create_new(name)?;
+        Ok(NewFile { way, name: name.to_owned(), file, is_kept: false })
+    }
+
+    fn write(mut self, bytes: &[u8]) -> io::Result<NewFile> {
+        self.file.write_all(bytes)?;
+        Ok(self)
+    }
+
+    /// Waits until all of it is on the disk, and the names that lead to it: others may have made some of them a moment ago.
+    fn keep(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.way.iter().rev().try_for_each(Beneath::sync)?;
+        self.is_kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(folder) = self.way.last().filter(|_| !self.is_kept) {
+            // A part of a file at an address of its own is of no use; where it cannot be removed, nothing names it.
+            let _ = folder.remove(&self.name);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -204,6 +250,21 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path().join("private")).unwrap().count(), 0);
         let made = Carried::Bytes(Some(Bytes::from_static(b"x")));
         let refused = to_store(&rules, "s3://b/k", made).await.unwrap_err();
-        assert!(refused.message().contains("may not open s3://b/k"), "{refused:?}");
+        assert!(refused.message().contains("may not bring outputs to s3://b/k"), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a4_an_output_that_breaks_off_leaves_no_part_of_it_at_its_address() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = [format!("file://{}", folder.path().display())];
+        let address = format!("{}/j/map/0/7/a", rules[0]);
+        // A folder cannot be read as a file: the first look at its bytes fails.
+        let broken = Carried::file("a", File::open(folder.path()).unwrap());
+        assert!(to_file(&rules, &address, broken).await.is_err());
+        let place = folder.path().join("j/map/0/7");
+        assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "a part of it is left");
+        let whole = Carried::Bytes(Some(Bytes::from_static(b"whole")));
+        to_file(&rules, &address, whole).await.unwrap();
+        assert_eq!(std::fs::read(place.join("a")).unwrap(), b"whole");
     }
 }

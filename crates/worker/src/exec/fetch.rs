@@ -16,6 +16,15 @@ use super::stores::{UrlReader, Wanted};
 use crate::beneath::Beneath;
 use crate::run::TaskError;
 
+/// Addresses that the operator of this worker allows: what lies below them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Urls {
+    /// Where inputs may come from.
+    pub inputs: Vec<String>,
+    /// Where outputs may go. What may be read may not be written for that.
+    pub outputs: Vec<String>,
+}
+
 /// First pause before asking again; it doubles.
 pub(super) const PAUSE_FIRST: Duration = Duration::from_millis(500);
 /// Longest pause.
@@ -138,21 +147,36 @@ pub(super) async fn download(
     Ok(())
 }
 
-/// The widest rule of the operator that allows an address, and what the address adds to it.
+/// The widest rule of the operator that allows to read at an address, and what the address adds to it.
 pub(super) fn rule<'a>(
     allowed: &'a [String],
     url: &'a str,
 ) -> Result<(&'a str, &'a str), TaskError> {
-    let climbs = url.split('/').any(|part| part == "..");
-    let rules = allowed.iter().filter_map(|prefix| Some((prefix, below(prefix, url)?)));
-    // The widest rule: a link may lead anywhere below it.
-    let rule = rules.min_by_key(|(prefix, _)| prefix.len());
-    let allowed = rule.filter(|_| !climbs).map(|(prefix, rest)| (prefix.as_str(), rest));
-    allowed.ok_or_else(|| {
+    find_rule(allowed, url).ok_or_else(|| {
         TaskError::new(format!(
             "this worker may not open {url}; its operator can allow it with --allow-url"
         ))
     })
+}
+
+/// The widest rule of the operator that allows to write at an address, and what the address adds to it.
+pub(super) fn output_rule<'a>(
+    allowed: &'a [String],
+    url: &'a str,
+) -> Result<(&'a str, &'a str), TaskError> {
+    find_rule(allowed, url).ok_or_else(|| {
+        TaskError::new(format!(
+            "this worker may not bring outputs to {url}; its operator can allow it with --allow-output-url"
+        ))
+    })
+}
+
+fn find_rule<'a>(allowed: &'a [String], url: &'a str) -> Option<(&'a str, &'a str)> {
+    let climbs = url.split('/').any(|part| part == "..");
+    let rules = allowed.iter().filter_map(|prefix| Some((prefix, below(prefix, url)?)));
+    // The widest rule: a link may lead anywhere below it.
+    let rule = rules.min_by_key(|(prefix, _)| prefix.len());
+    rule.filter(|_| !climbs).map(|(prefix, rest)| (prefix.as_str(), rest))
 }
 
 /// Copies what lies at an address, if the operator allows it. A file keeps its rights: it may be a program.

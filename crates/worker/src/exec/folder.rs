@@ -5,11 +5,13 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ikada_api::client::unique_key;
 
 use super::folders::Shelf;
+use super::strays::end_strays;
 use crate::beneath::{Beneath, Kind};
 
 /// The folder that the program reaches.
@@ -51,21 +53,25 @@ pub struct Folder {
     handle: Arc<Beneath>,
     /// Where it goes when it is no longer needed, if it may serve again.
     shelf: Option<Arc<Shelf>>,
+    use_: Mutex<Use>,
+}
+
+/// Who may still write there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Nobody but the worker.
+    Quiet,
+    /// A program, which has so long to end by itself if its run is given up.
+    Lent(Duration),
+    /// Perhaps something of a program that was ended by force.
+    Doubtful,
 }
 
 impl Folder {
-    /// Makes a fresh one below the work folder, for this user if the worker runs as root.
-    pub fn make(work_dir: &Path, owner: Option<u32>) -> io::Result<Folder> {
-        let attempts = work_dir.join("attempts");
-        fs::create_dir_all(&attempts)?;
-        // Other users pass through on the way to their own folder, and see nothing of others'.
-        for folder in [work_dir, &attempts] {
-            if fs::metadata(folder)?.permissions().mode() & 0o777 != 0o711 {
-                fs::set_permissions(folder, Permissions::from_mode(0o711))?;
-            }
-        }
+    /// Makes a fresh one in this folder, for this user if the worker runs as root.
+    pub fn make(home: &Path, owner: Option<u32>) -> io::Result<Folder> {
         // Names of tasks never become paths.
-        let root = attempts.join(unique_key());
+        let root = home.join(unique_key());
         for part in ["", "task", "task/in", "task/out", "task/tmp"] {
             let part = root.join(part);
             DirBuilder::new().mode(0o700).create(&part)?;
@@ -82,7 +88,7 @@ impl Folder {
     ) -> io::Result<Folder> {
         let all = Beneath::at(&root)?;
         let handle = Arc::new(all.folder(TASK)?);
-        Ok(Folder { root, owner, all, handle, shelf })
+        Ok(Folder { root, owner, all, handle, shelf, use_: Mutex::new(Use::Quiet) })
     }
 
     /// The same, put on this shelf when it is no longer needed.
@@ -95,7 +101,40 @@ impl Folder {
     #[cfg(test)]
     pub(super) fn at(root: PathBuf) -> Folder {
         let open = || Beneath::at(&std::env::temp_dir()).expect("a folder that is never used");
-        Folder { root, owner: None, all: open(), handle: Arc::new(open()), shelf: None }
+        let (handle, use_) = (Arc::new(open()), Mutex::new(Use::Quiet));
+        Folder { root, owner: None, all: open(), handle, shelf: None, use_ }
+    }
+
+    /// A program runs there from now on. If its run is given up, it has this long to end.
+    pub(super) fn lend(&self, patience: Duration) {
+        self.note(Use::Lent(patience));
+    }
+
+    /// The program's run is over; `quiet` if it is known that nobody of it lives.
+    pub(super) fn ended(&self, quiet: bool) {
+        self.note(if quiet { Use::Quiet } else { Use::Doubtful });
+    }
+
+    fn note(&self, now: Use) {
+        if let Ok(mut before) = self.use_.lock() {
+            *before = now;
+        }
+    }
+
+    /// Gives it up, and waits until that is done. Whoever else holds it gives it up later.
+    pub(super) async fn put_away(folder: Arc<Folder>) {
+        let clearing = Arc::into_inner(folder).and_then(|mut folder| folder.clearing());
+        if let Some(clearing) = clearing {
+            // If the thread broke off, the next worker removes what is left.
+            let _ = tokio::task::spawn_blocking(clearing).await;
+        }
+    }
+
+    /// What is to be done when it is no longer needed; none if that was taken before.
+    fn clearing(&mut self) -> Option<impl FnOnce() + Send + use<>> {
+        let (root, shelf) = (std::mem::take(&mut self.root), self.shelf.take());
+        let was = self.use_.get_mut().map_or(Use::Doubtful, |was| *was);
+        (!root.as_os_str().is_empty()).then_some(move || clear(root, shelf, was))
     }
 
     /// Gives a file to the user as whom the program runs.
@@ -130,7 +169,11 @@ impl Folder {
     /// Writes all settings, unless the file has them already.
     pub(super) fn write_settings(&self, bytes: &[u8]) -> io::Result<()> {
         let path = self.settings();
-        match self.shelf.is_some() && fs::read(&path).is_ok_and(|kept| kept == bytes) {
+        // Another program may have left anything there: no more is read than is compared.
+        let is_as_long =
+            || fs::symlink_metadata(&path).is_ok_and(|kept| kept.len() == bytes.len() as u64);
+        let is_kept = || fs::read(&path).is_ok_and(|kept| kept == bytes);
+        match self.shelf.is_some() && is_as_long() && is_kept() {
             true => Ok(()),
             false => self.write(&path, bytes),
         }
@@ -189,12 +232,25 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let root = std::mem::take(&mut self.root);
-        match &self.shelf {
-            Some(shelf) => shelf.put(root),
-            None => remove(&root),
+        let Some(clearing) = self.clearing() else { return };
+        // A run that is given up is dropped where others run: nobody waits for a disk there.
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(clearing)),
+            Err(_) => clearing(),
         }
     }
+}
+
+/// Empties a folder for the next, or removes it.
+fn clear(root: PathBuf, shelf: Option<Arc<Shelf>>, was: Use) {
+    let outputs = root.join(TASK).join(OUTPUTS);
+    match (was, shelf) {
+        (Use::Quiet, Some(shelf)) => return shelf.put(root),
+        (Use::Quiet, None) => {}
+        (Use::Lent(patience), _) => drop(end_strays(&outputs, patience)),
+        (Use::Doubtful, _) => drop(end_strays(&outputs, Duration::ZERO)),
+    }
+    remove(&root);
 }
 
 /// Removes a folder and all that is in it.

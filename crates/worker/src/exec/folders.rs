@@ -4,7 +4,8 @@
 //! nothing is isolated, programs could look into each other's folders anyway; there, an emptied one serves again. With walls it never
 //! does.
 //!
-//! Promises: nothing that an attempt left is in the folder of the next; idle folders are gone with the worker.
+//! Promises: nothing that an attempt left is in the folder of the next, and nobody of it lives who could write there; idle
+//! folders are gone with the worker, and take little room. Emptying and removing is done by threads that may wait for a disk.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,50 +14,63 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::folder::{Folder, INPUTS, OUTPUTS, SETTINGS, TASK, TMP, remove};
+use super::home::Home;
 
 /// Most idle folders; more runs at one time than this make fresh ones.
 const IDLE_MAX: usize = 256;
+/// Largest file of settings that stays: a task's have less, and a program may have written there.
+const SETTINGS_KEPT_BYTES_MAX: u64 = 256 << 10;
 
 /// Where attempts get their folders.
 #[derive(Debug, Clone)]
 pub(super) struct Folders {
-    work_dir: PathBuf,
+    home: Arc<Home>,
     shelf: Option<Arc<Shelf>>,
 }
 
 /// Idle folders.
-#[derive(Debug, Default)]
-pub(super) struct Shelf(Mutex<Vec<PathBuf>>);
+#[derive(Debug)]
+pub(super) struct Shelf {
+    idle: Mutex<Vec<PathBuf>>,
+    /// Goes after them.
+    _home: Arc<Home>,
+}
 
 impl Folders {
-    pub(super) fn new(work_dir: PathBuf, shares: bool) -> Folders {
-        Folders { work_dir, shelf: shares.then(Arc::default) }
+    /// Those of this process; with `shares` they serve again.
+    pub(super) fn new(home: Home, shares: bool) -> Folders {
+        let home = Arc::new(home);
+        let shelf = shares.then(|| Arc::new(Shelf { idle: Mutex::default(), _home: home.clone() }));
+        Folders { home, shelf }
     }
 
     /// A folder with nothing in it, for this user if the worker runs as root.
     pub(super) fn take(&self, owner: Option<u32>) -> io::Result<Folder> {
-        let idle = self.shelf.as_ref().and_then(|shelf| shelf.0.lock().ok()?.pop());
+        let idle = self.shelf.as_ref().and_then(|shelf| shelf.idle.lock().ok()?.pop());
         match idle.map(|root| Folder::open(root, owner, self.shelf.clone())) {
             Some(Ok(folder)) => Ok(folder),
-            _ => Ok(Folder::make(&self.work_dir, owner)?.back_to(self.shelf.clone())),
+            _ => Ok(Folder::make(self.home.path(), owner)?.back_to(self.shelf.clone())),
         }
     }
 }
 
 impl Shelf {
-    /// Empties a folder and keeps it; removes it where that is not to be had.
+    /// Empties a folder and keeps it; removes it where that is not to be had. It may be large: others take and put meanwhile.
     pub(super) fn put(&self, root: PathBuf) {
-        let kept = self.0.lock().ok().filter(|idle| idle.len() < IDLE_MAX);
-        match (kept, empty(&root)) {
-            (Some(mut idle), Ok(())) => idle.push(root),
-            _ => remove(&root),
+        if empty(&root).is_ok()
+            && let Ok(mut idle) = self.idle.lock()
+            && idle.len() < IDLE_MAX
+        {
+            idle.push(root);
+            return;
         }
+        remove(&root);
     }
 }
 
 impl Drop for Shelf {
     fn drop(&mut self) {
-        let idle = self.0.get_mut().map(std::mem::take).unwrap_or_default();
+        let idle = self.idle.get_mut().map(std::mem::take).unwrap_or_default();
         idle.iter().for_each(|root| remove(root));
     }
 }
@@ -94,10 +108,10 @@ fn empty(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps a plain file that has no other name; anything else of that name goes.
+/// Keeps a plain file that has no other name and no more bytes than settings have; anything else of that name goes.
 fn keep_plain(entry: &fs::DirEntry) -> io::Result<()> {
     let about = entry.metadata()?;
-    match about.is_file() && about.nlink() == 1 {
+    match about.is_file() && about.nlink() == 1 && about.len() <= SETTINGS_KEPT_BYTES_MAX {
         true if about.mode() & 0o777 == 0o600 => Ok(()),
         true => fs::set_permissions(entry.path(), Permissions::from_mode(0o600)),
         false => take_away(entry),
@@ -115,6 +129,7 @@ fn take_away(entry: &fs::DirEntry) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::time::Duration;
 
     use super::*;
 
@@ -129,7 +144,7 @@ mod tests {
     #[test]
     fn b4_13_an_emptied_folder_holds_nothing_of_the_attempt_before() {
         let work = tempfile::tempdir().unwrap();
-        let folders = Folders::new(work.path().to_owned(), true);
+        let folders = Folders::new(Home::open(work.path()).unwrap(), true);
         let folder = folders.take(None).unwrap();
         let task = folder.task();
         folder.write_settings(b"{\"a\":1}").unwrap();
@@ -156,11 +171,67 @@ mod tests {
     }
 
     #[test]
+    fn b4_13_settings_that_a_program_made_large_are_neither_kept_nor_read() {
+        let work = tempfile::tempdir().unwrap();
+        let folders = Folders::new(Home::open(work.path()).unwrap(), true);
+        let folder = folders.take(None).unwrap();
+        let settings = folder.task().join("settings.json");
+        let leave = |bytes: u64| fs::File::create(&settings).unwrap().set_len(bytes).unwrap();
+        leave(1 << 40);
+        folder.write_settings(b"{}").unwrap();
+        assert_eq!(fs::read(&settings).unwrap(), b"{}");
+        leave(1 << 40);
+        drop(folder);
+        let again = folders.take(None).unwrap();
+        assert_eq!(names(&again.task()), ["in", "out", "tmp"], "it would take a disk's room");
+    }
+
+    // Emptying takes as long as there are files in it; whoever wants a folder meanwhile does not wait for that.
+    #[test]
+    fn b4_13_a_folder_that_takes_long_to_empty_keeps_nobody_waiting() {
+        let work = tempfile::tempdir().unwrap();
+        let folders = Folders::new(Home::open(work.path()).unwrap(), true);
+        let full = folders.take(None).unwrap();
+        fs::write(full.outputs().join("file"), "").unwrap();
+        let outputs = full.outputs();
+        let shelf = folders.shelf.clone().unwrap();
+        let another = shelf.idle.lock().unwrap();
+        let emptying = std::thread::spawn(move || drop(full));
+        let is_empty = || fs::read_dir(&outputs).unwrap().next().is_none();
+        let until = std::time::Instant::now() + Duration::from_secs(30);
+        while !is_empty() {
+            assert!(std::time::Instant::now() < until, "it waits for others, and they for it");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(another);
+        emptying.join().unwrap();
+    }
+
+    #[test]
+    fn b4_13_a_folder_whose_program_may_live_does_not_serve_again() {
+        let work = tempfile::tempdir().unwrap();
+        let folders = Folders::new(Home::open(work.path()).unwrap(), true);
+        for (quiet, serves) in [(true, true), (false, false)] {
+            let folder = folders.take(None).unwrap();
+            folder.lend(Duration::ZERO);
+            folder.ended(quiet);
+            let task = folder.task();
+            drop(folder);
+            assert_eq!(task.exists(), serves, "{quiet}");
+        }
+        let folder = folders.take(None).unwrap();
+        folder.lend(Duration::ZERO);
+        let task = folder.task();
+        drop(folder);
+        assert!(!task.exists(), "a run that was given up");
+    }
+
+    #[test]
     fn b4_13_a_folder_that_is_no_longer_what_it_was_does_not_serve_again() {
         let work = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
         fs::write(elsewhere.path().join("precious"), "").unwrap();
-        let folders = Folders::new(work.path().to_owned(), true);
+        let folders = Folders::new(Home::open(work.path()).unwrap(), true);
         let folder = folders.take(None).unwrap();
         let task = folder.task();
         fs::remove_dir(folder.outputs()).unwrap();
@@ -173,7 +244,7 @@ mod tests {
         fs::set_permissions(&task, Permissions::from_mode(0o500)).unwrap();
         drop(locked);
         assert!(!task.exists());
-        let walled = Folders::new(work.path().to_owned(), false);
+        let walled = Folders::new(Home::open(work.path()).unwrap(), false);
         let first = walled.take(None).unwrap().task();
         assert!(!first.exists(), "with walls every attempt has a fresh one");
     }

@@ -43,6 +43,8 @@ pub(super) struct Ended {
     pub(super) cut: Option<Cut>,
     /// The bound of its group that it met.
     pub(super) met: Option<&'static str>,
+    /// Whether it ended by itself and whoever looked after it said so: then nobody of it lives.
+    pub(super) is_quiet: bool,
 }
 
 /// What is run, and within which bounds.
@@ -124,7 +126,13 @@ pub(super) async fn run(run: &Run<'_>, log: &Log, mut stop: Stop) -> std::io::Re
     streams.end().await;
     log.close();
     let met = run.group.as_ref().and_then(Group::met);
-    Ok(Ended { status: read_status(run.folder, &mut child).await, cut, met })
+    let word = run.folder.read_status().ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let is_quiet = cut.is_none() && word.is_some();
+    let status = match word {
+        Some(status) => status,
+        None => no_word(&mut child).await,
+    };
+    Ok(Ended { status, cut, met, is_quiet })
 }
 
 /// Says a word; a helper that is gone needs none.
@@ -177,11 +185,7 @@ pub(super) async fn end_by_force(child: &mut Child) {
     let _ = child.wait().await;
 }
 
-async fn read_status(folder: &Folder, child: &mut Child) -> Status {
-    let text = folder.read_status().unwrap_or_default();
-    if let Ok(status) = serde_json::from_slice(&text) {
-        return status;
-    }
+async fn no_word(child: &mut Child) -> Status {
     let code = child.wait().await;
     let code = code.map_or_else(|error| error.to_string(), |code| code.to_string());
     Status::NotStarted(format!("the helper left no word ({code})"))

@@ -11,8 +11,8 @@ use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 use super::at_hand::AtHand;
 use super::checkpoints::Keeper;
 use super::{
-    Attempt, Carried, Code, Destination, Finish, Log, Progress, Sandbox, cache, deliver, fetch,
-    logs, stopped,
+    Attempt, Carried, Code, Destination, Finish, Log, Progress, Sandbox, Urls, cache, deliver,
+    fetch, logs, stopped,
 };
 use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
@@ -29,15 +29,14 @@ pub struct Programs(Arc<Inner>);
 struct Inner {
     client: Client,
     sandbox: Sandbox,
-    /// Addresses that inputs and outputs may begin with.
-    urls: Vec<String>,
+    urls: Urls,
     store: PathBuf,
     at_hand: AtHand,
 }
 
 impl Programs {
-    /// Programs of this cluster, in this sandbox; inputs may come from addresses that begin so, and outputs go there.
-    pub fn new(client: Client, sandbox: Sandbox, urls: Vec<String>) -> Programs {
+    /// Programs of this cluster, in this sandbox; inputs may come from some addresses, and outputs go to some.
+    pub fn new(client: Client, sandbox: Sandbox, urls: Urls) -> Programs {
         let store = sandbox.config().work_dir.join("programs");
         let at_hand = AtHand::of(&store);
         Programs(Arc::new(Inner { client, sandbox, urls, store, at_hand }))
@@ -82,7 +81,7 @@ impl Inner {
         let keeper = Keeper::new(&self.client, &task);
         let bring = async |folder: &Arc<super::Folder>| {
             let most = self.sandbox.config().limits.disk_bytes;
-            fetch::inputs(&self.client, &self.urls, &work.inputs, folder, most).await?;
+            fetch::inputs(&self.client, &self.urls.inputs, &work.inputs, folder, most).await?;
             self.at_hand.read(&work.inputs);
             keeper.begin(folder).await
         };
@@ -138,7 +137,7 @@ impl Inner {
             outputs.push(match &destination {
                 Some(destination) => {
                     let made = Carried::file(&name, output.open()?);
-                    destination.bring(&self.client, &self.urls, &name, made).await?
+                    destination.bring(&self.client, &self.urls.outputs, &name, made).await?
                 }
                 None => {
                     let source = ObjectSource::Open(Arc::new(output));

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use super::bound::{Group, GroupRule, Groups};
 use super::folders::Folders;
-use super::process::{Cut, Ended, Run};
+use super::home::Home;
+use super::process::{Cut, Ended, FORCE_AFTER, Run};
 use super::stewards::Stewards;
+use super::strays::MARK;
 use super::users::Users;
 use super::{
     Attempt, Code, ExecConfig, Finish, Folder, Log, Stop, closed_way, outputs, process, stopped,
@@ -82,7 +84,8 @@ impl Sandbox {
     pub fn open(config: ExecConfig) -> Result<Sandbox, SandboxError> {
         let failed =
             |error| SandboxError::Folder { folder: config.work_dir.display().to_string(), error };
-        Folder::make(&config.work_dir, None).map(drop).map_err(failed)?;
+        let home = Home::open(&config.work_dir).map_err(failed)?;
+        Folder::make(home.path(), None).map(drop).map_err(failed)?;
         let mut walls = crate::sandbox::probe(&config.helper).map_err(SandboxError::Probe)?;
         // Without isolation a program is the worker's user in every respect.
         let users = match config.isolation {
@@ -108,7 +111,7 @@ impl Sandbox {
             _ => {
                 // With walls, nothing of one run serves another: neither its folder nor its helpers.
                 let shares = config.isolation == Isolation::None;
-                let folders = Folders::new(config.work_dir.clone(), shares);
+                let folders = Folders::new(home, shares);
                 let stewards = shares.then(|| Arc::new(Stewards::new(config.helper.clone())));
                 Ok(Sandbox { config, users, walls, groups, folders, stewards })
             }
@@ -154,12 +157,30 @@ impl Sandbox {
         let user = self.users.take();
         // Whoever was handed it may look once more when the run is over; then it goes.
         let folder = Arc::new(self.folders.take(user.id)?);
+        let done = self.run_in(&folder, user.id, attempt, (log, stop), bring, publish).await;
+        Folder::put_away(folder).await;
+        done
+    }
+
+    async fn run_in<B, P, T>(
+        &self,
+        folder: &Arc<Folder>,
+        user: Option<u32>,
+        attempt: Attempt,
+        (log, stop): (&Log, Stop),
+        bring: B,
+        publish: P,
+    ) -> Result<T, TaskError>
+    where
+        B: AsyncFnOnce(&Arc<Folder>) -> Result<(), TaskError>,
+        P: AsyncFnOnce(Finish) -> Result<T, TaskError>,
+    {
         let mut told = stop.clone();
         tokio::select! {
-            brought = bring(&folder) => brought?,
+            brought = bring(folder) => brought?,
             () = told.told() => return Err(stopped()),
         }
-        let spec = self.order(&folder, &attempt)?;
+        let spec = self.order(folder, &attempt)?;
         let settings: serde_json::Map<String, serde_json::Value> = attempt
             .settings
             .iter()
@@ -169,12 +190,13 @@ impl Sandbox {
         let limits = &self.config.limits;
         let mut run = Run {
             helper: &self.config.helper,
-            folder: &folder,
-            user: user.id,
+            folder,
+            user,
             limits,
             wall: Duration::from_millis(wall_ms(&attempt, limits)),
             group: None,
         };
+        folder.lend(Duration::from_millis(limits.grace_ms) + FORCE_AFTER);
         let ended = match (&self.stewards, &attempt.code) {
             (Some(stewards), Code::Command { .. }) => {
                 let groups = self.groups.as_ref().ok();
@@ -187,8 +209,9 @@ impl Sandbox {
                 process::run(&run, log, stop).await?
             }
         };
+        folder.ended(ended.is_quiet);
         judge(&ended, log)?;
-        let finish = Finish { result: outputs::result(&folder)?, outputs: outputs::find(&folder)? };
+        let finish = Finish { result: outputs::result(folder)?, outputs: outputs::find(folder)? };
         publish(finish).await
     }
 
@@ -273,7 +296,7 @@ fn environment(folder: &Folder, attempt: &Attempt) -> Vec<(String, String)> {
         ("IKADA_ATTEMPT", attempt.attempt.to_string()),
         ("IKADA_FENCE", attempt.fence.to_string()),
         ("IKADA_IN", path(folder.inputs())),
-        ("IKADA_OUT", path(folder.outputs())),
+        (MARK, path(folder.outputs())),
         ("IKADA_RESULT", path(folder.result())),
         ("IKADA_CHECKPOINT", path(folder.checkpoint())),
         ("IKADA_SETTINGS", path(folder.settings())),

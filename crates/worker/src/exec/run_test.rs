@@ -142,7 +142,7 @@ proptest! {
             users: Users::none(),
             walls: Walls::default(),
             groups: Err(String::new()),
-            folders: Folders::new(config.work_dir.clone(), false),
+            folders: Folders::new(Home::nowhere(), false),
             stewards: None,
         };
         let folder = Folder::at(PathBuf::from("/nowhere/attempts/one"));

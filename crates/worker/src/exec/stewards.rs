@@ -1,7 +1,8 @@
 //! Helpers that stay, for commands without walls: one is taken for a run, and given back after it.
 //!
 //! Promises: no more of them than runs at one time; one whose command was cut off, or met a bound of its group, is not used
-//! again; all are gone with the worker. Leaves out: what they do (`sandbox::steward`).
+//! again; all are gone with the worker. Leaves out: what they do (`sandbox::steward`), and a command whose helper was killed
+//! (`strays`).
 
 use std::fs::File;
 use std::io::{self, IoSlice, PipeReader, Seek, Write};
@@ -79,12 +80,13 @@ impl Stewards {
         log.close();
         let met = steward.group.as_ref().and_then(Group::met);
         let status: Option<Status> = serde_json::from_slice(&answer).ok();
-        match (&cut, met, &status) {
-            (None, None, Some(_)) => self.give_back(steward),
-            _ => end_by_force(&mut steward.child).await,
+        let is_quiet = cut.is_none() && met.is_none() && status.is_some();
+        match is_quiet {
+            true => self.give_back(steward),
+            false => end_by_force(&mut steward.child).await,
         }
         let silent = || Status::NotStarted("the helper left no word".to_owned());
-        Ok(Ended { status: status.unwrap_or_else(silent), cut, met })
+        Ok(Ended { status: status.unwrap_or_else(silent), cut, met, is_quiet })
     }
 
     /// Hands an order to one that is idle, or to a new one.

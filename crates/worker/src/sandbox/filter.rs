@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule,
+    SeccompRule, sock_filter,
 };
 
 /// Refused with "not permitted".
@@ -78,18 +78,43 @@ const CLONE_WORLDS: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// Kinds of sockets that stay, and those of the network.
-const LOCAL: &[i32] = &[libc::AF_UNIX];
+/// Kinds of sockets that a program has with the network.
 const NETWORK: &[i32] = &[libc::AF_INET, libc::AF_INET6];
+/// Kinds of pairs of sockets that can also be connected to a door elsewhere: the kernel takes the second for the first.
+const LOOSE_PAIRS: &[i32] = &[libc::SOCK_DGRAM, libc::SOCK_RAW];
+/// The part of a socket's kind that is not a flag.
+const KIND: u64 = 0xf;
 
-/// Applies the filter to this thread and all that it starts. Sockets beyond this machine's own need `network`.
+/// On one kind of processor calls have second numbers, for programs with short pointers. No list knows them.
+const SECOND_NUMBERS: u32 = 0x4000_0000;
+
+/// Applies the filter to this thread and all that it starts. Sockets of the network need `network`.
+///
+/// The machine's own doors (`AF_UNIX`) are shut in any case: a service that lets everyone in, such as a message bus or a
+/// database, trusts whoever is on this machine, and where its door lies nobody knows. Pairs that are connected from
+/// birth stay, as programs speak to their own children by them.
 pub(super) fn apply(network: bool) -> Result<(), String> {
-    let unknown = build(unknown_rules(), libc::ENOSYS)?;
-    let denied = build(denied_rules(network)?, libc::EPERM)?;
-    for program in [unknown, denied] {
+    let mut programs = vec![build(unknown_rules(), libc::ENOSYS)?];
+    programs.push(build(denied_rules(network)?, libc::EPERM)?);
+    if cfg!(target_arch = "x86_64") {
+        programs.push(second_numbers());
+    }
+    for program in programs {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// Refuses every call by a second number.
+fn second_numbers() -> BpfProgram {
+    let step = |code: u32, k: u32, jf: u8| sock_filter { code: code as u16, jt: 0, jf, k };
+    vec![
+        // The number of the call is the first word of what the kernel shows.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, SECOND_NUMBERS, 1),
+        step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0),
+        step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
+    ]
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -108,10 +133,14 @@ fn denied_rules(network: bool) -> Result<Rules, String> {
         }
     }
     rules.insert(libc::SYS_clone, worlds);
-    let families = LOCAL.iter().chain(NETWORK.iter().filter(|_| network));
     let others: Result<Vec<_>, String> =
-        families.map(|family| argument(0, SeccompCmpOp::Ne, *family as u64)).collect();
-    rules.insert(libc::SYS_socket, vec![rule(others?)?]);
+        NETWORK.iter().map(|family| argument(0, SeccompCmpOp::Ne, *family as u64)).collect();
+    // None of them at all, or all but those of the network.
+    let sockets = if network { vec![rule(others?)?] } else { Vec::new() };
+    rules.insert(libc::SYS_socket, sockets);
+    let loose = |kind: &i32| rule(vec![argument(1, SeccompCmpOp::MaskedEq(KIND), *kind as u64)?]);
+    let loose: Result<Vec<_>, String> = LOOSE_PAIRS.iter().map(loose).collect();
+    rules.insert(libc::SYS_socketpair, loose?);
     // Typing into the terminal of whoever started the worker.
     rules.insert(
         libc::SYS_ioctl,

@@ -172,12 +172,20 @@ impl Bench {
         let attempts = self.folder.path().join("work/attempts");
         if self.sandbox.config().isolation == Isolation::None {
             let left = files(&attempts);
-            let strange = left.iter().find(|file| !file.ends_with("task/settings.json"));
+            let own = |file: &&PathBuf| file.ends_with("task/settings.json") || is_lock(file);
+            let strange = left.iter().find(|file| !own(file));
             return assert_eq!(strange, None, "a file of an attempt is left");
         }
-        let left = std::fs::read_dir(attempts).expect("a folder");
-        assert_eq!(left.count(), 0, "folders of attempts are left");
+        let homes = std::fs::read_dir(attempts).expect("a folder").flatten();
+        let left = homes.flat_map(|home| std::fs::read_dir(home.path()).expect("a folder"));
+        let left = left.map(|entry| entry.expect("an entry").path()).find(|path| !is_lock(path));
+        assert_eq!(left, None, "folders of attempts are left");
     }
+}
+
+/// Whether this is what says that the worker lives.
+fn is_lock(path: &std::path::Path) -> bool {
+    path.file_name().is_some_and(|name| name == "lock")
 }
 
 /// All files below a folder.

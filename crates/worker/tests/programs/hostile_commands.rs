@@ -3,10 +3,11 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
-use ikada_worker::exec::Sandbox;
+use ikada_worker::exec::{ExecConfig, Sandbox};
 use ikada_worker::sandbox::Isolation;
 
 use crate::bench::{Bench, Ran, shell};
@@ -18,14 +19,21 @@ struct Prey {
     secret: String,
     port: u16,
     _listener: TcpListener,
+    /// A service's door, which lets everyone in, and one for single messages.
     socket: String,
-    _socket: std::os::unix::net::UnixListener,
+    _socket: UnixListener,
+    letters: String,
+    _letters: UnixDatagram,
     worker: u32,
 }
 
 impl Prey {
     fn new() -> Prey {
-        let bench = Bench::new();
+        Prey::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut ExecConfig)) -> Prey {
+        let bench = Bench::with(change);
         let open = |path: &std::path::Path, mode| {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("rights");
         };
@@ -36,14 +44,20 @@ impl Prey {
         open(&secret, 0o666);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let socket = bench.folder.path().join("admin.sock");
-        let door = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
-        open(&socket, 0o600);
+        let door = UnixListener::bind(&socket).expect("a socket");
+        let letters = bench.folder.path().join("log.sock");
+        let slot = UnixDatagram::bind(&letters).expect("a socket");
+        // Open to everyone, as a message bus, a log or a database has it: nothing but the walls is in the way.
+        open(&socket, 0o666);
+        open(&letters, 0o666);
         Prey {
             secret: secret.to_string_lossy().into_owned(),
             port: listener.local_addr().expect("an address").port(),
             _listener: listener,
             socket: socket.to_string_lossy().into_owned(),
             _socket: door,
+            letters: letters.to_string_lossy().into_owned(),
+            _letters: slot,
             worker: std::process::id(),
             bench,
         }
@@ -54,6 +68,7 @@ impl Prey {
             .replace("@SECRET", &self.secret)
             .replace("@PORT", &self.port.to_string())
             .replace("@SOCKET", &self.socket)
+            .replace("@LETTERS", &self.letters)
             .replace("@WORKER", &self.worker.to_string())
     }
 
@@ -133,7 +148,7 @@ async fn x_12_processes_of_others_are_out_of_sight_and_reach() {
         ("enter the parent's world", "nsenter -t 1 -m true"),
         ("make a world", "unshare -Ur true"),
         ("mount something", "mount -t tmpfs none $HOME/tmp"),
-        ("a set-user-id file of its own", "cp /bin/sh s && chmod 4755 s && chown 0 s"),
+        ("give root a file", "cp /bin/sh s && chown 0 s"),
         ("raise a limit", "ulimit -n 4096"),
     ];
     Prey::new().all_denied("processes", &probes).await;
@@ -201,9 +216,66 @@ async fn x_12_the_network_is_not_there() {
             "import socket; s = socket.socket(); s.bind(('0.0.0.0', 0)); s.listen()",
         ),
         ("a local door", "import socket; socket.socket(socket.AF_UNIX).connect('@SOCKET')"),
+        (
+            "a local door for messages",
+            "import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', '@LETTERS')",
+        ),
+        (
+            "a local door by a pair of sockets",
+            "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', '@LETTERS')",
+        ),
+        (
+            "a local door by a raw pair of sockets",
+            "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0].sendto(b'x', '@LETTERS')",
+        ),
+        (
+            "a local door by a connected pair",
+            "import socket; socket.socketpair()[0].connect('@SOCKET')",
+        ),
         ("crypto sockets", "import socket; socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)"),
     ];
-    Prey::new().all_denied_in_python("network", &probes).await;
+    let prey = Prey::new();
+    // They are open as far as the file system goes: a user without rights comes in.
+    for (kind, door) in [("STREAM", &prey.socket), ("DGRAM", &prey.letters)] {
+        let lines =
+            format!("import socket; socket.socket(1, socket.SOCK_{kind}).connect('{door}')");
+        let mut outside = std::process::Command::new("/usr/bin/python3");
+        let ran = outside.args(["-c", &lines]).uid(65_534).gid(65_534).output().expect("it runs");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    }
+    prey.all_denied_in_python("network", &probes).await;
+    // What programs speak to their own children by.
+    let own = "import socket; a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'";
+    prey.bench.python(own).await.good();
+}
+
+#[tokio::test]
+async fn x_12_with_the_network_the_doors_of_this_machine_stay_shut() {
+    let prey = Prey::with(|config| config.network = true);
+    let probes = [
+        ("a local door", "import socket; socket.socket(socket.AF_UNIX).connect('@SOCKET')"),
+        (
+            "a local door by a pair of sockets",
+            "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', '@LETTERS')",
+        ),
+        (
+            "the routing table",
+            "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",
+        ),
+    ];
+    prey.all_denied_in_python("network that is allowed", &probes).await;
+    let allowed = "import socket; socket.create_connection(('127.0.0.1', @PORT), 2)";
+    prey.bench.python(&prey.fill(allowed)).await.good();
+}
+
+/// Calls by the number that the call has for programs with short pointers; good unless that is not permitted.
+#[cfg(target_arch = "x86_64")]
+fn second_number(number: i64) -> String {
+    let second = number | 0x4000_0000;
+    format!(
+        "import ctypes, sys; c = ctypes.CDLL(None, use_errno=True); \
+         r = c.syscall({second}, 0, 0); sys.exit(9 if r < 0 and ctypes.get_errno() == 1 else 0)"
+    )
 }
 
 #[tokio::test]
@@ -230,6 +302,11 @@ async fn x_12_calls_that_no_task_needs_are_refused() {
         ("memory of others", call(libc::SYS_process_vm_readv, ", 1, 0, 0, 0, 0, 0")),
         ("new users by clone", call(libc::SYS_clone, ", 0x10000000, 0, 0, 0, 0")),
         ("clone3", call(libc::SYS_clone3, ", 0, 0")),
+        // A kernel that has no second numbers says that it does not know the call; the wall says that it is not permitted.
+        #[cfg(target_arch = "x86_64")]
+        ("a call by its second number", second_number(libc::SYS_getpid)),
+        #[cfg(target_arch = "x86_64")]
+        ("a refused call by its second number", second_number(libc::SYS_setns)),
     ];
     let probes: Vec<(&str, &str)> =
         calls.iter().map(|(name, lines)| (*name, lines.as_str())).collect();

@@ -82,6 +82,25 @@ async fn b4_29_a_helper_that_died_is_replaced_and_its_command_told_of() {
 }
 
 #[tokio::test]
+async fn b4_30_a_command_whose_helper_was_killed_is_ended_and_its_folder_serves_nobody() {
+    // Without control groups, which would end it as well.
+    let bench = Bench::with(|config| {
+        config.isolation = Isolation::None;
+        config.groups = ikada_worker::exec::GroupRule::Off;
+    });
+    let first = bench.shell("pwd").await.log;
+    assert_eq!(bench.shell("pwd").await.log, first, "a folder serves again");
+    let lines = "setsid sleep 4718.5 & pwd; kill -KILL $PPID; \
+                 while :; do echo x >> out/stray; sleep 0.01; done";
+    let killed = bench.shell(lines).await;
+    assert!(killed.error().contains("the helper left no word"), "{}", killed.error());
+    assert_eq!(killed.log, first);
+    assert!(!is_running("4718.5") && !is_running(lines), "it lives on");
+    assert_ne!(bench.shell("pwd").await.log, first, "a stranger could write there");
+    bench.assert_empty();
+}
+
+#[tokio::test]
 async fn b4_30_a_run_that_is_given_up_takes_its_command_with_it() {
     // Without control groups, which would end it as well.
     let bench = Bench::with(|config| {
