@@ -35,9 +35,9 @@ pub(crate) fn list_query(
     query
 }
 
-/// Names on a page, and where the next one begins. A name that is no good as text is left out.
-pub(crate) fn read_list(document: &str) -> (Vec<String>, Option<String>) {
-    let names = xml::elements(document, "Name").into_iter().filter_map(xml::unescape).collect();
+/// Names on a page, and where the next one begins. Of a name that is no good as text, the page's own words.
+pub(crate) fn read_list(document: &str) -> (Vec<Result<String, String>>, Option<String>) {
+    let names = xml::elements(document, "Name").into_iter().map(xml::read_name).collect();
     (names, xml::first(document, "NextMarker").filter(|marker| !marker.is_empty()))
 }
 
@@ -60,7 +60,7 @@ mod tests {
             <Etag>0x8</Etag></Properties></Blob><Blob><Name>c/d e</Name></Blob></Blobs><NextMarker>2!8</NextMarker></EnumerationResults>";
         assert_eq!(
             read_list(page),
-            (vec!["a&b".to_owned(), "c/d e".to_owned()], Some("2!8".to_owned()))
+            (vec![Ok("a&b".to_owned()), Ok("c/d e".to_owned())], Some("2!8".to_owned()))
         );
         assert_eq!(read_list("<Blobs /><NextMarker />"), (Vec::new(), None));
         assert_eq!(read_list("<NextMarker></NextMarker>"), (Vec::new(), None));

@@ -44,6 +44,11 @@ pub fn first(document: &str, name: &str) -> Option<String> {
     elements(document, name).first().and_then(|text| unescape(text.trim()))
 }
 
+/// A name as it was before it was escaped; the document's own words if an escape is broken.
+pub fn read_name(text: &str) -> Result<String, String> {
+    unescape(text).ok_or_else(|| text.to_owned())
+}
+
 /// Text as it was before it was escaped; none if an escape is broken.
 pub fn unescape(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());

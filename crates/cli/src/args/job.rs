@@ -113,7 +113,7 @@ pub(crate) struct JobRunArgs {
     #[arg(long, value_name = "FACTOR")]
     pub(crate) duplicate_after: Option<u16>,
     /// An address below which workers bring the outputs of the last stages, as s3://BUCKET/FOLDER/ (gs://, az://, file:///), instead of objects of the cluster.
-    #[arg(long, value_name = "URL", conflicts_with = "reuse")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["reuse", "to"])]
     pub(crate) output_url: Option<String>,
     /// The bucket that files are uploaded to.
     #[arg(long, default_value = "inputs")]

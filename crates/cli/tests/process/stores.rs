@@ -3,6 +3,7 @@
 use std::process::{Child, Stdio};
 
 use ikada_api::Client;
+use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{JobResult, NewJob, TaskStateName};
 use serde_json::json;
 use tempfile::TempDir;
@@ -17,7 +18,7 @@ struct WorkerProcess(Child);
 
 impl WorkerProcess {
     fn start(cluster: &Cluster, house: &Storehouse, folder: &TempDir, allowed: &str) -> Self {
-        WorkerProcess::named(cluster, house, folder, "w1", allowed)
+        WorkerProcess::named(cluster, house, folder, "w1", &["--allow-url", allowed])
     }
 
     /// One slot: with two, a worker that is stopped has a claim waiting and may be handed the next attempt as well.
@@ -26,11 +27,11 @@ impl WorkerProcess {
         house: &Storehouse,
         folder: &TempDir,
         name: &str,
-        allowed: &str,
+        allowed: &[&str],
     ) -> Self {
         let mut command = house.knows(ikada(), &format!("http://{}", house.door));
         command.args(["worker", "--name", name, "--url", &cluster.urls().join(",")]);
-        command.args(["--isolation", "best", "--until-stdin-closes", "--allow-url", allowed]);
+        command.args(["--isolation", "best", "--until-stdin-closes"]).args(allowed);
         command.args(["--allow-command", "/bin/sh", "--slots", "1"]);
         command.arg("--work-dir").arg(folder.path().join(name));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -122,6 +123,12 @@ async fn b4_35_patterns_and_parts_of_addresses_become_tasks() {
             as_admin(&house.cluster, "object", &["put", path.to_str().expect("text"), &place]);
         assert!(put.status.success(), "{}", String::from_utf8_lossy(&put.stderr));
     }
+    // The cluster's own objects are cut in the same way.
+    for (key, text) in [("large", lines.as_str()), ("in/a.txt", "one two\nthree\nfour\n")] {
+        let source = ObjectSource::Bytes(text.to_owned().into());
+        let stored = cluster.client().put_object("stored", key, &source, &PutOptions::default());
+        stored.await.expect("stored");
+    }
     let _worker = WorkerProcess::start(&cluster, &house, &folder, "s3://texts");
     let count = |words: &[&str]| {
         let mut command = house.knows(ikada(), &format!("http://{}", house.door));
@@ -146,6 +153,16 @@ async fn b4_35_patterns_and_parts_of_addresses_become_tasks() {
             4,
             "line\t300000\n0\t42858\n1\t42857\n2\t42857\n3\t42857\n4\t42857\n5\t42857\n6\t42857\n",
         ),
+        (
+            vec!["--input", "object:stored/large", "--split", "1MiB"],
+            4,
+            "line\t300000\n0\t42858\n1\t42857\n2\t42857\n3\t42857\n4\t42857\n5\t42857\n6\t42857\n",
+        ),
+        (
+            vec!["--input", "object:stored/in/", "--lines", "2"],
+            3,
+            "four\t1\none\t1\nthree\t1\ntwo\t1\n",
+        ),
     ] {
         let (code, said, told) = count(&words);
         assert_eq!((code, said.as_str()), (Some(0), counts), "{words:?}: {told}");
@@ -159,6 +176,8 @@ async fn b4_35_patterns_and_parts_of_addresses_become_tasks() {
         let (code, _, told) = count(&["--input", pattern]);
         assert!(code != Some(0) && told.contains(why), "{pattern}: {told}");
     }
+    let (code, _, told) = count(&["--input", "object:stored/large", "--lines", "1"]);
+    assert!(code != Some(0) && told.contains("more than 10000 inputs"), "{told}");
 }
 
 /// Submits a job that brings what it makes somewhere.
@@ -192,8 +211,9 @@ async fn a4_an_address_in_the_result_holds_what_the_attempt_that_counted_made() 
         echo "$IKADA_FENCE" > "$IKADA_OUT/deep/fence"
     "#;
     crate::programs::push(&client, "slow", script).await;
-    let allowed = "s3://results/out";
-    let first = WorkerProcess::named(&cluster, &house, &folder, "w1", allowed);
+    // What may be read may not be written for that.
+    let allowed = ["--allow-url", "s3://private", "--allow-output-url", "s3://results/out"];
+    let first = WorkerProcess::named(&cluster, &house, &folder, "w1", &allowed);
     submit_to(&client, "j1", "slow", "s3://results/out/").await;
     until("the first worker has it", || async {
         let tasks = client.job_tasks("j1", None, None).await.ok()?.tasks;
@@ -201,7 +221,7 @@ async fn a4_an_address_in_the_result_holds_what_the_attempt_that_counted_made() 
     })
     .await;
     first.signal(rustix::process::Signal::STOP);
-    let second = WorkerProcess::named(&cluster, &house, &folder, "w2", allowed);
+    let second = WorkerProcess::named(&cluster, &house, &folder, "w2", &allowed);
     let won = ended(&client, "j1").await;
     assert_eq!((won.status.as_str(), won.outputs.len()), ("done", 1), "{won:?}");
     first.signal(rustix::process::Signal::CONT);
@@ -224,14 +244,30 @@ async fn a4_an_address_in_the_result_holds_what_the_attempt_that_counted_made() 
         let fence = format!("{}\n", parts[5]);
         let expected = if name == "counts.tsv" { "a\t2\nb\t1\n" } else { fence.as_str() };
         assert_eq!(String::from_utf8_lossy(&got.stdout), expected);
-        let mut show = ikada();
-        show.env("IKADA_URL", cluster.urls().join(",")).args(["job", "result", &result.id]);
-        let shown = show.output().expect("it runs");
-        assert_eq!(String::from_utf8_lossy(&shown.stdout), format!("{address}\n"));
+        let show = |words: &[&str]| {
+            let mut show = ikada();
+            show.env("IKADA_URL", cluster.urls().join(",")).args(["job", "result", &result.id]);
+            show.args(words).output().expect("it runs")
+        };
+        for words in [&[][..], &["-o", "quiet"]] {
+            let shown = show(words).stdout;
+            assert_eq!(String::from_utf8_lossy(&shown), format!("{address}\n"), "{words:?}");
+        }
+        let shown: serde_json::Value =
+            serde_json::from_slice(&show(&["-o", "json"]).stdout).expect("a document");
+        assert_eq!(shown["objects"][0]["address"].as_str(), Some(address), "{shown}");
+        // The line that says where it lies is not the output.
+        let file = folder.path().join("saved");
+        let refused = show(&["--to", file.to_str().expect("text")]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains(address), "{said}");
+        assert!(!file.exists(), "it was saved");
     }
     // Where no operator allows it, nothing is brought.
     submit_to(&client, "j3", "wordcount", "s3://private/").await;
     let refused = ended(&client, "j3").await;
-    assert!(refused.reason.is_some_and(|why| why.contains("may not open s3://private/j3")));
+    assert!(
+        refused.reason.is_some_and(|why| why.contains("may not bring outputs to s3://private/j3"))
+    );
     assert_eq!(house.holds("private"), Vec::<String>::new());
 }

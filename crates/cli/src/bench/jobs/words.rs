@@ -16,8 +16,6 @@ use super::report::{Aim, Row};
 use crate::demo::draw_text;
 use crate::failure::Failure;
 
-/// Bytes of one input.
-const INPUT_BYTES: usize = 4 << 20;
 /// Bytes that the plain count reads at one time.
 const READ_BYTES: usize = 256 << 10;
 /// The job may take so many times as long as the plain count.
@@ -29,8 +27,10 @@ impl Bench<'_> {
     pub(super) async fn words(&mut self) -> Result<(), Failure> {
         let mib = self.args.mib;
         let folder = self.nodes.folder().join("words");
-        let count = (mib as usize * (1 << 20)).div_ceil(INPUT_BYTES);
-        let files = tokio::task::spawn_blocking(move || write_texts(&folder, count)).await;
+        let input_bytes = self.args.input_mib as usize * (1 << 20);
+        let count = (mib as usize * (1 << 20)).div_ceil(input_bytes);
+        let files = move || write_texts(&folder, count, input_bytes);
+        let files = tokio::task::spawn_blocking(files).await;
         let files = files.map_err(|error| Failure::failed(error.to_string()))??;
         let inputs = self.upload(&files).await?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -93,17 +93,17 @@ fn job(inputs: Vec<WorkInput>) -> NewJob {
 }
 
 /// Files of words, each of the size of an input.
-fn write_texts(folder: &Path, count: usize) -> Result<Vec<PathBuf>, Failure> {
+fn write_texts(folder: &Path, count: usize, bytes: usize) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     let (mut files, mut number) = (Vec::with_capacity(count), 0);
     for place in 0..count {
-        let mut text = Vec::with_capacity(INPUT_BYTES + (INPUT_BYTES >> 4));
-        while text.len() < INPUT_BYTES {
+        let mut text = Vec::with_capacity(bytes + (bytes >> 4));
+        while text.len() < bytes {
             text.extend_from_slice(&draw_text(number));
             number += 1;
         }
-        text.truncate(INPUT_BYTES);
+        text.truncate(bytes);
         let file = folder.join(format!("{place:05}.txt"));
         std::fs::write(&file, text).map_err(failed)?;
         files.push(file);

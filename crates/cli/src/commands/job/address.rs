@@ -10,7 +10,7 @@ use ikada_api::state::limits::JOB_INPUTS_MAX;
 use ikada_api::v1::WorkInput;
 use ikada_worker::exec::{is_store, local_path};
 
-use super::cut::{Cut, parts, parts_of_object};
+use super::cut::{Afar, Cut, parts, parts_of_object};
 use super::pattern::{files, matches_path};
 use crate::commands::backup::open_store;
 use crate::failure::Failure;
@@ -65,7 +65,8 @@ fn is_pattern(url: &str) -> bool {
     url.contains(WILD) || url.ends_with('/')
 }
 
-fn check_count(url: &str, count: usize) -> Result<(), Failure> {
+/// Refuses more inputs than a job takes.
+pub(super) fn check_count(url: &str, count: usize) -> Result<(), Failure> {
     match count > JOB_INPUTS_MAX {
         true => Err(Failure::usage(format!(
             "--input {url}: these are more than {JOB_INPUTS_MAX} inputs; give fewer, or larger parts"
@@ -105,9 +106,7 @@ async fn list(url: &str) -> Result<(Store, Vec<StorePlace>), Failure> {
         let page = store.list(&beginning, after.as_deref()).await?;
         looked += page.keys.len();
         for key in page.keys.into_iter().filter(|key| matches_path(&pattern, key)) {
-            // A name that cannot stand in an address, such as that of an empty folder, is no file.
-            let named = format!("{}", StorePlace { key, ..beginning.clone() });
-            places.extend(StorePlace::parse(&named).and_then(Result::ok));
+            places.extend(listed(url, &beginning, key)?);
         }
         check_count(url, places.len())?;
         after = page.next;
@@ -124,6 +123,23 @@ async fn list(url: &str) -> Result<(Store, Vec<StorePlace>), Failure> {
     }
 }
 
+/// The place of a name that a store lists; none if it stands for a folder. One that workers could not open is not left out
+/// in silence.
+fn listed(url: &str, beginning: &StorePlace, key: String) -> Result<Option<StorePlace>, Failure> {
+    if key.ends_with('/') {
+        return Ok(None);
+    }
+    let named = StorePlace { key, ..beginning.clone() }.to_string();
+    match StorePlace::parse(&named) {
+        Some(Ok(place)) => Ok(Some(place)),
+        Some(Err(error)) => Err(Failure::usage(format!(
+            "--input {url}: the store lists a name that cannot be an input's address: {error}; rename it, \
+             or give a pattern that leaves it out"
+        ))),
+        None => Err(Failure::usage(format!("--input {url}: {named:?} names no object"))),
+    }
+}
+
 async fn cut_object(store: &Store, place: StorePlace, cut: Cut) -> Result<Vec<WorkInput>, Failure> {
     let url = place.to_string();
     if cut == Cut::Whole {
@@ -132,7 +148,7 @@ async fn cut_object(store: &Store, place: StorePlace, cut: Cut) -> Result<Vec<Wo
     let object = Download::begin(store.clone(), place).await?;
     let object =
         object.ok_or_else(|| Failure::usage(format!("--input {url}: there is no such object")))?;
-    let parts = parts_of_object(&object, cut).await?;
+    let parts = parts_of_object(&Afar::Stored(&object), cut).await?;
     let size = object.size();
     let part = |(offset, length): (u64, u64)| WorkInput {
         // Replaced since, its lines end elsewhere.
@@ -182,6 +198,22 @@ mod tests {
             (input.name.clone(), url, input.offset, input.length)
         };
         inputs.iter().map(one).collect()
+    }
+
+    #[test]
+    fn b4_35_a_listed_name_that_cannot_be_an_address_is_told_and_a_folders_is_no_file() {
+        let Some(Ok(beginning)) = StorePlace::parse_beginning("s3://texts/in/") else {
+            panic!("it is a beginning");
+        };
+        let look = |key: &str| listed("s3://texts/in/*", &beginning, key.to_owned());
+        let place = look("in/a b?.txt").unwrap().expect("a file");
+        assert_eq!(place.to_string(), "s3://texts/in/a b?.txt");
+        assert_eq!(look("in/deep/").unwrap(), None);
+        for bad in ["in/tab\there".to_owned(), format!("in/{}", "x".repeat(1_030))] {
+            let Err(Failure::Usage { message }) = look(&bad) else { panic!("{bad} was taken") };
+            assert!(message.contains("cannot be an input's address"), "{message}");
+            assert!(message.contains("s3://texts/in/"), "{message}");
+        }
     }
 
     #[tokio::test]

@@ -4,8 +4,12 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use ikada_api::s3::{Download, StoreError};
+use bytes::Bytes;
+use ikada_api::Client;
+use ikada_api::client::{GetOptions, ObjectReader};
+use ikada_api::s3::Download;
 use ikada_api::state::limits::JOB_INPUTS_MAX;
+use ikada_api::v1::ObjectInfo;
 
 use crate::failure::Failure;
 
@@ -25,7 +29,60 @@ pub(super) enum Cut {
     Lines(u64),
 }
 
-/// Offsets and lengths of a file's parts. An empty file has one part.
+/// What is cut without being here.
+pub(super) enum Afar<'a> {
+    /// An object of a store.
+    Stored(&'a Download),
+    /// An object of the cluster.
+    Kept(&'a Client, &'a ObjectInfo),
+}
+
+/// Some of its bytes, as they arrive.
+enum Reading {
+    Stored(Download),
+    /// And how many are still wanted.
+    Kept(ObjectReader, u64),
+}
+
+impl Afar<'_> {
+    fn size(&self) -> u64 {
+        match self {
+            Afar::Stored(object) => object.size(),
+            Afar::Kept(_, object) => object.size,
+        }
+    }
+
+    /// Reads so many bytes from this one on; all that follow if none are named.
+    async fn read(&self, from: u64, length: Option<u64>) -> Result<Reading, Failure> {
+        match self {
+            Afar::Stored(object) => Ok(Reading::Stored(object.part(from, length))),
+            Afar::Kept(client, object) => {
+                let version = Some(object.version.0);
+                let options = GetOptions { version, from, ..GetOptions::default() };
+                let reader = client.get_object(&object.bucket, &object.key, &options).await?;
+                Ok(Reading::Kept(reader, length.unwrap_or(u64::MAX)))
+            }
+        }
+    }
+}
+
+impl Reading {
+    /// The next bytes; none at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        match self {
+            Reading::Stored(reader) => Ok(reader.next().await?),
+            Reading::Kept(_, 0) => Ok(None),
+            Reading::Kept(reader, left) => {
+                let Some(bytes) = reader.next().await? else { return Ok(None) };
+                let taken = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= taken as u64;
+                Ok(Some(bytes.slice(..taken)))
+            }
+        }
+    }
+}
+
+/// Offsets and lengths of a file's parts. An empty file has one part. No more than a job takes are looked for.
 pub(super) fn parts(path: &Path, cut: Cut) -> Result<Vec<(u64, u64)>, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
     let file = std::fs::File::open(path).map_err(failed)?;
@@ -44,15 +101,18 @@ fn cut_lines(mut text: impl BufRead, cut: Cut) -> std::io::Result<Vec<(u64, u64)
         }
         let taken = buffer.len();
         cutter.feed(buffer);
+        if cutter.parts.len() > JOB_INPUTS_MAX {
+            return Ok(cutter.finish());
+        }
         text.consume(taken);
     }
 }
 
-/// Offsets and lengths of the parts of an object in a store. No more than a job takes are looked for.
+/// Offsets and lengths of the parts of an object elsewhere. No more than a job takes are looked for.
 pub(super) async fn parts_of_object(
-    object: &Download,
+    object: &Afar<'_>,
     cut: Cut,
-) -> Result<Vec<(u64, u64)>, StoreError> {
+) -> Result<Vec<(u64, u64)>, Failure> {
     let bytes = match cut {
         Cut::Whole => return Ok(vec![(0, object.size())]),
         Cut::Bytes(bytes) if bytes >= SMALL_PART_BYTES => bytes,
@@ -71,9 +131,9 @@ pub(super) async fn parts_of_object(
     Ok(parts)
 }
 
-async fn read_through(object: &Download, cut: Cut) -> Result<Vec<(u64, u64)>, StoreError> {
+async fn read_through(object: &Afar<'_>, cut: Cut) -> Result<Vec<(u64, u64)>, Failure> {
     let mut cutter = Cutter::new(cut);
-    let mut reader = object.part(0, None);
+    let mut reader = object.read(0, None).await?;
     while cutter.parts.len() <= JOB_INPUTS_MAX
         && let Some(bytes) = reader.next().await?
     {
@@ -83,10 +143,10 @@ async fn read_through(object: &Download, cut: Cut) -> Result<Vec<(u64, u64)>, St
 }
 
 /// The place after the first line's end that is not before this byte.
-async fn line_end(object: &Download, from: u64) -> Result<Option<u64>, StoreError> {
+async fn line_end(object: &Afar<'_>, from: u64) -> Result<Option<u64>, Failure> {
     let mut at = from;
     while at < object.size() {
-        let mut window = object.part(at, Some(LOOK_BYTES));
+        let mut window = object.read(at, Some(LOOK_BYTES)).await?;
         while let Some(bytes) = window.next().await? {
             if let Some(found) = bytes.iter().position(|byte| *byte == b'\n') {
                 return Ok(Some(at + found as u64 + 1));
@@ -171,6 +231,10 @@ mod tests {
         assert_eq!(cut(text, Cut::Bytes(1_000)), [text]);
         assert_eq!(cut("", Cut::Lines(1)), [""]);
         assert_eq!(cut("a\n", Cut::Lines(1)), ["a\n"]);
+        // However many there are, no more are noted than it takes to refuse them; a buffer's worth at the most.
+        let many = "x\n".repeat(20 * JOB_INPUTS_MAX);
+        let found = cut(&many, Cut::Lines(1)).len();
+        assert!((JOB_INPUTS_MAX + 1..JOB_INPUTS_MAX + 10).contains(&found), "{found}");
         assert_eq!(read_size("4MiB").unwrap(), 4 << 20);
         assert_eq!(read_size("10").unwrap(), 10);
         for bad in ["0", "x", "4 TiB", "", "99999999999999GiB"] {

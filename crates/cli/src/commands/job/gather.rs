@@ -6,8 +6,8 @@ use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{ObjectInfo, WorkInput};
 
-use super::address::inputs_at;
-use super::cut::{Cut, parts};
+use super::address::{check_count, inputs_at};
+use super::cut::{Afar, Cut, parts, parts_of_object};
 use super::pattern::files;
 use crate::commands::object::{digest_of, objects_under, split};
 use crate::failure::Failure;
@@ -29,40 +29,61 @@ pub(super) async fn gather(
     let mut paths = Vec::new();
     for pattern in patterns {
         match pattern.strip_prefix(OBJECT) {
-            Some(place) => inputs.extend(stored(client, pattern, place).await?),
+            Some(place) => inputs.extend(stored(client, pattern, place, cut).await?),
             None if pattern.contains("://") => inputs.extend(inputs_at(pattern, cut).await?),
             None => paths.extend(files(pattern)?),
         }
+        check_count(pattern, inputs.len() + paths.len())?;
     }
     let size_of = |path: &Path| path.metadata().map_or(0, |about| about.len());
     let bar = bytes_bar(Some(paths.iter().map(|path| size_of(path)).sum()));
     for (place, path) in paths.iter().enumerate() {
         bar.set_message(format!("upload {}/{}", place + 1, paths.len()));
+        let parts = parts(path, cut)?;
+        // Before it is sent: it may be large.
+        check_count(&path.display().to_string(), inputs.len() + parts.len())?;
         let object = upload(client, bucket, path).await?;
-        for (offset, length) in parts(path, cut)? {
-            let whole = offset == 0 && length == object.size;
-            let name = file_name(path);
-            inputs.push(WorkInput {
-                name: if whole { name } else { format!("{offset:012}-{name}") },
-                offset: (!whole).then_some(offset),
-                length: (!whole).then_some(length),
-                ..input_of(&object)
-            });
-        }
+        inputs.extend(parts.into_iter().map(|part| part_of(&object, &file_name(path), part)));
         bar.inc(size_of(path));
     }
     bar.finish_and_clear();
     Ok(inputs)
 }
 
-/// Objects whose names begin so.
-async fn stored(client: &Client, pattern: &str, place: &str) -> Result<Vec<WorkInput>, Failure> {
+/// Objects whose names begin so, or their parts: line ends are looked for here, and each task reads its part.
+async fn stored(
+    client: &Client,
+    pattern: &str,
+    place: &str,
+    cut: Cut,
+) -> Result<Vec<WorkInput>, Failure> {
     let (bucket, beginning) = split(place)?;
     let found = objects_under(client, bucket, beginning).await?;
     if found.is_empty() {
         return Err(Failure::usage(format!("--input {pattern}: no object is named so")));
     }
-    Ok(found.iter().map(input_of).collect())
+    if cut == Cut::Whole {
+        return Ok(found.iter().map(input_of).collect());
+    }
+    let mut inputs = Vec::new();
+    for object in &found {
+        let name = input_of(object).name;
+        let parts = parts_of_object(&Afar::Kept(client, object), cut).await?;
+        inputs.extend(parts.into_iter().map(|part| part_of(object, &name, part)));
+        check_count(pattern, inputs.len())?;
+    }
+    Ok(inputs)
+}
+
+/// A part of an object, which is all of it if it has nothing more.
+fn part_of(object: &ObjectInfo, name: &str, (offset, length): (u64, u64)) -> WorkInput {
+    let whole = offset == 0 && length == object.size;
+    WorkInput {
+        name: if whole { name.to_owned() } else { format!("{offset:012}-{name}") },
+        offset: (!whole).then_some(offset),
+        length: (!whole).then_some(length),
+        ..input_of(object)
+    }
 }
 
 fn input_of(object: &ObjectInfo) -> WorkInput {

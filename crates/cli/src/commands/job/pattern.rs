@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
+/// Stands for any number of folders.
+const ANY: &str = "**";
+
 /// Files that a pattern means, in order of their paths. None is a mistake, and so is a file that is not there.
 pub(super) fn files(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     if !pattern.contains(['*', '?']) {
@@ -16,7 +19,9 @@ pub(super) fn files(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
             Err(error) => Err(Failure::usage(format!("--input {pattern}: {error}"))),
         };
     }
-    let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+    let mut parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+    // Twice any number is any number; walked one by one, each would walk all folders anew.
+    parts.dedup_by(|next, before| *next == ANY && *before == ANY);
     let root = if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::from(".") };
     let mut found = Vec::new();
     walk(&root, &parts, &mut found);
@@ -34,7 +39,7 @@ fn walk(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
     let Some((part, rest)) = parts.split_first() else {
         return;
     };
-    if *part == "**" {
+    if *part == ANY {
         walk(folder, rest, found);
         for (path, is_folder) in entries(folder) {
             if is_folder {
@@ -76,14 +81,32 @@ pub(super) fn matches_path(pattern: &str, path: &str) -> bool {
 }
 
 fn matches_parts(patterns: &[&str], parts: &[&str]) -> bool {
-    match patterns.split_first() {
-        None => parts.is_empty(),
-        Some((&"**", rest)) => (0..=parts.len()).any(|taken| matches_parts(rest, &parts[taken..])),
-        Some((pattern, rest)) => parts.split_first().is_some_and(|(part, left)| {
-            let shown = !is_hidden(part) || pattern.starts_with('.');
-            shown && matches(pattern, part) && matches_parts(rest, left)
-        }),
+    // Where the last pattern for any number of folders stood, and how many parts it took.
+    let (mut at, mut place, mut any) = (0, 0, None);
+    while place < parts.len() {
+        match patterns.get(at) {
+            Some(&ANY) => {
+                any = Some((at, place));
+                at += 1;
+            }
+            Some(pattern) if matches_part(pattern, parts[place]) => {
+                at += 1;
+                place += 1;
+            }
+            _ => match any {
+                Some((before, taken)) => {
+                    (at, place) = (before + 1, taken + 1);
+                    any = Some((before, taken + 1));
+                }
+                None => return false,
+            },
+        }
     }
+    patterns[at..].iter().all(|pattern| *pattern == ANY)
+}
+
+fn matches_part(pattern: &str, part: &str) -> bool {
+    (!is_hidden(part) || pattern.starts_with('.')) && matches(pattern, part)
 }
 
 /// A dot at the beginning hides a file unless the pattern has it, too.
@@ -149,6 +172,9 @@ mod tests {
             ("texts/**/*.txt", "texts/1/2/a.txt"),
             ("*/a?.txt", "x/ab.txt"),
             (".a/*", ".a/b"),
+            ("**", "a/.b/c"),
+            ("**/**/b/**/c", "a/b/x/c/c"),
+            ("**/a/*/b", "a/a/x/b"),
         ] {
             assert!(matches_path(pattern, path), "{pattern} {path}");
         }
@@ -159,9 +185,13 @@ mod tests {
             ("texts/*.txt", "other/a.txt"),
             ("**/*", "a/.b"),
             ("texts/**/*.txt", "texts/1/2/a.csv"),
+            ("**/b", "b/a"),
         ] {
             assert!(!matches_path(pattern, path), "{pattern} {path}");
         }
+        // In a moment, not in the age of the world.
+        let (pattern, path) = (format!("{}b", "**/a/".repeat(100)), "a/".repeat(400) + "c");
+        assert!(!matches_path(&pattern, &path));
     }
 
     // B4-2

@@ -32,8 +32,11 @@ pub(super) async fn print(
     if let Some(to) = to {
         return save(client, &found, to).await;
     }
-    if screen.kind() == OutputKind::Table && is_elsewhere(&found) {
-        return addresses(client, found).await;
+    if is_elsewhere(&found) {
+        return match screen.kind() {
+            OutputKind::Table | OutputKind::Quiet => addresses(client, found).await,
+            OutputKind::Json => show_page(found, screen),
+        };
     }
     match found.outputs.as_slice() {
         [] => match &found.result {
@@ -47,14 +50,19 @@ pub(super) async fn print(
             to_stdout(client.get_object(BUCKET, &one.key, &options).await?).await
         }
         _ => {
-            let (count, next) = (found.outputs.len(), found.next);
-            match next {
+            let count = found.outputs.len();
+            match found.next {
                 Some(_) => eprintln!("the first {count} outputs; fetch all with --to FOLDER"),
                 None => eprintln!("{count} outputs; fetch them with --to FOLDER"),
             }
-            screen.show(&ObjectPage { objects: found.outputs, next, ..Default::default() })
+            show_page(found, screen)
         }
     }
+}
+
+/// Prints the first outputs as a document.
+fn show_page(found: JobResult, screen: &mut Screen) -> Result<(), Failure> {
+    screen.show(&ObjectPage { objects: found.outputs, next: found.next, ..ObjectPage::default() })
 }
 
 /// Whether all outputs were brought to addresses.
@@ -99,6 +107,16 @@ async fn save(client: &Client, found: &JobResult, to: &Path) -> Result<(), Failu
     }
     let mut page = found.clone();
     loop {
+        // Here is one line that says where it lies; saved as if it were the output it would be taken for it.
+        let elsewhere = page.outputs.iter().find_map(|output| output.address.as_deref());
+        if let Some(address) = elsewhere {
+            let id = &found.id;
+            return Err(Failure::usage(format!(
+                "--to {}: the outputs were brought to addresses, as {address}; fetch them from there, \
+                 ikada job result {id} prints them all",
+                to.display()
+            )));
+        }
         for output in &page.outputs {
             let name = output.key.strip_prefix(&format!("{}/", found.id)).unwrap_or(&output.key);
             match &place {
