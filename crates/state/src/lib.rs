@@ -67,9 +67,9 @@ pub use members::{
 };
 pub use namespace::{NamespaceView, Quota, QuotaChange, QuotaRecord, SetQuota};
 pub use object::{
-    BUCKET_AUTOSCALE, BUCKET_JOBS, BUCKET_LOGS, BUCKET_PROGRAMS, BUCKET_TASKS, Collect,
-    DeleteObject, Digest, Digests, Object, ObjectKey, ObjectPage, ObjectVersion, PutCondition,
-    PutObject, References, is_owned, is_published, is_reserved, routing_key,
+    BUCKET_AUTOSCALE, BUCKET_JOBS, BUCKET_LOGS, BUCKET_PROGRAMS, BUCKET_TASKS, BUCKET_UPLOADS,
+    Collect, DeleteObject, Digest, Digests, Object, ObjectKey, ObjectPage, ObjectVersion,
+    PutCondition, PutObject, References, is_owned, is_published, is_reserved, routing_key,
 };
 pub use outbox::{Acked, Deliver, Message, OutboxItem, messages_fit};
 pub use queue::{

@@ -356,6 +356,7 @@ fn objects_move_with_their_bucket_and_are_never_without_a_reference() {
             digest: digest(bucket),
             chunks: vec![digest(bucket)].into(),
             condition: PutCondition::Any,
+            upload: None,
         })
     };
     let mut cluster = Cluster::founded(1);

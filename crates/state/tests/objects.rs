@@ -25,6 +25,7 @@ fn put(home: &str, name: &str, pieces: &[u8]) -> PutObject {
         digest: Digest([pieces.iter().fold(7, |sum: u8, n| sum.wrapping_mul(31) ^ n); 32]),
         chunks: pieces.iter().map(|number| Digest([*number; 32])).collect::<Vec<_>>().into(),
         condition: PutCondition::Any,
+        upload: None,
     }
 }
 

@@ -241,6 +241,7 @@ fn log(name: &str, mark: u8) -> Command {
         digest: Digest([mark; 32]),
         chunks: vec![Digest([mark; 32])].into(),
         condition: PutCondition::Any,
+        upload: None,
     })
 }
 

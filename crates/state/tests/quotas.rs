@@ -130,6 +130,7 @@ fn put(bucket: &str, name: &str, size: u64) -> Order {
             digest: chunk,
             chunks: Digests::from(vec![chunk]),
             condition: PutCondition::Any,
+            upload: None,
         }),
     )
 }
@@ -149,6 +150,49 @@ fn x_7_bytes_of_objects_are_bounded_and_come_back_with_a_removal() {
     world.one(within("team", delete));
     assert_eq!(seen(&world.shard, "team").object_bytes, 40);
     assert!(matches!(world.one(put("b", "three", 60)), Reply::ObjectPut { fresh: true, .. }));
+}
+
+// CH-1: the whole takes the place of its parts, so that a quota of the object's size is enough.
+#[test]
+fn x_7_an_object_made_of_parts_takes_their_place_in_the_quota() {
+    let mut world = World::new();
+    let object_bytes_max = Some(100);
+    world.one(within("team", set(QuotaChange { object_bytes_max, ..QuotaChange::default() })));
+    for part in ["u/00001", "u/00002", "v/00001"] {
+        let size = if part.starts_with('u') { 40 } else { 15 };
+        assert!(matches!(world.one(put("s3-uploads", part, size)), Reply::ObjectPut { .. }));
+    }
+    let whole = |upload: Option<&str>, size: u64| {
+        let mut order = put("b", "whole", size);
+        let Command::PutObject(put) = &mut order.command else { panic!("no put") };
+        put.upload = upload.map(|upload| ObjectName::parse(upload).unwrap());
+        order
+    };
+    let full = refused(RefusalCode::NamespaceObjects);
+    assert_eq!(world.one(whole(None, 80)), full);
+    assert_eq!(world.one(whole(Some("v"), 80)), full, "the parts of another upload stay");
+    assert_eq!(world.one(whole(Some("u/0"), 80)), full, "nor is a beginning of names an upload");
+    assert_eq!(world.one(whole(Some("u"), 86)), full, "what is more than the parts is judged");
+    let key = |order: Order| {
+        let id = RequestId::parse("once").unwrap();
+        Order { request: Some(RequestKey { id, item: 0 }), ..order }
+    };
+    let stored = world.one(key(whole(Some("u"), 80)));
+    assert!(matches!(stored, Reply::ObjectPut { fresh: true, .. }));
+    assert_eq!(world.one(key(whole(None, 80))), stored, "a resend is known without its parts");
+    assert_eq!(seen(&world.shard, "team").object_bytes, 175, "until the parts have gone");
+    assert_eq!(world.one(put("b", "more", 1)), full);
+}
+
+#[test]
+fn b4_35_an_object_that_is_not_made_of_parts_is_encoded_as_before() {
+    let Command::PutObject(plain) = put("b", "one", 60).command else { panic!("no put") };
+    let bytes = |put: &PutObject| minicbor::to_vec(put).unwrap();
+    assert_eq!(bytes(&plain)[0], 0x87, "seven fields");
+    let parted = PutObject { upload: Some(ObjectName::parse("u").unwrap()), ..plain.clone() };
+    assert_eq!(bytes(&parted)[0], 0x88);
+    let level = |put: &PutObject| Command::PutObject(put.clone()).level();
+    assert_eq!((level(&plain), level(&parted)), (0, LEVEL));
 }
 
 // TQ-26

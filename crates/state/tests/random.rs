@@ -428,7 +428,16 @@ fn object_command(shard: &Shard, (_, a, b, c): Step) -> Command {
     let size = full.saturating_sub(u64::from(b % 7));
     let (content_type, digest) = ("text/plain".to_owned(), Digest([a ^ b; 32]));
     let chunks = chunks.into();
-    Command::PutObject(PutObject { bucket, name, size, content_type, digest, chunks, condition })
+    Command::PutObject(PutObject {
+        bucket,
+        name,
+        size,
+        content_type,
+        digest,
+        chunks,
+        condition,
+        upload: None,
+    })
 }
 
 fn small_world() -> World {

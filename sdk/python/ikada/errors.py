@@ -74,7 +74,7 @@ def from_problem(status: int, problem: Mapping[str, Any], request: Optional[str]
     kind: type[IkadaError] = Refused
     if status == 504:
         kind = UnknownOutcome
-    elif status in (429, 503):
+    elif status in (429, 503) and code != "namespace_objects_full":
         kind = Unavailable
     elif status == 404:
         kind = NotFound

@@ -25,8 +25,8 @@ use super::url::{escape, unique_bits, unique_key, with_query};
 use super::{Client, Error, SentBody};
 use crate::problem::Problem;
 use crate::v1::{
-    BucketPage, IDEMPOTENCY_KEY, OBJECT_DIGEST_HEADER, OBJECT_VERSION_HEADER, ObjectInfo,
-    ObjectPage, ObjectRemoved, UploadInfo,
+    BucketPage, IDEMPOTENCY_KEY, Number, OBJECT_DIGEST_HEADER, OBJECT_MODIFIED_HEADER,
+    OBJECT_VERSION_HEADER, ObjectInfo, ObjectPage, ObjectRemoved, UploadInfo,
 };
 
 /// Bytes read from a file at one time.
@@ -277,6 +277,29 @@ impl Client {
         let problem = problem.and_then(|body| serde_json::from_slice::<Problem>(&body).ok());
         let (status, problem) = (parts.status.as_u16(), problem.map(Box::new));
         Err(Try::Answer { status, problem, retry_after })
+    }
+
+    /// What is known of an object; none if there is none of this name.
+    pub async fn object(&self, bucket: &str, key: &str) -> Result<Option<ObjectInfo>, Error> {
+        let ask = Ask { method: Method::HEAD, ..Ask::get(object_path(bucket, key)) };
+        let answer = match self.send(&ask, self.deadline(&ask)).await {
+            // The answer to a look has no words.
+            Err(Error::Refused(problem)) if problem.status == 404 => return Ok(None),
+            answer => answer?,
+        };
+        let text = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
+        let number = |name: &str| text(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+        Ok(Some(ObjectInfo {
+            bucket: bucket.to_owned(),
+            key: key.to_owned(),
+            version: Number(number(OBJECT_VERSION_HEADER)),
+            size: number(CONTENT_LENGTH.as_str()),
+            digest: text(ETAG.as_str()).unwrap_or("").trim_matches('"').to_owned(),
+            content_type: text(CONTENT_TYPE.as_str()).unwrap_or("").to_owned(),
+            modified_ms: number(OBJECT_MODIFIED_HEADER),
+            address: None,
+            lsn: None,
+        }))
     }
 
     /// A page of a bucket.

@@ -40,6 +40,9 @@ pub(crate) enum Next {
     },
 }
 
+/// The code of a namespace whose objects have as many bytes as they may: no wait of a call makes room.
+const OBJECTS_FULL: &str = "namespace_objects_full";
+
 /// Decides. Only answers that say so are final: 2xx is success, 4xx (but 408 and 429) and 507 are refusals.
 pub(crate) fn decide(outcome: Try) -> Next {
     let again = |maybe_done, after, detail| Next::Again { maybe_done, after, detail };
@@ -52,7 +55,9 @@ pub(crate) fn decide(outcome: Try) -> Next {
                 Some(problem) => problem.to_string(),
                 None => format!("status {status}"),
             };
+            let is_full = problem.as_ref().is_some_and(|problem| problem.code == OBJECTS_FULL);
             match status {
+                429 if is_full => Next::Refuse(problem.unwrap_or_else(|| bare_problem(status))),
                 // Shed or leaderless before anything was begun.
                 408 | 429 | 503 => again(false, retry_after, detail),
                 // No room on the disks: nothing was begun, and no wait of a call makes any.
@@ -103,6 +108,9 @@ mod tests {
         for status in [400, 404, 409, 413, 415, 307, 507] {
             assert!(matches!(decide(answer(status)), Next::Refuse(_)), "{status}");
         }
+        let full = Box::new(Problem::new(429, "namespace_objects_full", "full", "remove some"));
+        let full = Try::Answer { status: 429, problem: Some(full), retry_after: None };
+        assert!(matches!(decide(full), Next::Refuse(problem) if problem.status == 429));
         let bare = Try::Answer { status: 404, problem: None, retry_after: None };
         assert!(matches!(decide(bare), Next::Refuse(problem) if problem.code == "unexplained"));
     }

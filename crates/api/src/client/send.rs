@@ -102,7 +102,7 @@ impl Ask {
     }
 
     fn is_write(&self) -> bool {
-        self.method != Method::GET
+        !matches!(self.method, Method::GET | Method::HEAD)
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) const AFTER_ID: Parameter =
     Parameter { name: "after", about: "Continue where the page before ended: its `next`." };
 pub(super) const LIMIT: Parameter =
     Parameter { name: "limit", about: "Most tasks on the page: 1 to 1000, 100 when absent." };
+pub(super) const UPLOADS_LIMIT: Parameter =
+    Parameter { name: "limit", about: "Most uploads on the page: 1 to 100, 100 when absent." };
 pub(super) const SCHEDULES_LIMIT: Parameter =
     Parameter { name: "limit", about: "Most schedules on the page: 1 to 1000, 100 when absent." };
 pub(super) const OUTPUTS_LIMIT: Parameter =

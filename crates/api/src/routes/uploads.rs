@@ -1,6 +1,6 @@
 //! Routes of uploads: bytes without a name, and large objects in parts.
 
-use super::parameters::{AFTER_ID, CONSISTENCY, LIMIT, MIN_LSN, NAMESPACE};
+use super::parameters::{AFTER_ID, CONSISTENCY, MIN_LSN, NAMESPACE, UPLOADS_LIMIT};
 use super::policy::{ARRANGE, LIST, STORE, SUBMIT, VIEW};
 use super::shape::{act, look, of};
 use super::{Operation, Route, Verb};
@@ -19,7 +19,7 @@ pub(super) const UPLOADS: &[Route] = &[
         )
     },
     Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, LIMIT],
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, UPLOADS_LIMIT],
         answer: Some(of::<v1::UploadPage>),
         ..look(
             "/v1/uploads",

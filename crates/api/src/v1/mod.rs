@@ -86,5 +86,7 @@ pub const ROUTING_HEADER: &str = "ikada-routing";
 pub const OBJECT_DIGEST_HEADER: &str = "ikada-digest";
 /// Header with the number of an object's version.
 pub const OBJECT_VERSION_HEADER: &str = "ikada-version";
+/// When the version of an object in the answer was written, ms since 1970.
+pub const OBJECT_MODIFIED_HEADER: &str = "ikada-modified-ms";
 /// Header that names the namespace.
 pub const NAMESPACE_HEADER: &str = "ikada-namespace";

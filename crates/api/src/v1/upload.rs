@@ -14,6 +14,9 @@ pub struct NewUpload {
     /// What the bytes are; `application/octet-stream` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    /// How many bytes it will have: what is too large, or does not fit into the quota, is then refused before any part comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
 }
 
 /// A part that has arrived.
@@ -30,7 +33,7 @@ pub struct UploadPart {
 /// An upload in parts that was begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UploadView {
-    /// Its id, as whoever began it chose it.
+    /// Its id, as whoever began it chose it; 16 digits if that was the S3 door.
     pub upload: String,
     /// The object's bucket.
     pub bucket: String,
@@ -70,6 +73,13 @@ pub struct FinishUpload {
     /// Only if the object's newest version has this digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_match: Option<String>,
+    /// The object's bucket. With `key`: a finish that is sent again under its key is answered as the first time, also when
+    /// the upload has gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
+    /// The object's name in the bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// An upload that was given up.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ikada_api::Client;
-use ikada_api::v1::{CompleteRequest, NewTask, OutcomeKind};
+use ikada_api::client::{ObjectSource, PutOptions};
+use ikada_api::v1::{CompleteRequest, NewTask, NewUpload, OutcomeKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -21,6 +22,8 @@ const LEFT_BYTES: u64 = 40 << 20;
 
 /// Bytes of a filesystem that three nodes share: the logs, their spares, and some room.
 const SHARED_MIB: u64 = 640;
+/// Bytes of a file in three parts, each with a copy per node until the object is there, which has the same pieces.
+const PARTED_BYTES: usize = 17 << 20;
 /// Bytes of each of the tasks that fill a disk; more than fit are never sent.
 const FAT_BYTES: usize = 900 << 10;
 const FAT_TASKS_MAX: usize = 600;
@@ -80,6 +83,40 @@ async fn submit_fat(client: &Client, id: &str) -> Result<String, String> {
     }
 }
 
+/// Sends all parts of a file of fives, as the command would, and does not finish; the upload's id.
+async fn send_parts(client: &Client, length: usize) -> String {
+    let bytes = vec![5; length];
+    let digest = blake3::hash(&bytes).to_hex().to_string();
+    let kind = "application/octet-stream";
+    let mut hasher = blake3::Hasher::new();
+    for word in ["b", "large", kind, &length.to_string(), &digest] {
+        hasher.update(&(word.len() as u64).to_le_bytes());
+        hasher.update(word.as_bytes());
+    }
+    let id: String = hasher.finalize().to_hex().chars().take(32).collect();
+    let wanted = NewUpload {
+        bucket: "b".into(),
+        key: "large".into(),
+        content_type: Some(kind.into()),
+        size: Some(length as u64),
+    };
+    client.begin_upload(&id, &wanted).await.expect("begun");
+    for (part, number) in bytes.chunks(8 << 20).zip(1..) {
+        let source = ObjectSource::Bytes(part.to_vec().into());
+        client.put_part(&id, number, &source, &PutOptions::default()).await.expect("sent");
+    }
+    id
+}
+
+/// Runs the command; whether it went well, and what it said.
+fn put(cluster: &Cluster, file: &Path) -> (bool, String) {
+    let urls: Vec<&str> = cluster.nodes.iter().map(|node| node.url.as_str()).collect();
+    let mut command = crate::fresh::ikada();
+    command.args(["object", "put"]).arg(file).args(["b/large", "--url", &urls.join(",")]);
+    let said = command.output().expect("it runs");
+    (said.status.success(), String::from_utf8_lossy(&said.stderr).into_owned())
+}
+
 // F-12
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f_12_nodes_that_fill_the_disk_they_share_refuse_and_go_on() {
@@ -97,6 +134,9 @@ async fn f_12_nodes_that_fill_the_disk_they_share_refuse_and_go_on() {
     cluster.settle().await;
     let client = cluster.client();
     let mut acked: BTreeSet<String> = write_all(&client, "before", 20).await;
+    let file = shared.join("../large.bin");
+    std::fs::write(&file, vec![5; PARTED_BYTES]).expect("written");
+    let upload = send_parts(&client, PARTED_BYTES).await;
     let filler = disk.0.join("filler");
     let bytes = disk.free_bytes().saturating_sub(LEFT_BYTES);
     std::fs::write(&filler, vec![1; bytes as usize]).expect("filled");
@@ -118,11 +158,18 @@ async fn f_12_nodes_that_fill_the_disk_they_share_refuse_and_go_on() {
     for id in 1..=3 {
         assert!(cluster.is_running(id), "node {id} has ended");
     }
+    // CH-1: the object has to wait, and its parts are kept for it.
+    let told = put(&cluster, &file);
+    assert!(!told.0 && told.1.contains("disk_full") && told.1.contains("goes on"), "{}", told.1);
+    let kept = client.upload_view(&upload).await.expect("it is kept");
+    assert_eq!(kept.parts.len(), 3);
 
     // Room comes back, and nobody has to do anything else.
     std::fs::remove_file(&filler).expect("removed");
     let more = until("tasks are taken again", || async { submit_fat(&client, "after").await.ok() });
     acked.insert(more.await);
+    let told = put(&cluster, &file);
+    assert!(told.0 && told.1.contains("going on: 3 of 3 parts"), "{}", told.1);
     for id in 1..=3 {
         assert!(cluster.is_running(id), "node {id} has ended");
     }

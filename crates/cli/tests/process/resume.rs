@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use ikada_api::Client;
 use ikada_api::client::GetOptions;
-use ikada_api::v1::UploadView;
+use ikada_api::v1::{QuotaBody, UploadView};
 
 use crate::cluster::Cluster;
 use crate::fresh::ikada;
@@ -120,5 +121,79 @@ async fn ch_1_an_upload_goes_on_at_another_node_when_one_dies() {
     assert!(put.status.success(), "{}", String::from_utf8_lossy(&put.stderr));
     let sent = second.asked();
     assert!(sent < FILE_BYTES - arrived + HEADS_BYTES, "{sent} bytes, {arrived} were there");
+    check(&cluster, &bytes).await;
+}
+
+async fn bound(client: &Client, bytes: usize) {
+    let quota = QuotaBody { object_bytes_max: Some(bytes as u64), ..QuotaBody::default() };
+    client.set_quota("default", &quota).await.expect("set");
+}
+
+// CH-1, X7: parts and object are in one shard here, so that all who judge meet both at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_7_a_file_without_room_is_refused_before_any_byte_and_one_with_room_needs_it_once() {
+    let cluster = Cluster::start_with(1).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = bytes_of(13, FILE_BYTES);
+    std::fs::write(folder.path().join("big.bin"), &bytes).expect("written");
+    let relay = Relay::start(&address(&cluster, 1), Cut::Held(usize::MAX), 0).await;
+    // The node that is told of a quota judges by it at once.
+    let client = Client::new([&cluster.node(1).url]).expect("a client");
+    bound(&client, FILE_BYTES - 1).await;
+    let refused = output(put(&[&relay.url], folder.path()).spawn().expect("it starts")).await;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("namespace_objects_full"), "{said}");
+    assert!(said.contains("goes on where it stopped"), "{said}");
+    assert!(relay.asked() < HEADS_BYTES, "{} bytes", relay.asked());
+    assert!(client.uploads(None).await.expect("a page").uploads.is_empty());
+
+    bound(&client, FILE_BYTES + (1 << 20)).await;
+    let stored = output(put(&[&relay.url], folder.path()).spawn().expect("it starts")).await;
+    assert!(stored.status.success(), "{}", String::from_utf8_lossy(&stored.stderr));
+    check(&cluster, &bytes).await;
+
+    // CH-9: what is there already is seen before anything is sent.
+    let sent = relay.asked();
+    let mut absent = put(&[&relay.url], folder.path());
+    let absent = output(absent.arg("--if-absent").spawn().expect("it starts")).await;
+    let said = String::from_utf8_lossy(&absent.stderr);
+    assert!(!absent.status.success() && said.contains("nothing was sent"), "{said}");
+    assert!(relay.asked() - sent < HEADS_BYTES, "{} bytes", relay.asked() - sent);
+}
+
+// CH-1: two runs of one command are one upload; whoever is second finds the object.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_1_two_runs_at_once_both_end_well() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = bytes_of(14, FILE_BYTES);
+    std::fs::write(folder.path().join("big.bin"), &bytes).expect("written");
+    let urls = [cluster.node(1).url.as_str(), cluster.node(2).url.as_str()];
+    let one = put(&urls, folder.path()).spawn().expect("it starts");
+    let other = put(&urls, folder.path()).spawn().expect("it starts");
+    for put in [output(one).await, output(other).await] {
+        assert!(put.status.success(), "{}", String::from_utf8_lossy(&put.stderr));
+    }
+    check(&cluster, &bytes).await;
+}
+
+// CH-1: another run ends the upload while this one waits to send a part of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_1_a_run_that_was_overtaken_finds_the_object() {
+    let mut cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = bytes_of(15, FILE_BYTES);
+    std::fs::write(folder.path().join("big.bin"), &bytes).expect("written");
+    let relay = Relay::start(&address(&cluster, 1), Cut::Held(HELD_AFTER), 0).await;
+    let urls = [relay.url.as_str(), cluster.node(2).url.as_str()];
+    let held_up = put(&urls, folder.path()).spawn().expect("it starts");
+    held(&cluster, &relay).await;
+    let second = put(&[&cluster.node(3).url], folder.path()).spawn().expect("it starts");
+    let second = output(second).await;
+    assert!(second.status.success(), "{}", String::from_utf8_lossy(&second.stderr));
+    // The first run is sent on to another node, where it meets no upload any more.
+    cluster.kill(1);
+    let first = output(held_up).await;
+    assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
     check(&cluster, &bytes).await;
 }

@@ -82,7 +82,8 @@ pub(super) async fn keep<D: Door>(door: &D, decisions: Vec<Scaled>) -> Result<()
     let Content { size, digest, chunks } = content;
     let (namespace, bucket, name) = place().ok_or("the bucket of decisions has no name")?;
     let (content_type, condition) = ("application/json".to_owned(), PutCondition::Any);
-    let put = PutObject { bucket, name, size, content_type, digest, chunks, condition };
+    let put =
+        PutObject { bucket, name, size, content_type, digest, chunks, condition, upload: None };
     let request = Some(RequestKey { id: door.fresh_request_id(), item: 0 });
     let order = Order { namespace, request, command: Command::PutObject(put) };
     match door.call(Request::Write(vec![order]), PATIENCE, Routing::Forward).await {

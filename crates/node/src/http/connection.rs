@@ -26,6 +26,7 @@ use super::pipe;
 use super::request::lend;
 use super::s3;
 use super::security::{Security, Source};
+use super::uploads;
 use crate::admission::Admission;
 use crate::places::{Places, Taken};
 use crate::ration::{Ration, Wire, Words};
@@ -87,6 +88,7 @@ pub async fn serve<D: Door>(
     let mut connections = JoinSet::new();
     connections.spawn(app.clone().watch_queues());
     connections.spawn(app.clone().watch_quotas());
+    connections.spawn(uploads::watch_uploads(app.clone()));
     if app.security.gatekeeper.is_some() {
         connections.spawn(app.clone().watch_tokens());
     }

@@ -12,7 +12,7 @@ use ikada_replica::call;
 use super::answer::{self, Reply, Stop};
 use super::app::App;
 use super::door::Door;
-use super::passage::{check_head, contain, finish, in_lane};
+use super::passage::{Arrived, check_head, contain, finish, in_lane};
 use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
 use super::trace::{Trace, subject_of};
@@ -117,9 +117,10 @@ where
         return dashboard::serve(&context.names, parts);
     }
     let (body, _memory) = take(app, route, parts, body).await?;
+    let arrived = Arrived::now();
     let running = run(app, route.operation, context, &body);
     if route.policy.class != Class::Claim {
-        return running.await;
+        return running.await.map(|reply| arrived.mark(reply));
     }
     // A claim may wait for minutes; what it was granted by then goes back.
     tokio::select! {

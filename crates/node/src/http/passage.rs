@@ -65,6 +65,22 @@ pub(super) async fn contain<D, F: Future>(app: &App<D>, call: Pin<Box<F>>) -> Op
     outcome.ok()
 }
 
+/// When the body of a call had arrived: until then its sender was what it waited for, and not this node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrived(Instant);
+
+impl Arrived {
+    pub(super) fn now() -> Arrived {
+        Arrived(Instant::now())
+    }
+
+    /// An answer that says so.
+    pub(super) fn mark(self, mut reply: Reply) -> Reply {
+        reply.extensions_mut().insert(self);
+        reply
+    }
+}
+
 /// Serves a call in its lane: it has a place meanwhile, and the time it took counts for those to come.
 pub(super) async fn in_lane<D, E, F>(
     app: &App<D>,
@@ -88,7 +104,11 @@ where
         reply.status().is_success() && reply.extensions().get::<Unmeasured>().is_none()
     };
     // A claim waits for work, and a refusal is no service.
-    if lane != Lane::Claim && answered.as_ref().is_ok_and(counts) {
+    if let Ok(reply) = &answered
+        && lane != Lane::Claim
+        && counts(reply)
+    {
+        let begun = reply.extensions().get::<Arrived>().map_or(begun, |arrived| arrived.0);
         let time = begun.elapsed();
         app.admission.took(lane, time / pieces);
         app.admission.waited(lane, time, alone);

@@ -118,7 +118,7 @@ fn holder_detail(code: RefusalCode) -> &'static str {
             "the namespace has as many bytes of unfinished tasks as its quota lets into this task's shard; try again when some are done (GET /v1/quota)"
         }
         Code::NamespaceObjects => {
-            "the object does not fit into what is left of the namespace's quota; remove some objects (GET /v1/quota)"
+            "the object does not fit into what is left of the namespace's quota (GET /v1/quota): remove some objects, or uploads that nobody goes on with (GET /v1/uploads)"
         }
         Code::TooManyQuotas => "as many namespaces have a quota as may",
         Code::TooManyJobs => "as many jobs are kept as may be; keep them for a shorter time",
@@ -483,6 +483,14 @@ pub(super) fn upload_differs(bucket: &str, key: &str) -> Problem {
         "this upload was begun for {bucket}/{key}, or with another content type; choose another id"
     );
     Problem::new(409, "upload_differs", "upload of something else", detail)
+}
+
+/// A finish that comes again, and whose object is not known or has gone.
+pub(super) fn upload_finished(version: u64) -> Problem {
+    let detail = format!(
+        "the upload was finished under this key, as version {version}; that version has gone, or bucket and key were not named with parts: look at the object"
+    );
+    Problem::new(409, "upload_finished", "upload finished", detail)
 }
 
 /// An upload whose parts are not all there, or are too many.

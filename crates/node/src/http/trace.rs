@@ -45,11 +45,15 @@ pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) {
     if !denied && !wanted {
         return;
     }
-    let said = trace.subject.said().map(str::to_owned);
+    // Where both tell something, the path names an upload, and the handler the object that it is for.
+    let object = match (trace.object.as_deref(), trace.subject.said()) {
+        (Some(named), Some(said)) => Some(format!("{said} (upload {named})")),
+        (named, said) => named.or(said).map(str::to_owned),
+    };
     audit.log.add(Note {
         principal: trace.principal.clone(),
         namespace: trace.namespace.clone(),
-        object: trace.object.clone().or(said),
+        object,
         request: trace.request.clone(),
         source: trace.source,
         ..Note::new(wall_ms(), Action::from(trace.operation), status)

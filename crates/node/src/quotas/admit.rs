@@ -75,6 +75,11 @@ impl Quotas {
         })
     }
 
+    /// Whether a namespace may not store as much as it likes.
+    pub fn bounds_objects(&self, namespace: &Namespace) -> bool {
+        self.find(namespace).is_some_and(|space| space.quota.object_bytes_max > 0)
+    }
+
     /// Counts bytes of an object that was put here, until the next look counts them.
     pub fn stored(&self, namespace: &Namespace, bytes: u64) {
         if let Some(space) = self.find(namespace) {
@@ -118,6 +123,7 @@ mod tests {
         assert!(quotas.admit(&team, 1, now).is_err() && quotas.admit(&other, 9, now).is_ok());
         quotas.learn(&[view(60)], now);
         assert!(quotas.admit(&team, 1, now).is_err(), "a look forgets no debt");
+        assert!(quotas.bounds_objects(&team) && !quotas.bounds_objects(&other));
         assert!(quotas.has_room(&team, 40) && !quotas.has_room(&team, 41));
         quotas.stored(&team, 30);
         assert!(!quotas.has_room(&team, 11), "what was put since the last look counts");

@@ -114,6 +114,7 @@ impl World {
             digest: Digest(digest(&pieces.concat())),
             chunks: pieces.into_iter().map(Digest).collect::<Vec<_>>().into(),
             condition: PutCondition::Any,
+            upload: None,
         };
         let reply = self.commit(1, Command::PutObject(put));
         self.tally.put += u64::from(matches!(reply, Reply::ObjectPut { .. }));

@@ -29,7 +29,7 @@ pub(crate) use record::check_content;
 pub use record::{Object, ObjectVersion};
 pub use references::References;
 pub use route::{
-    BUCKET_AUTOSCALE, BUCKET_JOBS, BUCKET_LOGS, BUCKET_PROGRAMS, BUCKET_TASKS, is_owned,
-    is_published, is_reserved, routing_key,
+    BUCKET_AUTOSCALE, BUCKET_JOBS, BUCKET_LOGS, BUCKET_PROGRAMS, BUCKET_TASKS, BUCKET_UPLOADS,
+    is_owned, is_published, is_reserved, routing_key,
 };
 pub use store::ObjectKey;

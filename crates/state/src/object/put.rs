@@ -4,11 +4,16 @@ use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::record::check_content;
-use super::{BUCKET_LOGS, Digest, Digests, Object, ObjectVersion, is_owned, is_published};
+use super::{
+    BUCKET_LOGS, BUCKET_UPLOADS, Digest, Digests, Object, ObjectVersion, is_owned, is_published,
+};
 use crate::hash::encode_into;
 use crate::limits::{OBJECT_REFERENCES_MAX, OBJECT_VERSIONS_MAX, OBJECT_VERSIONS_TOTAL_MAX};
 use crate::shard::Shard;
 use crate::{BucketName, Namespace, ObjectName, RefusalCode, Reply, TaskId};
+
+/// Most parts of an upload that are counted: as many as it may have, and its beginning.
+const PARTS_MAX: usize = 10_001;
 
 /// What must be true of the object for a change to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -65,14 +70,25 @@ pub struct PutObject {
     /// What must be true.
     #[n(6)]
     pub condition: PutCondition,
+    /// The upload in parts that it is made of. Its parts are about to go, so they take nothing of the quota.
+    #[n(7)]
+    pub upload: Option<ObjectName>,
 }
 
 impl PutObject {
-    /// Hash of the order as given.
+    /// Hash of the order as asked for: how its bytes came is no part of that.
     pub(crate) fn body_hash(&self) -> u64 {
         let mut bytes = Vec::with_capacity(256);
-        encode_into(self, &mut bytes);
+        match self.upload {
+            None => encode_into(self, &mut bytes),
+            Some(_) => encode_into(&PutObject { upload: None, ..self.clone() }, &mut bytes),
+        }
         xxh3_64_with_seed(&bytes, 60)
+    }
+
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        u32::from(self.upload.is_some())
     }
 }
 
@@ -96,6 +112,14 @@ impl Shard {
             true => Ok(()),
             false => Err(RefusalCode::BadValue),
         }
+    }
+
+    /// Bytes of the parts of an upload that are in this shard.
+    fn part_bytes(&self, namespace: &Namespace, upload: &ObjectName) -> u64 {
+        let Ok(bucket) = BucketName::parse(BUCKET_UPLOADS) else { return 0 };
+        let parts = self.objects(namespace, &bucket, &format!("{upload}/"), None, PARTS_MAX);
+        let versions = parts.objects.iter().flat_map(|part| part.versions.iter());
+        versions.map(|version| version.size).fold(0, u64::saturating_add)
     }
 
     fn write_object(
@@ -131,7 +155,14 @@ impl Shard {
         if !is_owned(&key.1) {
             let pushed_out = known.filter(|object| object.versions.len() >= OBJECT_VERSIONS_MAX);
             let replaced = pushed_out.map_or(0, |object| object.versions[0].size);
-            self.check_stored(namespace, order.size, replaced)?;
+            let stored = self.check_stored(namespace, order.size, replaced);
+            // Counted only where it matters: an upload may have many parts.
+            if let (Err(_), Some(upload)) = (stored, &order.upload) {
+                let parts = self.part_bytes(namespace, upload);
+                self.check_stored(namespace, order.size, replaced.saturating_add(parts))?;
+            } else {
+                stored?;
+            }
         }
         let mut object = match known {
             Some(known) => (**known).clone(),

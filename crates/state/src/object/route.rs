@@ -14,6 +14,9 @@ pub const BUCKET_PROGRAMS: &str = "programs";
 /// The bucket of what attempts have said, by task.
 pub const BUCKET_LOGS: &str = "logs";
 
+/// The bucket of the parts of uploads, `<upload>/<number>`.
+pub const BUCKET_UPLOADS: &str = "s3-uploads";
+
 /// The bucket of what the autoscaler decided.
 pub const BUCKET_AUTOSCALE: &str = "autoscale";
 

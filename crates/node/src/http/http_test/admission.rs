@@ -1,6 +1,10 @@
 //! Turning calls away through the door: what the caller is told, what is left unread, what still passes (CH-16 to CH-25).
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::channel::Channel;
 
 use super::{Bench, HttpLimits, Security};
 use crate::admission::{Admission, CpuReading, Lane, Reason, Rules, Source, watch};
@@ -216,4 +220,30 @@ async fn ch_16_a_download_holds_its_place_until_it_is_read() {
         assert_eq!(bench.send("HEAD", &path, &hasty, "").await.status, 200);
         assert_eq!(bench.send("GET", "/v1/objects/b/large", &[], "").await.body, large);
     }
+}
+
+// F-32: a sender that is slow says nothing about how fast the node is, alone in its lane or not.
+#[tokio::test]
+async fn f_32_the_time_of_a_call_begins_when_its_body_is_there() {
+    let admission = Arc::new(Admission::new(Rules::default(), 1));
+    let bench = Bench::admitting(HttpLimits::default(), Security::default(), admission.clone());
+    let (mut sender, body) = Channel::<Bytes, std::io::Error>::new(1);
+    let request = hyper::Request::post("/v1/tasks").header("content-type", "application/json");
+    let answering = crate::http::dispatch::answer(&bench.app, request.body(body).unwrap());
+    let sending = async {
+        sender.send_data(Bytes::from_static(b"{\"id\":")).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let there = Instant::now();
+        sender.send_data(Bytes::from_static(b"\"a\"}")).await.unwrap();
+        drop(sender);
+        there
+    };
+    let (heard, there) = tokio::join!(answering, sending);
+    assert_eq!(heard.status(), 201);
+    let (took, at_most) = (admission.expected(Lane::Submit), there.elapsed());
+    assert!(took <= at_most, "{took:?} of {at_most:?}");
+    // What a call writes on all disks is no measure of the others.
+    let wanted = r#"{"bucket": "b", "key": "k"}"#;
+    let begun = put(&bench, "/v1/uploads/00112233445566778899aabbccddeeff", wanted).await;
+    assert_eq!((begun, admission.expected(Lane::Submit)), (201, took));
 }

@@ -198,3 +198,37 @@ async fn x_15_calls_of_a_pipe_are_noted_too_unless_only_operations_are_wanted() 
         assert!(objects[..objects.len() - 1].iter().all(|object| object.is_some()), "{records:?}");
     }
 }
+
+// The path names an upload by its id alone.
+#[tokio::test]
+async fn x_15_lines_of_an_upload_in_parts_name_its_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let (security, thread) = audited(folder.path(), true);
+    let bench = Bench::guarded(HttpLimits::default(), security);
+    let bearer = format!("Bearer {}", make_token(bench.door(), "ann", Role::Submitter, &[]).await);
+    let headers = [("authorization", bearer.as_str())];
+    let id = "00112233445566778899aabbccddeeff";
+    let path = format!("/v1/uploads/{id}");
+    bench.send("PUT", &path, &headers, r#"{"bucket": "b", "key": "x/k"}"#).await;
+    bench.send("PUT", &format!("{path}/parts/1"), &headers, "1").await;
+    let finish = format!("{path}/finish");
+    bench.send("POST", &finish, &headers, r#"{"parts": 2}"#).await;
+    bench.send("POST", &finish, &headers, r#"{"parts": 1}"#).await;
+    bench.send("DELETE", &path, &headers, "").await;
+    drop(bench);
+    thread.join().unwrap();
+    let records = records(folder.path());
+    let found: Vec<(&str, u16, &str)> = records
+        .iter()
+        .map(|line| (line.action.as_str(), line.status, line.object.as_deref().unwrap()))
+        .collect();
+    let (whole, part) = (format!("b/x/k (upload {id})"), format!("b/x/k (upload {id}/1)"));
+    let wanted = [
+        ("BeginUpload", 201, whole.as_str()),
+        ("PutPart", 201, part.as_str()),
+        ("FinishUpload", 409, whole.as_str()),
+        ("FinishUpload", 201, whole.as_str()),
+        ("EndUpload", 404, id),
+    ];
+    assert_eq!(found, wanted);
+}

@@ -1,9 +1,14 @@
 //! Uploads in parts through the door: what counts as arrived, what becomes of it, and what is refused (CH-1, CH-9).
 
+use bytes::Bytes;
+use http_body_util::channel::Channel;
 use hyper::StatusCode;
+use ikada_replica::call::{Answer, Unavailable};
 use serde_json::{Value, json};
 
+use super::door::Script;
 use super::{Bench, Heard};
+use crate::http::uploads::sweep;
 
 const MIB: usize = 1 << 20;
 const ID: &str = "00112233445566778899aabbccddeeff";
@@ -148,7 +153,7 @@ async fn x_8_a_forged_beginning_reaches_no_bucket_of_the_cluster() {
 }
 
 #[tokio::test]
-async fn an_upload_that_nobody_ends_goes_when_another_begins() {
+async fn ch_1_an_upload_that_nobody_ends_goes_though_no_other_begins() {
     let bench = Bench::new();
     begin(&bench, ID, "k").await;
     part(&bench, ID, 1, b"1").await;
@@ -160,12 +165,202 @@ async fn an_upload_that_nobody_ends_goes_when_another_begins() {
     assert_eq!(listed["uploads"].as_array().unwrap().len(), 1);
     // Log time begins at 1970 here, so that everything is older than a week.
     assert_eq!(numbers(&begin(&bench, ID, "k").await), vec![1], "going on ends nothing");
+    // So is an upload of another namespace, and what was left of one that was ended.
+    let wanted = json!({ "bucket": "b", "key": "k" }).to_string();
+    let elsewhere = [("ikada-namespace", "team")];
+    bench.send("PUT", &format!("/v1/uploads/{ID}"), &elsewhere, wanted).await;
+    bench.send("PUT", &format!("/v1/objects/s3-uploads/{OTHER}/00003"), &[], "3").await;
+    bench.send("PUT", "/v1/objects/s3-uploads/no-upload", &[], "x").await;
+    sweep(&bench.app).await;
+    let left = bench.get("/v1/objects/s3-uploads").await.json();
+    let keys = left["objects"].as_array().unwrap().iter().map(|object| object["key"].clone());
+    assert_eq!(keys.collect::<Vec<_>>(), ["no-upload"]);
+    let there = bench.send("GET", "/v1/uploads", &elsewhere, "").await.json();
+    assert_eq!(there["uploads"], json!([]));
+    bench.send("DELETE", "/v1/objects/s3-uploads/no-upload", &[], "").await;
     begin(&bench, OTHER, "l").await;
-    let listed = bench.get("/v1/uploads").await.json();
-    assert_eq!(listed["uploads"].as_array().unwrap().len(), 1);
-    assert_eq!(listed["uploads"][0]["upload"], OTHER);
     part(&bench, OTHER, 1, b"1").await;
     let ended = bench.send("DELETE", &format!("/v1/uploads/{OTHER}"), &[], "").await;
     assert_eq!(ended.json(), json!({ "upload": OTHER, "parts": 1 }));
+    assert_eq!(bench.get("/v1/objects").await.json()["buckets"], json!([]));
+}
+
+const TEAM: (&str, &str) = ("ikada-namespace", "team");
+
+async fn bound(bench: &Bench, bytes: u64) {
+    let quota = json!({ "object_bytes_max": bytes }).to_string();
+    let set = bench.send("PUT", "/v1/namespaces/team", &[], quota).await;
+    assert_eq!(set.status, StatusCode::OK);
+}
+
+async fn begin_sized(bench: &Bench, key: &str, size: u64) -> Heard {
+    let wanted = json!({ "bucket": "b", "key": key, "size": size }).to_string();
+    bench.send("PUT", &format!("/v1/uploads/{ID}"), &[TEAM], wanted).await
+}
+
+async fn team_part(bench: &Bench, number: u32, body: &[u8]) -> Heard {
+    let path = format!("/v1/uploads/{ID}/parts/{number}");
+    bench.send("PUT", &path, &[TEAM], body.to_vec()).await
+}
+
+// CH-1: what no object can have is told before a part comes.
+#[tokio::test]
+async fn ch_1_an_upload_that_can_become_no_object_is_refused_at_its_beginning() {
+    let bench = Bench::new();
+    let before = bench.door().log_end();
+    let large = begin_sized(&bench, "k", (16 << 30) + 1).await;
+    assert_eq!((large.status.as_u16(), large.code().as_str()), (413, "too_large"));
+    bound(&bench, 100).await;
+    let after = bench.door().log_end();
+    let full = begin_sized(&bench, "k", 98).await;
+    assert_eq!((full.status.as_u16(), full.code().as_str()), (429, "namespace_objects_full"));
+    let advice = full.json()["detail"].as_str().unwrap().to_owned();
+    assert!(advice.contains("remove some objects, or uploads"), "{advice}");
+    assert_eq!(bench.door().log_end(), after, "nothing was written down");
+    assert_eq!(after, before + 1, "but the quota");
+    assert_eq!(begin_sized(&bench, "k", 97).await.status, StatusCode::CREATED);
+    // What has arrived needs no room of its own.
+    assert_eq!(team_part(&bench, 1, &[1; 90]).await.status, StatusCode::CREATED);
+    bound(&bench, 100).await;
+    assert_eq!(begin_sized(&bench, "k", 97).await.status, StatusCode::OK);
+    assert_eq!(begin_sized(&bench, "k", 98).await.code(), "namespace_objects_full");
+}
+
+// X7: parts and whole share a shard here, so that both who judge meet them at once.
+#[tokio::test]
+async fn x_7_an_upload_in_parts_needs_no_more_quota_than_its_object() {
+    let bench = Bench::new();
+    bound(&bench, 100).await;
+    assert_eq!(begin_sized(&bench, "k", 80).await.status, StatusCode::CREATED);
+    for number in [1, 2] {
+        let body = [number as u8; 40];
+        assert_eq!(team_part(&bench, number, &body).await.status, StatusCode::CREATED);
+    }
+    // As the next look sees it.
+    bound(&bench, 100).await;
+    let path = format!("/v1/uploads/{ID}/finish");
+    let finish = json!({ "parts": 2 }).to_string();
+    let done = bench.send("POST", &path, &[TEAM], finish).await;
+    assert_eq!(done.status, StatusCode::CREATED, "{:?}", done.body);
+    bound(&bench, 100).await;
+    let put = |length: usize| bench.send("PUT", "/v1/objects/b/more", &[TEAM], vec![7; length]);
+    assert_eq!(put(21).await.code(), "namespace_objects_full", "the object counts");
+    assert_eq!(put(20).await.status, StatusCode::CREATED, "and its parts no more");
+}
+
+// X7: while older nodes are about, the parts count once more, and nothing fails that fits even so.
+#[tokio::test]
+async fn b4_35_nodes_that_know_nothing_of_it_are_given_the_order_as_they_know_it() {
+    let bench = Bench::new();
+    bound(&bench, 1_000).await;
+    begin_sized(&bench, "k", 40).await;
+    team_part(&bench, 1, &[1; 40]).await;
+    // A look at the parts, and then the write.
+    bench.door().script(Script::Work);
+    let reason = Unavailable::LevelTooLow { needed: 1, level: 0 };
+    bench.door().answer_next(Answer::Unavailable(reason));
+    let path = format!("/v1/uploads/{ID}/finish");
+    let done = bench.send("POST", &path, &[TEAM], json!({ "parts": 1 }).to_string()).await;
+    assert_eq!(done.status, StatusCode::CREATED, "{:?}", done.body);
+}
+
+#[tokio::test]
+async fn ch_1_whoever_is_told_that_an_upload_is_gone_finds_it_gone() {
+    let bench = Bench::new();
+    begin(&bench, ID, "k").await;
+    part(&bench, ID, 1, b"1").await;
+    let path = format!("/v1/uploads/{ID}");
+    bench.door().script(Script::Work);
+    bench.door().answer_next(Answer::Unavailable(Unavailable::NoLeader { shard: 0 }));
+    let ended = bench.send("DELETE", &path, &[], "").await;
+    assert_eq!((ended.status.as_u16(), ended.code().as_str()), (503, "no_leader"));
+    assert_eq!(numbers(&bench.get(&path).await), [1]);
+    let ended = bench.send("DELETE", &path, &[], "").await;
+    assert_eq!(ended.json(), json!({ "upload": ID, "parts": 1 }));
+    assert_eq!(bench.get(&path).await.code(), "upload_not_found");
+}
+
+// CH-1: the answer to a finish got lost, and it comes again.
+#[tokio::test]
+async fn ch_1_a_finish_that_comes_again_is_answered_as_the_first_time() {
+    let bench = Bench::new();
+    begin(&bench, ID, "k").await;
+    part(&bench, ID, 1, b"one").await;
+    let path = format!("/v1/uploads/{ID}/finish");
+    let finish = async |key: &str, wanted: Value| {
+        bench.send("POST", &path, &[("idempotency-key", key)], wanted.to_string()).await
+    };
+    let named = json!({ "parts": 1, "bucket": "b", "key": "k" });
+    let other = json!({ "parts": 1, "bucket": "b", "key": "l" });
+    assert_eq!(finish("f1", other.clone()).await.code(), "upload_differs");
+    let first = finish("f1", named.clone()).await;
+    assert_eq!(first.status, StatusCode::CREATED, "{:?}", first.body);
+    let again = finish("f1", named.clone()).await;
+    assert_eq!(again.status, StatusCode::CREATED, "{:?}", again.body);
+    assert_eq!(again.json()["version"], first.json()["version"]);
+    assert_eq!(again.json()["digest"], digest_of(b"one").as_str());
+    assert_eq!(finish("f2", named.clone()).await.code(), "upload_not_found");
+    assert_eq!(bench.post(&path, &named.to_string()).await.code(), "upload_not_found");
+    assert_eq!(finish("f1", json!({ "parts": 1 })).await.code(), "upload_finished");
+    assert_eq!(finish("f1", other).await.code(), "upload_finished", "there is no such object");
+    let wrong = json!({ "parts": 1, "bucket": "b", "key": "k", "digest": digest_of(b"two") });
+    assert_eq!(finish("f1", wrong).await.code(), "idempotency_conflict");
+    // While the first is about to remove the parts, some are there and some are not.
+    begin(&bench, OTHER, "k").await;
+    part(&bench, OTHER, 2, b"two").await;
+    let path = format!("/v1/uploads/{OTHER}/finish");
+    let two = json!({ "parts": 2, "bucket": "b", "key": "k" }).to_string();
+    let heard = bench.send("POST", &path, &[("idempotency-key", "f1")], two.clone()).await;
+    assert_eq!(heard.json()["version"], first.json()["version"]);
+    let heard = bench.send("POST", &path, &[("idempotency-key", "f3")], two).await;
+    assert_eq!(heard.code(), "upload_incomplete");
+}
+
+#[tokio::test]
+async fn ch_11_a_list_of_uploads_has_those_of_both_doors_and_passes_over_what_it_cannot_read() {
+    let bench = Bench::new();
+    begin(&bench, ID, "lost").await;
+    for file in bench.door().blob_files() {
+        std::fs::remove_file(file).unwrap();
+    }
+    crate::http::Door::shelf(bench.door()).forget_all();
+    let s3 = "0123456789abcdef";
+    bench.send("PUT", &format!("/v1/objects/s3-uploads/{s3}/00000"), &[], "b/by-s3").await;
+    begin(&bench, OTHER, "here").await;
+    let listed = bench.get("/v1/uploads").await;
+    let uploads = listed.json()["uploads"].as_array().cloned().unwrap();
+    let keys: Vec<&str> = uploads.iter().map(|upload| upload["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["by-s3", "here"]);
+    assert_eq!(bench.get("/v1/uploads?limit=101").await.code(), "bad_parameter");
+    assert_eq!(bench.get("/v1/uploads?limit=0").await.code(), "bad_parameter");
+    let page = bench.get("/v1/uploads?limit=2").await.json();
+    assert_eq!(page["uploads"].as_array().unwrap().len(), 1, "the other cannot be read");
+    let after = page["next"].as_str().unwrap().bytes().map(|byte| format!("%{byte:02X}"));
+    let next = bench.get(&format!("/v1/uploads?after={}", after.collect::<String>())).await;
+    assert_eq!(next.json()["uploads"][0]["upload"], OTHER);
+    assert_eq!(bench.get(&format!("/v1/uploads/{s3}")).await.json()["key"], "by-s3");
+    assert_eq!(begin(&bench, s3, "by-s3").await.code(), "bad_parameter", "not ours to give out");
+    let ended = bench.send("DELETE", &format!("/v1/uploads/{s3}"), &[], "").await;
+    assert_eq!(ended.status, StatusCode::OK);
+}
+
+// A part whose bytes came while somebody ended its upload would be there for a week.
+#[tokio::test]
+async fn ch_1_a_part_that_comes_too_late_leaves_nothing() {
+    let bench = Bench::new();
+    begin(&bench, ID, "k").await;
+    let (mut sender, body) = Channel::<Bytes, std::io::Error>::new(1);
+    let request = hyper::Request::put(format!("/v1/uploads/{ID}/parts/1")).body(body).unwrap();
+    let sending = crate::http::dispatch::answer(&bench.app, request);
+    let ending = async {
+        // The second has room when the first was read, which is after the upload was looked at.
+        sender.send_data(Bytes::from_static(b"la")).await.unwrap();
+        sender.send_data(Bytes::from_static(b"te")).await.unwrap();
+        let ended = bench.send("DELETE", &format!("/v1/uploads/{ID}"), &[], "").await;
+        drop(sender);
+        ended.status
+    };
+    let (sent, ended) = tokio::join!(sending, ending);
+    assert_eq!((sent.status(), ended), (StatusCode::NOT_FOUND, StatusCode::OK));
     assert_eq!(bench.get("/v1/objects").await.json()["buckets"], json!([]));
 }

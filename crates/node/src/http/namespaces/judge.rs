@@ -42,6 +42,21 @@ pub(in crate::http) async fn admit_objects<D: Door>(
     Err(problems::refusal(RefusalCode::NamespaceObjects).into())
 }
 
+/// Lets an object in that takes the place of so many bytes: those of the parts that it is made of. What adds nothing was
+/// let in before.
+pub(in crate::http) async fn admit_in_place<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    named: (&Namespace, &BucketName),
+    bytes: u64,
+    freed: u64,
+) -> Result<(), Stop> {
+    match bytes.saturating_sub(freed) {
+        0 if freed > 0 => Ok(()),
+        more => admit_objects(app, context, named, more).await,
+    }
+}
+
 async fn is_committed<D: Door>(
     app: &App<D>,
     context: &Context,

@@ -30,7 +30,9 @@ pub(super) use fold::{Folded, Wish, fold};
 pub(super) use list::{limit as page_limit, list, list_buckets, some_limit};
 pub(super) use name::check_bucket;
 pub(super) use precondition::condition;
-pub(super) use put::{Announced, commit, read_headers, take_in, write_one};
+pub(super) use put::{
+    Announced, Made, commit, commit_made, read_headers, show_stored, take_in, write_one,
+};
 pub(super) use show::{describe, iso_date};
 pub(super) use upload::confirm;
 

@@ -9,8 +9,8 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::http::request::Parts;
 use ikada_api::state::limits::CONTENT_TYPE_BYTES_MAX;
 use ikada_api::state::{
-    Command, Digest, Lsn, Object, ObjectKey, ObjectVersion, Order, PutCondition, PutObject,
-    Reply as StateReply, RequestId, RequestKey, ShardId,
+    Command, Digest, Lsn, Object, ObjectKey, ObjectName, ObjectVersion, Order, PutCondition,
+    PutObject, Reply as StateReply, RequestId, RequestKey, ShardId,
 };
 use ikada_api::v1::{OBJECT_DIGEST_HEADER, ObjectInfo, print_positions};
 use ikada_replica::call::{Answer, Outcome, Request, Routing};
@@ -23,7 +23,7 @@ use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
-use crate::http::namespaces::admit_objects;
+use crate::http::namespaces::{admit_in_place, admit_objects};
 use crate::http::pace::Pace;
 use crate::http::problems;
 use crate::http::request::Context;
@@ -120,17 +120,41 @@ where
     upload.finish().await.map_err(|error| problems::not_spread(&error).into())
 }
 
+/// The upload in parts that an object is made of.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct Made<'a> {
+    pub(in crate::http) upload: &'a str,
+    /// What its parts have of the namespace's quota: they go once the object is there.
+    pub(in crate::http) bytes: u64,
+}
+
 /// Gives stored bytes their name.
 pub(in crate::http) async fn commit<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    key: ObjectKey,
+    announced: Announced,
+    content: Content,
+) -> Result<Reply, Stop> {
+    commit_made(app, context, key, announced, content, None).await
+}
+
+/// Gives stored bytes their name; those of an upload in parts are in the quota already.
+pub(in crate::http) async fn commit_made<D: Door>(
     app: &App<D>,
     context: &Context,
     (namespace, bucket, name): ObjectKey,
     announced: Announced,
     content: Content,
+    made: Option<Made<'_>>,
 ) -> Result<Reply, Stop> {
     let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
     let Content { size, digest, chunks } = content;
-    admit_objects(app, context, (&namespace, &bucket), size).await?;
+    let freed = made.map_or(0, |made| made.bytes);
+    admit_in_place(app, context, (&namespace, &bucket), size, freed).await?;
+    // Nodes of older versions do not know it, and where nothing is bounded nobody asks.
+    let made = made.filter(|_| app.quotas.bounds_objects(&namespace));
+    let upload = made.and_then(|made| ObjectName::parse(made.upload).ok());
     let put = PutObject {
         bucket: bucket.clone(),
         name: name.clone(),
@@ -139,35 +163,66 @@ pub(in crate::http) async fn commit<D: Door>(
         digest,
         chunks: chunks.clone(),
         condition: announced.condition,
+        upload,
     };
     let order = Order {
         namespace: namespace.clone(),
         request: Some(RequestKey { id: request.clone(), item: 0 }),
         command: Command::PutObject(put),
     };
-    let (reply, position) = write_one(app, context, order, &request).await?;
+    let (reply, position) = write_put(app, context, order, &request).await?;
     let StateReply::ObjectPut { version, fresh } = reply else {
         return Err(mismatch("put object"));
     };
     if fresh {
-        app.quotas.stored(&namespace, size);
+        app.quotas.stored(&namespace, size.saturating_sub(freed));
     }
     // The bytes have travelled already, so what is told is put together here instead of being read again.
     let (content_type, created_ms) = (announced.content_type, wall_ms());
     let address = None;
     let stored = ObjectVersion { version, size, content_type, digest, chunks, created_ms, address };
     let object = Object { namespace, bucket, name, versions: Vec::new() };
+    show_stored(context, (&object, &stored), fresh, &[position])
+}
+
+/// The answer to whoever wrote a version.
+pub(in crate::http) fn show_stored(
+    context: &Context,
+    (object, stored): (&Object, &ObjectVersion),
+    fresh: bool,
+    positions: &[(ShardId, Lsn)],
+) -> Result<Reply, Stop> {
     let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
-    let lsn = Some(print_positions([position]));
+    let lsn = Some(print_positions(positions.iter().copied()));
     let mut response =
-        show_document(context, status, &ObjectInfo { lsn, ..describe(&object, &stored) })?;
+        show_document(context, status, &ObjectInfo { lsn, ..describe(object, stored) })?;
     let kind = response.headers().get(CONTENT_TYPE).cloned();
-    add_headers(response.headers_mut(), &stored);
+    add_headers(response.headers_mut(), stored);
     if let Some(kind) = kind {
         response.headers_mut().insert(CONTENT_TYPE, kind);
     }
-    add_positions(&mut response, &[position]);
+    add_positions(&mut response, positions);
     Ok(response)
+}
+
+/// Writes an object. During an upgrade the order goes out as the older nodes know it: then its parts count once more.
+async fn write_put<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    order: Order,
+    request: &RequestId,
+) -> Result<(StateReply, (ShardId, Lsn)), Stop> {
+    let mut older = order.clone();
+    let is_newer = match &mut older.command {
+        Command::PutObject(put) => put.upload.take().is_some(),
+        _ => false,
+    };
+    match write_one(app, context, order, request).await {
+        Err(Stop::Problem(problem)) if is_newer && problem.code == "level_too_low" => {
+            write_one(app, context, older, request).await
+        }
+        written => written,
+    }
 }
 
 /// Writes one order; a refusal, or an outcome that is not known, becomes the answer to the request.

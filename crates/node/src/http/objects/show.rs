@@ -4,7 +4,7 @@ use hyper::header::{
     ACCEPT_RANGES, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED,
 };
 use ikada_api::state::{Object, ObjectVersion};
-use ikada_api::v1::{Number, OBJECT_VERSION_HEADER, ObjectInfo};
+use ikada_api::v1::{Number, OBJECT_MODIFIED_HEADER, OBJECT_VERSION_HEADER, ObjectInfo};
 
 /// One version as a document.
 pub(in crate::http) fn describe(object: &Object, version: &ObjectVersion) -> ObjectInfo {
@@ -29,6 +29,7 @@ pub(super) fn add_headers(headers: &mut HeaderMap, version: &ObjectVersion) {
         (CONTENT_TYPE, version.content_type.clone()),
         (LAST_MODIFIED, http_date(version.created_ms)),
         (HeaderName::from_static(OBJECT_VERSION_HEADER), version.version.to_string()),
+        (HeaderName::from_static(OBJECT_MODIFIED_HEADER), version.created_ms.to_string()),
     ];
     for (name, text) in pairs {
         if let Ok(value) = HeaderValue::from_str(&text) {

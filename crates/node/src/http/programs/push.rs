@@ -186,7 +186,8 @@ fn order(
     let (namespace, bucket, name) = place(&context.namespace, name)?;
     let Content { size, digest, chunks } = content;
     let condition = PutCondition::Any;
-    let put = PutObject { bucket, name, size, content_type, digest, chunks, condition };
+    let put =
+        PutObject { bucket, name, size, content_type, digest, chunks, condition, upload: None };
     Ok(Order {
         namespace,
         request: Some(RequestKey { id: request.clone(), item }),

@@ -19,6 +19,11 @@ pub(in crate::http) struct Seen {
 }
 
 impl Seen {
+    /// Where it was seen.
+    pub(in crate::http) fn positions(&self) -> &[(ShardId, Lsn)] {
+        &self.positions
+    }
+
     /// What an answer shows; none if it is no view.
     pub(in crate::http) fn of(answer: Answer) -> Option<Seen> {
         match answer {

@@ -36,6 +36,11 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    /// Bytes that the object will have; 0 if that is not said.
+    pub(super) fn announced(&self) -> u64 {
+        self.announced.unwrap_or(0)
+    }
+
     pub(super) fn new<D: Door>(
         app: &App<D>,
         parts: &Parts,

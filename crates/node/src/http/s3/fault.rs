@@ -83,6 +83,8 @@ impl From<Problem> for Fault {
             ("wrong_digest", _) => "BadDigest",
             ("body_incomplete", _) => "IncompleteBody",
             ("upload_not_found", _) => "NoSuchUpload",
+            // Nothing that coming back later would change.
+            ("namespace_objects_full", _) => "QuotaExceeded",
             (_, 401 | 403) => "AccessDenied",
             (_, 413) => "EntityTooLarge",
             (_, 404) => "NoSuchKey",
@@ -92,8 +94,12 @@ impl From<Problem> for Fault {
             (_, 400..=499) => "InvalidArgument",
             _ => "InternalError",
         };
-        let status = if problem.status == 429 { 503 } else { problem.status };
+        let (status, retry_after_s) = match problem.status {
+            _ if code == "QuotaExceeded" => (403, None),
+            429 => (503, problem.retry_after_s),
+            status => (status, problem.retry_after_s),
+        };
         let detail = format!("{}: {}", problem.code, problem.detail);
-        Fault { status, code, detail, retry_after_s: problem.retry_after_s }
+        Fault { status, code, detail, retry_after_s }
     }
 }

@@ -1,10 +1,14 @@
 //! Uploads in parts, in the words of S3. How parts are kept, and how they become an object, is in `http/uploads`.
+//!
+//! Promise: an end whose answer got lost may be asked for again, and is answered as the first time.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use ikada_api::state::{Object, PutCondition};
+use ikada_api::state::{Digest, Object, ObjectKey, ObjectVersion, PutCondition, RequestId};
 
 use super::body::Reader;
 use super::buckets::page;
@@ -15,15 +19,19 @@ use crate::admission::Lane;
 use crate::http::answer::{Reply, text};
 use crate::http::app::App;
 use crate::http::door::Door;
-use crate::http::objects::{Announced, commit, iso_date};
+use crate::http::namespaces::admit_in_place;
+use crate::http::objects::{Announced, Made, commit, commit_made, iso_date};
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::uploads::{
-    PART_TYPE, PARTS_MAX, Unmeasured, assemble, forget, number_of, open as find, part_name, place,
-    sweep,
+    PART_TYPE, PARTS_MAX, Unmeasured, assemble, bytes_of, forget, number_of, open as find,
+    part_name, place, try_forget, version_of, written,
 };
 use crate::objects::Upload;
 use ikada_api::s3::xml::{element, elements, first};
+
+/// The header by which AWS clients say that a call is sent again.
+const SAME_CALL: &str = "amz-sdk-invocation-id";
 
 /// The id of an upload as the call names it: a word of ours.
 fn upload_of(call: &Call) -> Result<&str, Fault> {
@@ -42,7 +50,7 @@ async fn open<D: Door>(
     app: &App<D>,
     context: &Context,
     upload: &str,
-) -> Result<(String, Vec<std::sync::Arc<Object>>), Fault> {
+) -> Result<(String, Vec<Arc<Object>>), Fault> {
     let begun = find(app, context, upload).await?;
     let (bucket, key) = &begun.target;
     match [bucket.as_str(), key.as_str()] == [context.names[0].as_str(), context.names[1].as_str()]
@@ -59,7 +67,6 @@ pub(super) async fn begin<D: Door>(
     call: &Call,
 ) -> Result<Reply, Fault> {
     object_key(context)?;
-    sweep(app, context).await;
     let upload = crate::auth::draw_word().map_err(|_| problems::internal())?;
     let upload = format!("{upload}{:04x}", app.draw() as u16);
     let mut announced = announced(parts)?;
@@ -71,7 +78,12 @@ pub(super) async fn begin<D: Door>(
     commit(app, context, place(context, &part_name(&upload, 0))?, announced, content).await?;
     let names = names_of(call);
     let id = element("UploadId", &upload);
-    Ok(page(&format!("<InitiateMultipartUploadResult>{names}{id}</InitiateMultipartUploadResult>")))
+    let body =
+        format!("<InitiateMultipartUploadResult>{names}{id}</InitiateMultipartUploadResult>");
+    let mut reply = page(&body);
+    // A few bytes on a majority of the disks: no measure of what a piece takes.
+    reply.extensions_mut().insert(Unmeasured);
+    Ok(reply)
 }
 
 pub(super) async fn put_part<D, B>(
@@ -116,8 +128,46 @@ where
 {
     let (key, upload) = (object_key(context)?, upload_of(call)?);
     let wanted = read_parts(&reader.document().await?)?;
-    let (content_type, stored) = open(app, context, upload).await?;
+    let announced = announced(parts)?;
+    let request = request_of(context, upload, announced.condition, parts);
+    let (content_type, stored, versions) = match chosen(app, context, upload, wanted).await {
+        Err(fault) if matches!(fault.code, "NoSuchUpload" | "InvalidPart") => {
+            return complete_again(app, context, call, key, request, fault).await;
+        }
+        chosen => chosen?,
+    };
+    let made = Made { upload, bytes: bytes_of(&stored) };
+    let size = versions.iter().map(|version| version.size).fold(0, u64::saturating_add);
+    admit_in_place(app, context, (&key.0, &key.1), size, made.bytes).await?;
     let _place = app.transfer(Lane::Upload, context).await?;
+    let content = assemble(app, &versions).await?;
+    let digest = content.digest;
+    let announced = Announced { content_type, ..announced };
+    let mut keyed = context.clone();
+    keyed.key = request;
+    commit_made(app, &keyed, key, announced, content, Some(made)).await?;
+    try_forget(app, context, &stored, upload).await;
+    Ok(completed(call, &digest))
+}
+
+fn completed(call: &Call, digest: &Digest) -> Reply {
+    let names = names_of(call);
+    let tag = element("ETag", &format!("\"{digest}\""));
+    let mut reply = page(&format!(
+        "<CompleteMultipartUploadResult>{names}{tag}</CompleteMultipartUploadResult>"
+    ));
+    reply.extensions_mut().insert(Unmeasured);
+    reply
+}
+
+/// What an upload is to be, all its parts, and those that the caller chose.
+async fn chosen<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    upload: &str,
+    wanted: Vec<(usize, String)>,
+) -> Result<(String, Vec<Arc<Object>>, Vec<ObjectVersion>), Fault> {
+    let (content_type, stored) = open(app, context, upload).await?;
     let mut versions = Vec::with_capacity(wanted.len());
     for (number, tag) in wanted {
         let name = part_name(upload, number);
@@ -130,18 +180,47 @@ where
         })?;
         versions.push(version.clone());
     }
-    let content = assemble(app, &versions).await?;
-    let digest = content.digest;
-    let announced = Announced { content_type, ..announced(parts)? };
-    commit(app, context, key, announced, content).await?;
-    forget(app, context, &stored, upload).await;
-    let names = names_of(call);
-    let tag = element("ETag", &format!("\"{digest}\""));
-    let mut reply = page(&format!(
-        "<CompleteMultipartUploadResult>{names}{tag}</CompleteMultipartUploadResult>"
-    ));
-    reply.extensions_mut().insert(Unmeasured);
-    Ok(reply)
+    Ok((content_type, stored, versions))
+}
+
+/// The request id of an upload's end. An upload ends once, so that without a condition its name is enough. With one, a
+/// later try may be meant to be judged afresh: only what the client says to be the same call is.
+fn request_of(
+    context: &Context,
+    upload: &str,
+    condition: PutCondition,
+    parts: &Parts,
+) -> Option<RequestId> {
+    let call = parts.headers.get(SAME_CALL).map_or(&b""[..], |value| value.as_bytes());
+    let call = match condition {
+        PutCondition::Any => b"",
+        _ if call.is_empty() => return None,
+        _ => call,
+    };
+    let mut hasher = blake3::Hasher::new();
+    let names = context.names.iter().map(|name| name.as_bytes());
+    for word in names.chain([upload.as_bytes(), call]) {
+        hasher.update(&(word.len() as u64).to_le_bytes());
+        hasher.update(word);
+    }
+    RequestId::parse(&format!("s3-{}", hasher.finalize().to_hex())).ok()
+}
+
+/// The answer to an end that comes again when the parts have gone: what was committed by the first, if anything was.
+async fn complete_again<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    call: &Call,
+    key: ObjectKey,
+    request: Option<RequestId>,
+    fault: Fault,
+) -> Result<Reply, Fault> {
+    let Some(request) = request else { return Err(fault) };
+    let Some(done) = written(app, context, &request).await? else { return Err(fault) };
+    match version_of(app, context, key, done.version).await? {
+        Some((_, version, _)) => Ok(completed(call, &version.digest)),
+        None => Err(fault),
+    }
 }
 
 /// Numbers and tags of the parts, which must rise.
@@ -170,7 +249,7 @@ pub(super) async fn abort<D: Door>(
 ) -> Result<Reply, Fault> {
     let upload = upload_of(call)?;
     let (_, stored) = open(app, context, upload).await?;
-    forget(app, context, &stored, upload).await;
+    forget(app, context, &stored, upload).await?;
     Ok(text(StatusCode::NO_CONTENT, "application/xml", ""))
 }
 

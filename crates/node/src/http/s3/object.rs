@@ -17,7 +17,9 @@ use crate::http::answer::{Reply, text};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
+use crate::http::namespaces::admit_objects;
 use crate::http::objects::{Announced, commit, condition, delete as remove, download, iso_date};
+use crate::http::passage::Arrived;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::read;
@@ -80,6 +82,7 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    admit_objects(app, context, (&key.0, &key.1), reader.announced()).await?;
     let _place = app.transfer(Lane::Upload, context).await?;
     let content = reader.store(app).await?;
     let reply = commit(app, context, key, announced, content).await?;
@@ -169,6 +172,7 @@ where
 {
     bucket(context)?;
     let document = reader.document().await?;
+    let arrived = Arrived::now();
     // All or nothing: whoever names a version does not mean all of them.
     if document.contains("<VersionId") {
         return Err(Fault::unsupported("VersionId"));
@@ -190,7 +194,7 @@ where
         }
     }
     body.push_str("</DeleteResult>");
-    Ok(page(&body))
+    Ok(arrived.mark(page(&body)))
 }
 
 /// Removes an object of the call's bucket by its name.

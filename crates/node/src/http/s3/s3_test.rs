@@ -405,3 +405,70 @@ async fn ch_1_a_body_of_another_length_leaves_nothing() {
     assert_eq!(hear(&app, chunks("5")).await.0, 200);
     assert_eq!(hear(&app, open("GET", "/b/x", "")).await, (200, "hello".to_owned()));
 }
+
+/// Begins an upload and sends its only part; its id.
+async fn one_part(app: &App<impl crate::http::Door>, key: &str, body: &str) -> String {
+    let (status, said) = hear(app, open("POST", &format!("/b/{key}?uploads"), "")).await;
+    assert_eq!(status, 200, "{said}");
+    let id = said.split("<UploadId>").nth(1).and_then(|rest| rest.split('<').next());
+    let id = id.unwrap().to_owned();
+    let part = open("PUT", &format!("/b/{key}?partNumber=1&uploadId={id}"), body);
+    assert_eq!(hear(app, part).await.0, 200);
+    id
+}
+
+fn complete(key: &str, id: &str, body: &str) -> Request<Full<Bytes>> {
+    let tag = blake3::hash(body.as_bytes()).to_hex();
+    let part = format!("<Part><PartNumber>1</PartNumber><ETag>{tag}</ETag></Part>");
+    let list = format!("<CompleteMultipartUpload>{part}</CompleteMultipartUpload>");
+    open("POST", &format!("/b/{key}?uploadId={id}"), &list)
+}
+
+// CH-1: clients send the end again when its answer got lost.
+#[tokio::test]
+async fn ch_1_an_end_of_an_upload_that_comes_again_is_answered_as_the_first_time() {
+    let app = app(Security::default());
+    let id = one_part(&app, "x", "bytes").await;
+    let first = hear(&app, complete("x", &id, "bytes")).await;
+    assert_eq!(first.0, 200, "{}", first.1);
+    assert_eq!(hear(&app, complete("x", &id, "bytes")).await, first);
+    let other = hear(&app, complete("y", &id, "bytes")).await;
+    assert_eq!((other.0, other.1.contains("NoSuchUpload")), (404, true), "{}", other.1);
+    // With a condition only what says to be the same call is.
+    let id = one_part(&app, "y", "more").await;
+    let end = |call: &str| {
+        let end = with(complete("y", &id, "more"), "if-none-match", "*");
+        with(end, "amz-sdk-invocation-id", call)
+    };
+    let first = hear(&app, end("one")).await;
+    assert_eq!(first.0, 200, "{}", first.1);
+    assert_eq!(hear(&app, end("one")).await, first);
+    assert_eq!(hear(&app, end("two")).await.0, 404);
+    // What was refused may be asked for again, to be judged afresh.
+    let id = one_part(&app, "y", "again").await;
+    let refused = with(complete("y", &id, "again"), "if-none-match", "*");
+    assert_eq!(hear(&app, refused).await.0, 412);
+    assert_eq!(hear(&app, open("DELETE", "/b/y", "")).await.0, 204);
+    let anew = with(complete("y", &id, "again"), "if-none-match", "*");
+    assert_eq!(hear(&app, anew).await.0, 200);
+}
+
+// X7: no client comes back for what only a removal can change.
+#[tokio::test]
+async fn x_7_a_quota_that_is_used_up_is_final_and_parts_count_once() {
+    let app = app(Security::default());
+    let namespace = ikada_api::state::Namespace::default();
+    let quota = ikada_api::state::Quota { version: 1, object_bytes_max: 60, ..Default::default() };
+    let view = ikada_api::state::NamespaceView {
+        quota,
+        ..ikada_api::state::NamespaceView::empty(namespace)
+    };
+    app.quotas.learn(&[view], std::time::Instant::now());
+    let body = "x".repeat(50);
+    let id = one_part(&app, "x", &body).await;
+    let (status, said) = hear(&app, complete("x", &id, &body)).await;
+    assert_eq!(status, 200, "{said}");
+    let long = with(open("PUT", "/b/y", &body), "content-length", "50");
+    let (status, said) = hear(&app, long).await;
+    assert_eq!((status, said.contains("QuotaExceeded")), (403, true), "{said}");
+}

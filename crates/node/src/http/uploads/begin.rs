@@ -7,12 +7,14 @@ use ikada_api::state::limits::CONTENT_TYPE_BYTES_MAX;
 use ikada_api::state::{BucketName, ObjectName, PutCondition};
 use ikada_api::v1::NewUpload;
 
-use super::keep::{PART_TYPE, UPLOADS_BUCKET, open, part_name, place, sweep};
+use super::assemble::Unmeasured;
+use super::keep::{PART_TYPE, UPLOADS_BUCKET, open, part_name, place};
+use super::new_upload_of;
 use super::show::describe;
-use super::upload_of;
 use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::namespaces::admit_in_place;
 use crate::http::objects::{Announced, check_bucket, commit};
 use crate::http::problems;
 use crate::http::request::{Context, read_document};
@@ -23,7 +25,7 @@ pub(in crate::http) async fn begin<D: Door>(
     context: &Context,
     body: &[u8],
 ) -> Result<Reply, Stop> {
-    let upload = upload_of(context)?;
+    let upload = new_upload_of(context)?;
     let wanted: NewUpload = read_document(context, body)?;
     let target = check_target(&wanted.bucket, &wanted.key)?;
     let content_type = wanted.content_type.unwrap_or_else(|| PART_TYPE.to_owned());
@@ -31,10 +33,18 @@ pub(in crate::http) async fn begin<D: Door>(
         let detail = format!("may have at most {CONTENT_TYPE_BYTES_MAX} bytes");
         return Err(problems::bad_parameter("content_type", detail).into());
     }
+    context.subject.is(|| format!("{}/{}", target.0, target.1));
+    // Before any part comes: the end would be too late for whoever sent them all.
+    if wanted.size.is_some_and(|size| size > Upload::BYTES_MAX) {
+        return Err(problems::object_too_large(Upload::BYTES_MAX).into());
+    }
     let mut status = StatusCode::OK;
     let begun = match open(app, context, upload).await {
         Err(Stop::Problem(problem)) if problem.code == "upload_not_found" => {
-            sweep(app, context).await;
+            // What is written down for it counts as well while it lasts.
+            let noted = (target.0.len() + 1 + target.1.len()) as u64;
+            let size = wanted.size.map(|size| size.saturating_add(noted));
+            judge(app, context, &target, size, 0).await?;
             note(app, context, upload, &target, &content_type).await?;
             status = StatusCode::CREATED;
             open(app, context, upload).await?
@@ -44,7 +54,26 @@ pub(in crate::http) async fn begin<D: Door>(
     if (&begun.target, &begun.content_type) != (&target, &content_type) {
         return Err(problems::upload_differs(&begun.target.0, &begun.target.1).into());
     }
-    show_document(context, status, &describe(upload, &begun))
+    if status == StatusCode::OK && wanted.size.is_some() {
+        judge(app, context, &target, wanted.size, begun.bytes()).await?;
+    }
+    let mut reply = show_document(context, status, &describe(upload, &begun))?;
+    // What it writes down is on a majority of the disks: no measure of what writes of a few bytes take.
+    reply.extensions_mut().insert(Unmeasured);
+    Ok(reply)
+}
+
+/// Whether there is room in the quota for what is still to come.
+async fn judge<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    (bucket, _): &(String, String),
+    size: Option<u64>,
+    arrived: u64,
+) -> Result<(), Stop> {
+    let bucket = BucketName::parse(bucket).map_err(|_| problems::internal())?;
+    let named = (&context.namespace, &bucket);
+    admit_in_place(app, context, named, size.unwrap_or(0), arrived).await
 }
 
 /// Bucket and key of the object to be, if there may be such an object.

@@ -1,17 +1,22 @@
 //! `POST /v1/uploads/{upload}/finish`: the parts become the object, and go.
 
-use ikada_api::state::{BucketName, Digest, ObjectName, ObjectVersion, PutCondition};
+use ikada_api::Problem;
+use ikada_api::state::{
+    BucketName, Digest, ObjectKey, ObjectName, ObjectVersion, PutCondition, RefusalCode,
+};
 use ikada_api::v1::FinishUpload;
 
+use super::again::{version_of, written};
 use super::assemble::{Unmeasured, assemble};
 use super::begin::check_target;
-use super::keep::{Begun, PARTS_MAX, forget, number_of, open};
+use super::keep::{Begun, PARTS_MAX, number_of, open, try_forget};
 use super::upload_of;
 use crate::admission::Lane;
 use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::door::Door;
-use crate::http::objects::{Announced, commit};
+use crate::http::namespaces::admit_in_place;
+use crate::http::objects::{Announced, Made, commit_made, show_stored};
 use crate::http::problems;
 use crate::http::request::{Context, read_document};
 
@@ -23,12 +28,29 @@ pub(in crate::http) async fn finish<D: Door>(
     let upload = upload_of(context)?;
     let wanted: FinishUpload = read_document(context, body)?;
     let condition = condition(&wanted)?;
-    let begun = open(app, context, upload).await?;
-    let parts = all_parts(&begun, wanted.parts)?;
+    let named = named(context, &wanted)?;
+    let begun = match open(app, context, upload).await {
+        Err(Stop::Problem(problem)) if problem.code == "upload_not_found" => {
+            return answer_again(app, context, &wanted, named, *problem).await;
+        }
+        begun => begun?,
+    };
+    let parts = match all_parts(&begun, wanted.parts) {
+        // The first finish is about to remove them, or was cut short.
+        Err(Stop::Problem(problem)) if problem.code == "upload_incomplete" => {
+            return answer_again(app, context, &wanted, named, *problem).await;
+        }
+        parts => parts?,
+    };
     // Whoever can write objects could have written its name.
-    let (bucket, key) = check_target(&begun.target.0, &begun.target.1)?;
-    let bucket = BucketName::parse(&bucket).map_err(|_| problems::internal())?;
-    let name = ObjectName::parse(&key).map_err(|_| problems::internal())?;
+    let key = target(context, &begun.target.0, &begun.target.1)?;
+    if named.is_some_and(|named| named != key) {
+        return Err(problems::upload_differs(&begun.target.0, &begun.target.1).into());
+    }
+    let size = parts.iter().map(|part| part.size).fold(0, u64::saturating_add);
+    let made = Made { upload, bytes: begun.bytes() };
+    // Before all bytes are read for the digest.
+    admit_in_place(app, context, (&key.0, &key.1), size, made.bytes).await?;
     let _place = app.transfer(Lane::Upload, context).await?;
     let content = assemble(app, &parts).await?;
     if let Some(text) = &wanted.digest
@@ -38,11 +60,51 @@ pub(in crate::http) async fn finish<D: Door>(
     }
     let content_type = begun.content_type;
     let announced = Announced { content_type, condition, digest: None, length: 0 };
-    let key = (context.namespace.clone(), bucket, name);
-    let mut reply = commit(app, context, key, announced, content).await?;
-    forget(app, context, &begun.parts, upload).await;
+    let mut reply = commit_made(app, context, key, announced, content, Some(made)).await?;
+    try_forget(app, context, &begun.parts, upload).await;
     reply.extensions_mut().insert(Unmeasured);
     Ok(reply)
+}
+
+/// The full name of the object to be, if there may be such an object.
+fn target(context: &Context, bucket: &str, key: &str) -> Result<ObjectKey, Stop> {
+    let (bucket, key) = check_target(bucket, key)?;
+    let bucket = BucketName::parse(&bucket).map_err(|_| problems::internal())?;
+    let name = ObjectName::parse(&key).map_err(|_| problems::internal())?;
+    Ok((context.namespace.clone(), bucket, name))
+}
+
+/// The object as the caller names it.
+fn named(context: &Context, wanted: &FinishUpload) -> Result<Option<ObjectKey>, Stop> {
+    match (&wanted.bucket, &wanted.key) {
+        (Some(bucket), Some(key)) => target(context, bucket, key).map(Some),
+        (None, None) => Ok(None),
+        _ => Err(problems::bad_parameter("key", "bucket and key come together").into()),
+    }
+}
+
+/// The answer to a finish that comes again when the parts are gone: what was committed under its key, if anything was.
+async fn answer_again<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    wanted: &FinishUpload,
+    named: Option<ObjectKey>,
+    problem: Problem,
+) -> Result<Reply, Stop> {
+    let Some(request) = &context.key else { return Err(problem.into()) };
+    let Some(done) = written(app, context, request).await? else { return Err(problem.into()) };
+    let found = match named {
+        Some(key) => version_of(app, context, key, done.version).await?,
+        None => None,
+    };
+    let Some((object, version, seen)) = found else {
+        return Err(problems::upload_finished(done.version).into());
+    };
+    if wanted.digest.as_ref().is_some_and(|digest| *digest != version.digest.to_string()) {
+        return Err(problems::refusal(RefusalCode::IdempotencyConflict).into());
+    }
+    context.subject.is(|| format!("{}/{}", object.bucket, object.name));
+    show_stored(context, (&object, &version), done.fresh, seen.positions())
 }
 
 /// What must be true of the object for the upload to count.

@@ -1,13 +1,13 @@
 //! How uploads in parts are kept, for both doors: as objects of a bucket of their own, `<upload>/<number>`. Number 0 holds
 //! the name of the object to be, with its type; the others are the parts.
 //!
-//! Leaves out: bytes (`assemble.rs`).
+//! Leaves out: bytes (`assemble.rs`), and the end of what nobody ends (`sweep.rs`).
 
 use std::sync::Arc;
 
 use ikada_api::state::{
-    BucketName, Command, DeleteObject, Object, ObjectKey, ObjectName, Order, PutCondition,
-    RequestKey,
+    BUCKET_UPLOADS, BucketName, Command, DeleteObject, Object, ObjectKey, ObjectName, Order,
+    PutCondition, RefusalCode, Reply, RequestKey,
 };
 use ikada_replica::call::{Answer, Outcome, Query, Request, Routing, View};
 
@@ -15,14 +15,12 @@ use crate::http::answer::Stop;
 use crate::http::app::App;
 use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
-use crate::http::objects::{Wish, fold};
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::read;
-use crate::watch::wall_ms;
 
 /// Where parts are kept.
-pub(in crate::http) const UPLOADS_BUCKET: &str = "s3-uploads";
+pub(in crate::http) const UPLOADS_BUCKET: &str = BUCKET_UPLOADS;
 /// Most parts of one upload, as S3 has it.
 pub(in crate::http) const PARTS_MAX: usize = 10_000;
 /// What a part is.
@@ -31,10 +29,6 @@ pub(in crate::http) const PART_TYPE: &str = "application/octet-stream";
 const PAGE: usize = 1_000;
 /// Parts removed by one write.
 const FORGET_MAX: usize = 500;
-/// How long an upload may take.
-const LIFE_MS: u64 = 7 * 24 * 60 * 60 * 1000;
-/// Uploads that one sweep looks at.
-const SWEEP_MAX: usize = 8;
 
 /// An upload that was begun.
 pub(in crate::http) struct Begun {
@@ -70,7 +64,7 @@ fn not_found(upload: &str) -> Stop {
 }
 
 /// Objects whose names begin so, in order.
-async fn stored<D: Door>(
+pub(super) async fn stored<D: Door>(
     app: &App<D>,
     context: &Context,
     prefix: &str,
@@ -99,7 +93,7 @@ pub(in crate::http) async fn open<D: Door>(
 ) -> Result<Begun, Stop> {
     let mut parts = stored(app, context, &format!("{upload}/")).await?;
     let is_first = |object: &&Arc<Object>| object.name.as_str() == part_name(upload, 0);
-    let begun = read_first(app, upload, parts.first().filter(is_first)).await?;
+    let begun = read_first(app, context, upload, parts.first().filter(is_first)).await?;
     parts.remove(0);
     Ok(Begun { parts, ..begun })
 }
@@ -112,12 +106,13 @@ pub(in crate::http) async fn look<D: Door>(
 ) -> Result<Begun, Stop> {
     let seen = read(app, context, Query::Object(place(context, &part_name(upload, 0))?)).await?;
     let View::Object(first) = seen.view else { return Err(mismatch("upload")) };
-    read_first(app, upload, first.as_ref()).await
+    read_first(app, context, upload, first.as_ref()).await
 }
 
 /// What an upload begins with.
 async fn read_first<D: Door>(
     app: &App<D>,
+    context: &Context,
     upload: &str,
     first: Option<&Arc<Object>>,
 ) -> Result<Begun, Stop> {
@@ -127,6 +122,7 @@ async fn read_first<D: Door>(
     let target = target.map_err(|error| problems::piece_missing(&error))?;
     let target = std::str::from_utf8(&target).ok().and_then(|text| text.split_once('/'));
     let (bucket, key) = target.ok_or_else(|| not_found(upload))?;
+    context.subject.is(|| format!("{bucket}/{key}"));
     Ok(Begun {
         target: (bucket.to_owned(), key.to_owned()),
         content_type: first.content_type.clone(),
@@ -135,25 +131,63 @@ async fn read_first<D: Door>(
     })
 }
 
-/// Removes an upload. What cannot be removed now is swept up later.
+impl Begun {
+    /// What its parts have of the namespace's quota.
+    pub(in crate::http) fn bytes(&self) -> u64 {
+        bytes_of(&self.parts)
+    }
+}
+
+/// What parts have of the namespace's quota: a part that was replaced counts as often as it is kept.
+pub(in crate::http) fn bytes_of(parts: &[Arc<Object>]) -> u64 {
+    let versions = parts.iter().flat_map(|part| part.versions.iter());
+    versions.map(|version| version.size).fold(0, u64::saturating_add)
+}
+
+/// Removes an upload, or tells why it is still there. What is left is swept up later.
 pub(in crate::http) async fn forget<D: Door>(
     app: &App<D>,
     context: &Context,
     parts: &[Arc<Object>],
     upload: &str,
-) {
+) -> Result<(), Stop> {
     let names: Vec<ObjectName> = parts.iter().map(|part| part.name.clone()).collect();
     for some in names.chunks(FORGET_MAX) {
-        remove(app, context, some).await;
+        remove(app, context, some).await?;
     }
     // The first last: it says that there is an upload.
-    if let Ok((_, _, first)) = place(context, &part_name(upload, 0)) {
-        remove(app, context, &[first]).await;
+    let (_, _, first) = place(context, &part_name(upload, 0))?;
+    remove(app, context, &[first]).await
+}
+
+/// The same where nobody waits for it.
+pub(in crate::http) async fn try_forget<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    parts: &[Arc<Object>],
+    upload: &str,
+) {
+    if let Err(Stop::Problem(problem)) = forget(app, context, parts, upload).await {
+        tracing::debug!(upload, %problem, "parts of an upload stay until they are swept up");
     }
 }
 
-async fn remove<D: Door>(app: &App<D>, context: &Context, names: &[ObjectName]) {
-    let Ok((namespace, bucket, _)) = place(context, "x") else { return };
+/// Removes one part.
+pub(super) async fn drop_part<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    name: &str,
+) -> Result<(), Stop> {
+    let (_, _, name) = place(context, name)?;
+    remove(app, context, &[name]).await
+}
+
+async fn remove<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    names: &[ObjectName],
+) -> Result<(), Stop> {
+    let (namespace, bucket, _) = place(context, "x")?;
     let request = app.door.fresh_request_id();
     let order = |(name, item): (&ObjectName, u32)| {
         let (bucket, name) = (bucket.clone(), name.clone());
@@ -165,44 +199,21 @@ async fn remove<D: Door>(app: &App<D>, context: &Context, names: &[ObjectName]) 
         }
     };
     let orders = names.iter().zip(0..).map(order).collect();
-    let written = call(app, context, Request::Write(orders), Routing::Forward).await;
-    let is_done = |outcome: &Outcome| matches!(outcome, Outcome::Reply { .. });
-    if !matches!(written, Ok(Answer::Written(outcomes)) if outcomes.iter().all(is_done)) {
-        tracing::debug!("parts of an upload stay until they are swept up");
-    }
-}
-
-/// Removes uploads that nobody ended. It looks at a few, from a place of chance on, so that every one is met in the end,
-/// however many are under way.
-pub(in crate::http) async fn sweep<D: Door>(app: &App<D>, context: &Context) {
-    let mut prefixes = Vec::new();
-    for after in [Some(format!("{:016x}", app.draw())), None] {
-        let Ok((_, bucket, _)) = place(context, "x") else { return };
-        let max = SWEEP_MAX.saturating_sub(prefixes.len());
-        let wish = Wish { bucket, prefix: "", delimiter: Some("/"), max, after };
-        let Ok(found) = fold(app, context, &wish).await else { return };
-        prefixes.extend(found.prefixes);
-    }
-    prefixes.sort_unstable();
-    prefixes.dedup();
-    for prefix in prefixes {
-        if !is_over(app, context, &prefix).await {
-            continue;
+    let written = call(app, context, Request::Write(orders), Routing::Forward).await?;
+    let Answer::Written(outcomes) = written else { return Err(mismatch("end upload")) };
+    for outcome in outcomes {
+        match outcome {
+            // Somebody else was faster.
+            Outcome::Reply {
+                reply: Reply::Refused { code: RefusalCode::ObjectNotFound }, ..
+            } => {}
+            Outcome::Reply { reply: Reply::Refused { code }, .. } => {
+                return Err(problems::refusal(code).into());
+            }
+            Outcome::Reply { .. } => {}
+            Outcome::Unavailable(reason) => return Err(problems::unavailable(&reason).into()),
+            Outcome::Unknown => return Err(problems::unknown(None).into()),
         }
-        let Ok(mut parts) = stored(app, context, &prefix).await else { continue };
-        parts.retain(|part| !part.name.as_str().ends_with("/00000"));
-        forget(app, context, &parts, prefix.trim_end_matches('/')).await;
     }
-}
-
-/// Whether the time of an upload is over, by its beginning; without one, by a part that came after its end.
-async fn is_over<D: Door>(app: &App<D>, context: &Context, prefix: &str) -> bool {
-    let Ok((namespace, bucket, _)) = place(context, "x") else { return false };
-    let prefix = prefix.to_owned();
-    let query = Query::Objects { namespace, bucket, prefix, after: None, limit: 1 };
-    let Ok(seen) = read(app, context, query).await else { return false };
-    let View::Objects(page) = seen.view else { return false };
-    let first = page.objects.first().and_then(|part| part.newest());
-    let over = wall_ms().saturating_sub(LIFE_MS);
-    first.is_some_and(|version| version.created_ms < over)
+    Ok(())
 }

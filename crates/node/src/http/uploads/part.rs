@@ -6,7 +6,7 @@ use hyper::http::request::Parts;
 use ikada_api::state::PutCondition;
 use ikada_api::v1::UploadPart;
 
-use super::keep::{PART_TYPE, PARTS_MAX, look, part_name, place};
+use super::keep::{PART_TYPE, PARTS_MAX, drop_part, look, part_name, place};
 use super::upload_of;
 use crate::admission::Lane;
 use crate::http::answer::{Reply, Stop, show_document};
@@ -47,6 +47,13 @@ where
     let announced =
         Announced { content_type: PART_TYPE.to_owned(), condition: PutCondition::Any, ..announced };
     let stored = commit(app, context, key, announced, content).await?;
+    // It may have been ended while the bytes came: then nobody else would remove this part.
+    if let Err(Stop::Problem(problem)) = look(app, context, upload).await
+        && problem.code == "upload_not_found"
+    {
+        drop_part(app, context, &part_name(upload, number)).await?;
+        return Err(Stop::Problem(problem));
+    }
     let shown = UploadPart { part: number as u32, size, digest };
     show_document(context, stored.status(), &shown)
 }

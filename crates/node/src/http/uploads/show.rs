@@ -1,4 +1,5 @@
-//! `GET /v1/uploads/{upload}` and `GET /v1/uploads`: what was begun, and what has arrived of it.
+//! `GET /v1/uploads/{upload}` and `GET /v1/uploads`: what was begun, and what has arrived of it. A line of the list costs a
+//! look at its upload and a piece, so a page has few of them.
 
 use hyper::StatusCode;
 use ikada_api::v1::{UploadPage, UploadPart, UploadView};
@@ -9,9 +10,13 @@ use crate::http::answer::{Reply, Stop, show_document};
 use crate::http::app::App;
 use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
-use crate::http::objects::{Wish, fold, page_limit};
+use crate::http::objects::{Wish, fold};
+use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::show_view;
+
+/// Most uploads on a page.
+const LIST_MAX: usize = 100;
 
 /// How an upload is shown.
 pub(super) fn describe(upload: &str, begun: &Begun) -> UploadView {
@@ -38,7 +43,12 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
 
 pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let (_, bucket, _) = place(context, "x")?;
-    let (after, max) = (context.query("after").map(str::to_owned), page_limit(app, context)?);
+    let after = context.query("after").map(str::to_owned);
+    let rule = format!("must be 1 to {LIST_MAX}");
+    let max = context.query_as("limit", &rule)?.unwrap_or(LIST_MAX);
+    if !(1..=LIST_MAX).contains(&max) {
+        return Err(problems::bad_parameter("limit", rule).into());
+    }
     let wish = Wish { bucket, prefix: "", delimiter: Some("/"), max, after };
     let found = fold(app, context, &wish).await?;
     let mut uploads = Vec::new();
@@ -46,8 +56,9 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
         let upload = prefix.trim_end_matches('/');
         match look(app, context, upload).await {
             Ok(begun) => uploads.push(describe(upload, &begun)),
-            // It ended meanwhile, or these are parts that came after its end.
-            Err(Stop::Problem(problem)) if problem.code == "upload_not_found" => {}
+            // It ended meanwhile, these are parts that came after its end, or its name cannot be read now: the others can.
+            Err(Stop::Problem(problem))
+                if matches!(&*problem.code, "upload_not_found" | "piece_missing") => {}
             Err(stop) => return Err(stop),
         }
     }
