@@ -8,6 +8,7 @@
 //! Leaves out: HTTP (`http`), and bounds inside the replica.
 
 mod decide;
+mod enter;
 mod lane;
 mod measure;
 mod rooms;

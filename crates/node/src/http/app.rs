@@ -157,15 +157,8 @@ impl<D: Door> App<D> {
         lane: Lane,
         left: Option<Duration>,
     ) -> Result<SemaphorePermit<'_>, Problem> {
-        self.admission.judge(lane, left).map_err(|reason| problems::shed(lane, reason))?;
-        if self.admission.is_crowded(lane, self.rooms.under_way(lane)) {
-            return Err(self.full(lane, "requests"));
-        }
-        if self.admission.is_in_line(lane, self.rooms.under_way(lane)) {
-            self.admission.turn_away(lane, Reason::Wait);
-            return Err(problems::shed(lane, Reason::Wait));
-        }
-        self.rooms.enter(lane).map_err(|_| self.full(lane, "requests"))
+        let entered = self.admission.enter(&self.rooms, lane, left);
+        entered.map_err(|reason| problems::shed(lane, reason))
     }
 
     /// A call for which there is no place.

@@ -67,9 +67,63 @@ impl Drop for Floor {
     }
 }
 
+/// A 99th percentile, ms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Time {
+    /// As callers saw it.
+    seen_ms: f64,
+    /// Without what they waited for each other meanwhile.
+    pub(super) own_ms: f64,
+}
+
+impl Time {
+    pub(super) fn new(seen_ms: f64, floor_ms: f64) -> Time {
+        Time { seen_ms, own_ms: (seen_ms - floor_ms).max(0.0) }
+    }
+
+    pub(super) fn show(self) -> String {
+        let Time { seen_ms, own_ms } = self;
+        format!("{seen_ms:.1} ms; {own_ms:.1} ms without the callers' own delay")
+    }
+}
+
+/// What is judged of times.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// Of accepted calls on the idle cluster.
+    pub(super) idle: Time,
+    /// Of accepted calls under load.
+    pub(super) accepted: Time,
+    /// Of calls that were turned away under load.
+    pub(super) shed: Time,
+}
+
+impl Times {
+    /// How many times slower accepted calls were than on the idle cluster: as they were seen, and without the callers' part
+    /// of either.
+    pub(super) fn slower(&self) -> (f64, f64) {
+        let of = |loaded: f64, idle: f64| loaded / idle.max(f64::MIN_POSITIVE);
+        let (idle, accepted) = (self.idle, self.accepted);
+        (of(accepted.seen_ms, idle.seen_ms), of(accepted.own_ms, idle.own_ms))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn f_32_what_callers_wait_for_each_other_is_taken_off_both_sides() {
+        let times = Times {
+            idle: Time::new(6.0, 2.0),
+            accepted: Time::new(30.0, 10.0),
+            shed: Time::new(3.0, 10.0),
+        };
+        assert_eq!(times.slower(), (5.0, 5.0));
+        assert_eq!(times.shed, Time { seen_ms: 3.0, own_ms: 0.0 }, "never less than nothing");
+        let shown = times.accepted.show();
+        assert!(shown.starts_with("30.0 ms; 20.0 ms without"), "{shown}");
+    }
 
     #[tokio::test]
     async fn f_32_echoes_among_callers_are_timed_and_taken_once() {

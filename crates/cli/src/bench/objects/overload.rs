@@ -6,7 +6,8 @@
 //! cluster takes: the tasks stay, and snapshots of more of them cost more, so that the capacity is the mean of both.
 //!
 //! The senders run at a lower priority than the nodes, since all share one machine. What they wait for each other is measured
-//! beside it (`floor.rs`) and taken off before the times are judged.
+//! beside it (`floor.rs`) and taken off before times are judged, of those on the idle cluster as of those under load; the
+//! report shows both as they were seen, too.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use ikada_api::Client;
 
 use super::elections::Elections;
-use super::floor::Floor;
+use super::floor::{Floor, Time, Times};
 use super::mix::{Beside, Mix};
 use super::renew::Renewals;
 use super::report::{Calls, Figure, ObjectsReport, Tally};
@@ -209,16 +210,22 @@ impl Found {
         self.loaded.good_rate() * 100.0 / self.capacity().max(f64::MIN_POSITIVE)
     }
 
-    /// A time under load without what callers waited for each other.
-    fn without_floor(&self, time_ms: f64) -> f64 {
-        (time_ms - self.floors_ms.1).max(0.0)
+    /// How much of the capacity was used, in percent, by what was taken in before and by what was taken in afterwards.
+    fn goodputs(&self) -> [f64; 2] {
+        let of = |phase: &Phase| {
+            self.loaded.good_rate() * 100.0 / phase.good_rate().max(f64::MIN_POSITIVE)
+        };
+        [of(&self.busy), of(&self.afterwards)]
     }
 
-    /// How many times slower accepted calls were than on the idle cluster: as they were seen, and without the callers' part.
-    fn slower(&self) -> (f64, f64) {
-        let idle = self.idle.calls.p99_ms.max(f64::MIN_POSITIVE);
-        let loaded = self.loaded.calls.p99_ms;
-        (loaded / idle, self.without_floor(loaded) / idle)
+    /// 99th percentiles of accepted calls on the idle cluster and under load, and of those turned away.
+    fn times(&self) -> Times {
+        let (idle_floor, floor) = self.floors_ms;
+        Times {
+            idle: Time::new(self.idle.calls.p99_ms, idle_floor),
+            accepted: Time::new(self.loaded.calls.p99_ms, floor),
+            shed: Time::new(self.loaded.calls.shed_p99_ms, floor),
+        }
     }
 
     fn renewed(&self) -> f64 {
@@ -229,16 +236,14 @@ impl Found {
     /// Promises that were not kept.
     fn missed(&self) -> Vec<String> {
         let beside = self.beside.uploads.failed + self.beside.downloads.failed;
+        let times = self.times();
         let promises = [
             (self.goodput() >= 80.0, "less than 80 % of the capacity was used"),
             (
-                self.slower().1 <= SLOWER_MAX,
+                times.slower().1 <= SLOWER_MAX,
                 "accepted calls were more than five times slower than idle",
             ),
-            (
-                self.without_floor(self.loaded.calls.shed_p99_ms) <= SHED_P99_MS_MAX,
-                "calls were turned away after 50 ms",
-            ),
+            (times.shed.own_ms <= SHED_P99_MS_MAX, "calls were turned away after 50 ms"),
             (self.renewed() >= 99.9, "less than 99.9 % of the renewals came through"),
             (self.elections == 0, "there was an election"),
             (beside == 0, "calls about objects failed instead of being turned away"),
@@ -261,23 +266,32 @@ impl Found {
         };
         let (peak, most) = (self.memory.0 >> 20, self.memory.1 >> 20);
         let line = |what: &str, value: String| Figure { what: what.to_owned(), value };
-        let (seen, judged) = self.slower();
+        let times = self.times();
+        let (seen, judged) = times.slower();
         let slower = format!("{seen:.1} times; {judged:.1} without the callers' own delay");
+        let [by_before, by_after] = self.goodputs();
+        let goodput = format!(
+            "{:.0} % of the mean of both; {by_before:.0} % of before, {by_after:.0} % of afterwards",
+            self.goodput()
+        );
         let (idle_floor, floor) = self.floors_ms;
         let own = format!("p99 {idle_floor:.1} ms idle, {floor:.1} ms under load");
-        let figures = vec![
+        let mut figures = vec![
             line("capacity before", format!("{before:.0} calls/s of {TASKS} tasks")),
             line("capacity afterwards", format!("{after:.0} calls/s")),
             line("offered", format!("{offered:.0} calls/s for {:.0} s", self.loaded.seconds)),
-            line("goodput", format!("{:.0} % of the mean of both", self.goodput())),
+            line("goodput", goodput),
+            line("p99 of accepted calls, idle", times.idle.show()),
+            line("p99 of accepted calls, under load", times.accepted.show()),
             line("p99 of accepted calls against idle", slower),
+            line("p99 of calls that were turned away", times.shed.show()),
             line("callers' own delay (an echo among them)", own),
             line("renewals", format!("{:.2} % of {asked} came through", self.renewed())),
             line("elections", self.elections.to_string()),
             line("back to normal after", back),
             line("largest node", format!("{peak} MiB; {most} MiB are explained")),
-            super::decision::figure(),
         ];
+        figures.extend(super::decision::figures());
         let about = format!("{} nodes, five times their capacity", args.nodes);
         let (uploads, downloads) = (self.beside.uploads, self.beside.downloads);
         let phases = [self.idle, self.busy, self.loaded, self.afterwards];

@@ -78,7 +78,8 @@ pub(super) async fn measure(
         args.nodes, args.clients, args.seconds, args.object_bytes
     );
     let workload = Figure { what: "workload".to_owned(), value: about.clone() };
-    let figures = vec![workload, super::decision::figure()];
+    let mut figures = vec![workload];
+    figures.extend(super::decision::figures());
     let calls = vec![uploads.calls("upload"), downloads.calls("download")];
     Ok(ObjectsReport { about, calls, figures, checked, lost, missed: Vec::new() })
 }

@@ -1,5 +1,5 @@
 //! Plain transfers: how long a megabyte takes on an idle cluster, how many small cached files pass, and what a large
-//! one costs in memory.
+//! one costs in memory. How a large one does in parts is in `parted.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const CONNECTIONS: usize = 16;
 const CACHED_FOR: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How often memory is read during the large download.
-const MEMORY_EVERY: Duration = Duration::from_millis(100);
+pub(super) const MEMORY_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) async fn measure(
     args: &ObjectsBenchArgs,
@@ -44,10 +44,9 @@ pub(super) async fn measure(
     let rate = cached(&host).await.map_err(failed)?;
     let megabytes = rate * CACHED_BYTES as f64 / 1e6;
     note("download of 64 KiB, cached, 16 connections", format!("{rate:.0}/s, {megabytes:.0} MB/s"));
-    let memory = |pids: &[u32]| pids.iter().filter_map(|pid| memory_of(*pid)).max().unwrap_or(0);
-    let before = memory(&nodes.pids());
+    let before = largest(&nodes.pids());
     let (took, peak) =
-        large(&mut line, args.large_mib, || memory(&nodes.pids())).await.map_err(failed)?;
+        large(&mut line, args.large_mib, || largest(&nodes.pids())).await.map_err(failed)?;
     for (what, time) in ["upload", "download"].into_iter().zip(took) {
         let what = format!("{what} of {} MiB", args.large_mib);
         let rate = args.large_mib as f64 * 1.048_576 / time.as_secs_f64();
@@ -64,6 +63,11 @@ pub(super) async fn measure(
         lost: 0,
         missed: Vec::new(),
     })
+}
+
+/// The memory of the node that has most.
+pub(super) fn largest(pids: &[u32]) -> u64 {
+    pids.iter().filter_map(|pid| memory_of(*pid)).max().unwrap_or(0)
 }
 
 async fn megabytes(

@@ -12,6 +12,7 @@ mod target;
 use ikada_api::v1::ObjectInfo;
 
 pub(crate) use get::{digest_of, download, to_stdout};
+pub(crate) use parts::put as put_in_parts;
 pub(crate) use place::split;
 pub(crate) use target::Target;
 
