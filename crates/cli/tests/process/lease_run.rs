@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use ikada_api::v1::ReleaseLease;
+use ikada_api::Client;
+use ikada_api::v1::{ClaimedTask, CompleteRequest, ReleaseLease};
 
 use crate::cluster::Cluster;
 use crate::fresh::{ikada, ports};
 use crate::wait::until;
+use crate::work::write;
 
 const LEASE: &str = "job";
 const TTL_MS: &str = "1500";
@@ -41,6 +43,12 @@ impl Runner {
             (pids.len() == 2).then_some(pids)
         })
         .await
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = std::process::Command::new("kill").arg(format!("-{name}")).arg(pid).status();
+        assert!(sent.expect("kill").success());
     }
 
     async fn ended(&mut self) -> i32 {
@@ -136,4 +144,93 @@ async fn ls_1_a_runner_that_stands_by_waits_for_the_cluster() {
     let _lone = crate::backup::Lone::start(&data, &addresses).await;
     assert_eq!(runner.ended().await, 0);
     assert!(notes.exists());
+}
+
+// LS-6: no node answers, so nobody can say that the lease is still held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_6_a_command_is_ended_when_no_node_answers_its_runner() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut runner = Runner::start(&cluster, folder.path(), "alone", "wait");
+    let processes = runner.runs().await;
+    for id in 1..=3 {
+        cluster.signal(id, "STOP");
+    }
+    let code = runner.ended().await;
+    all_gone(&processes).await;
+    for id in 1..=3 {
+        cluster.signal(id, "CONT");
+    }
+    assert_eq!(code, 3, "as when the lease is lost");
+    cluster.settle().await;
+}
+
+// LS-6, LS-9: a runner that was stopped finds its lease gone. Its command could not be stopped meanwhile: for that there is the fence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_6_ls_9_a_runner_that_was_paused_past_its_lease_ends_its_command() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = Runner::start(&cluster, folder.path(), "first", "wait");
+    let of_first = first.runs().await;
+    let fence = cluster.client().lease(LEASE).await.expect("seen").fence;
+    let second = Runner::start(&cluster, folder.path(), "second", "wait");
+    first.signal("STOP");
+    let of_second = second.runs().await;
+    let now = cluster.client().lease(LEASE).await.expect("seen");
+    assert_eq!(now.holder.as_deref(), Some("second"));
+    assert!(now.fence > fence, "what the first still writes is refused by its fence");
+    first.signal("CONT");
+    assert_eq!(first.ended().await, 3);
+    all_gone(&of_first).await;
+    assert!(of_second.iter().all(|pid| lives(*pid)), "the other's command is not touched");
+}
+
+/// Claims the one task there is.
+async fn claim_one(client: &Client) -> ClaimedTask {
+    let claim = r#"{"worker": "w", "queues": ["work"], "count_max": 1, "wait_ms": 20000}"#;
+    let claimed = client.claim(&serde_json::from_str(claim).expect("a claim")).await;
+    claimed.expect("claimed").tasks.pop().expect("a task")
+}
+
+/// Takes a lease with the command line, bound to an attempt.
+fn acquire_bound(cluster: &Cluster, name: &str, (task, fence): (&str, u64)) {
+    let mut command = ikada();
+    command.args(["lease", "--url", &cluster.urls().join(","), "acquire", name, "--holder", "h"]);
+    command.args(["--ttl-ms", "3600000", "--task", task, "--task-fence", &fence.to_string()]);
+    let ran = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+}
+
+async fn is_freed(client: &Client, name: &str) {
+    until("the lease ends with its attempt", || async {
+        client.lease(name).await.ok()?.fence.is_none().then_some(())
+    })
+    .await;
+}
+
+// LS-1: an hour before its ttl, a lease ends with the attempt that it was bound to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_1_a_lease_bound_to_an_attempt_ends_with_it() {
+    let cluster = Cluster::start().await;
+    let client = cluster.client();
+    assert!(write(&client, "bound").await);
+    let task = claim_one(&client).await;
+    // Names on several shards: the word goes by the outbox.
+    let names: Vec<String> = (0..6).map(|number| format!("with-{number}")).collect();
+    for name in &names {
+        acquire_bound(&cluster, name, (&task.id, task.fence.0));
+    }
+    let other = client.lease(&names[0]).await.expect("seen");
+    assert_eq!((other.task.as_deref(), other.fence.is_some()), (Some("bound"), true));
+    let item = format!(r#"{{"id": "{}", "fence": "{}"}}"#, task.id, task.fence);
+    let item = serde_json::from_str(&item).expect("a completion");
+    let complete = CompleteRequest { worker: "w".into(), tasks: vec![item] };
+    client.complete(&complete).await.expect("completed");
+    for name in &names {
+        is_freed(&client, name).await;
+    }
+    // An attempt that is over holds nothing.
+    acquire_bound(&cluster, "too-late", (&task.id, task.fence.0));
+    is_freed(&client, "too-late").await;
 }

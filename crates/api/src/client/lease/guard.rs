@@ -87,7 +87,12 @@ impl LeaseGuard {
             client.renew_lease(name, &renewal).await?;
         }
         let (told, lost) = watch::channel(false);
-        let keeping = keep_alive(client.clone(), name.to_owned(), renewal, ttl, sent);
+        let (caller, lease) = (client.clone(), name.to_owned());
+        let renew = move || {
+            let (client, lease, renewal) = (caller.clone(), lease.clone(), renewal.clone());
+            async move { client.renew_lease(&lease, &renewal).await.map(drop) }
+        };
+        let keeping = keep_alive(Trust { ttl, sent }, renew);
         let keeper = tokio::spawn(async move {
             keeping.await;
             // Nobody may listen any more.
@@ -127,27 +132,109 @@ impl Drop for LeaseGuard {
     }
 }
 
-/// Renews until the lease is lost or its time is over; the time counts from before each request was sent.
-async fn keep_alive(
-    client: Client,
-    name: String,
-    renewal: RenewLease,
+/// How long a holding is believed in: its ttl from before the last call that was answered with it, less a margin.
+#[derive(Debug, Clone, Copy)]
+struct Trust {
     ttl: Duration,
-    mut sent: Instant,
-) {
-    let margin = ttl / 10;
-    loop {
-        let until = sent + ttl - margin;
-        tokio::time::sleep_until((sent + ttl / 3).min(until)).await;
-        let sending = Instant::now();
-        let renewed = tokio::time::timeout_at(until, client.renew_lease(&name, &renewal)).await;
+    /// When that call was sent.
+    sent: Instant,
+}
+
+impl Trust {
+    /// The cluster cannot have given the lease to another before this.
+    fn until(&self) -> Instant {
+        self.sent + self.ttl - self.ttl / 10
+    }
+
+    /// When to renew.
+    fn renew_at(&self) -> Instant {
+        self.sent + self.ttl / 3
+    }
+
+    /// What a renewal that was sent then comes to, answered or not by now: whether there is still a holding.
+    fn after(&mut self, sending: Instant, renewed: Result<(), Error>, now: Instant) -> bool {
         match renewed {
-            Ok(Ok(_)) => sent = sending,
-            Ok(Err(Error::Refused(_))) | Err(_) => return,
-            Ok(Err(_)) => {}
+            Ok(()) => self.sent = sending,
+            Err(Error::Refused(_)) => return false,
+            // Nobody knows: the time that is left counts.
+            Err(_) => {}
         }
-        if Instant::now() >= until && sent != sending {
+        now < self.until()
+    }
+}
+
+/// Renews until the lease is lost or its time is over.
+async fn keep_alive<F>(mut trust: Trust, renew: impl Fn() -> F)
+where
+    F: Future<Output = Result<(), Error>>,
+{
+    loop {
+        tokio::time::sleep_until(trust.renew_at()).await;
+        let sending = Instant::now();
+        let Ok(renewed) = tokio::time::timeout_at(trust.until(), renew()).await else { return };
+        if !trust.after(sending, renewed, Instant::now()) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::problem::Problem;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn trust(sent: Instant) -> Trust {
+        Trust { ttl: TTL, sent }
+    }
+
+    fn refused() -> Result<(), Error> {
+        Err(Error::Refused(Box::new(Problem::new(409, "lease_lost", "lost", "it is another's"))))
+    }
+
+    #[test]
+    fn ls_6_a_renewal_counts_from_before_it_was_sent() {
+        let began = Instant::now();
+        let mut held = trust(began);
+        assert_eq!(held.until(), began + Duration::from_secs(9), "a margin before the ttl");
+        assert!(held.renew_at() < began + TTL / 2, "in time for a second try");
+        let (sending, answered) = (began + TTL / 3, began + Duration::from_secs(8));
+        assert!(held.after(sending, Ok(()), answered));
+        assert_eq!(held.until(), sending + Duration::from_secs(9), "not from its answer");
+    }
+
+    #[test]
+    fn ls_6_a_renewal_that_came_to_nothing_changes_nothing_and_one_that_is_refused_ends_it() {
+        let began = Instant::now();
+        let mut held = trust(began);
+        let unanswered = || Err(Error::Unavailable { detail: "away".to_owned() });
+        let soon = began + Duration::from_secs(4);
+        assert!(held.after(soon, unanswered(), soon));
+        assert_eq!(held.until(), began + Duration::from_secs(9));
+        let late = held.until();
+        assert!(!held.after(late, unanswered(), late), "its time is over");
+        let mut held = trust(began);
+        assert!(!held.after(soon, refused(), soon), "it is another's");
+        // An answer that comes when even the renewed time is over, as to a process that was stopped, is worth nothing.
+        let mut held = trust(began);
+        assert!(!held.after(soon, Ok(()), soon + TTL), "it slept over its end");
+    }
+
+    #[tokio::test]
+    async fn ls_6_a_keeper_whose_cluster_never_answers_comes_to_its_end() {
+        let ttl = Duration::from_millis(300);
+        let sent = Instant::now();
+        keep_alive(Trust { ttl, sent }, std::future::pending).await;
+        assert!(sent.elapsed() >= ttl / 3, "it tried");
+        let count = Cell::new(0);
+        let renew = || {
+            count.set(count.get() + 1);
+            std::future::ready(if count.get() < 3 { Ok(()) } else { refused() })
+        };
+        keep_alive(Trust { ttl, sent: Instant::now() }, renew).await;
+        assert_eq!(count.get(), 3, "it goes on until it is refused");
     }
 }
