@@ -37,6 +37,8 @@ pub enum Bug {
     LeaseReadUnconfirmed,
     /// A database that went back in its log is no fault.
     LeaseSetBack,
+    /// A log that is long enough is taken for the one that was known, whatever its entries are.
+    LeaseAnyEntry,
 }
 
 /// Every defect, for a simulator that goes through all of them.
@@ -54,12 +56,13 @@ pub const ALL: [Bug; 10] = [
 ];
 
 /// Defects of leases in a database, which show only where there are some.
-pub const LEASED: [Bug; 5] = [
+pub const LEASED: [Bug; 6] = [
     Bug::LeaseFromAnswer,
     Bug::LeaseWithoutReading,
     Bug::LeaseEarlyReading,
     Bug::LeaseReadUnconfirmed,
     Bug::LeaseSetBack,
+    Bug::LeaseAnyEntry,
 ];
 
 #[cfg(feature = "planted")]

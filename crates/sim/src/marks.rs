@@ -131,6 +131,7 @@ marks! {
     DatabaseStruck => "the database restarted, stalled, or was out of reach",
     DatabaseClockMoved => "the database's clock was moved",
     SetBackNoticed => "a node stopped before a database that was set back",
+    LogForked => "a node that did not know went on with a database that was set back",
     JobSubmitted => "a job was submitted",
     JobExpandedByTwo => "a second leader went on bringing the tasks of a stage into being",
     JobDone => "a job ended done",
@@ -158,6 +159,7 @@ impl Mark {
             DatabaseStruck,
             DatabaseClockMoved,
             SetBackNoticed,
+            LogForked,
         ];
         // What comes of votes, of logs on disks, and of changes at run time that this mode refuses.
         let of_raft = [

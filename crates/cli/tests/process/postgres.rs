@@ -99,7 +99,9 @@ async fn append_is_refused(database: &Server, holder: Holder, epoch: u64) {
     let refused = until("the append meets the end of the log", || async {
         let tail = connection.read_entries(0, holder, u64::MAX >> 1, 1).await.expect("read");
         let next = tail.last_index + 1;
-        let outcome = connection.append_entries(0, holder, epoch, next, &entry).await;
+        let before = connection.read_entries(0, holder, next, 0).await.expect("read").before;
+        let place = (next, before.map_or(0, |(_, chain)| chain));
+        let outcome = connection.append_entries(0, holder, epoch, place, &entry).await;
         let outcome = outcome.expect("answered");
         (outcome != AppendOutcome::Conflict).then_some(outcome)
     })

@@ -11,7 +11,7 @@ use crate::pooler::Pooler;
 use crate::scenario::Scenario;
 use crate::strait::Strait;
 use crate::wait::until;
-use crate::work::{Stream, check_all_there, write};
+use crate::work::{Stream, check_all_there, write, write_all};
 
 /// Seconds that a stall lasts: past the ttl of 5 s. `IKADA_TEST_STALL_S` for more.
 fn stall() -> Duration {
@@ -210,6 +210,49 @@ async fn p_2_f_39_nodes_halt_before_a_restored_dump_also_after_a_restart() {
     cluster.settle().await;
     check_all_there(&cluster.client(), &acked).await;
     cluster.copies_become_equal().await;
+    scenario.end(&cluster).await;
+}
+
+// P2, F-39: as after a failover to a standby that lacked the newest commits, and that was written to since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p_2_f_39_commits_that_only_their_writer_knew_are_missed_though_others_wrote_in_their_place()
+ {
+    let Some(mut cluster) = Cluster::start_in_postgres(1).await else { return };
+    let scenario = Scenario::begin("F-39 failover to a standby behind", &cluster).await;
+    let before = write_all(&cluster.client(), "before", 10).await;
+    check_all_there(&cluster.client(), &before).await;
+    let holder = cluster.settle().await[&0];
+    let away: Vec<u64> = (1..=3).filter(|id| *id != holder).collect();
+    for id in &away {
+        cluster.signal(*id, "STOP");
+    }
+    let database = cluster.database.as_ref().expect("a database");
+    let end = || database.sql("SELECT max(index) FROM ikada_log").parse::<u64>().expect("a number");
+    let fork = end();
+    write_all(&client(&[cluster.node(holder).url.clone()]), "alone", 5).await;
+    cluster.signal(holder, "STOP");
+    let known = end();
+    database.sql(&format!("DELETE FROM ikada_log WHERE index > {fork}"));
+    database.sql("UPDATE ikada_lease SET expires_at = clock_timestamp()");
+    for id in &away {
+        cluster.signal(*id, "CONT");
+    }
+    // Nobody can tell them: they go on, until the log is longer than the one that the holder knows.
+    let going = client(&others(&cluster, holder)).with_timeout(Duration::from_secs(2));
+    let mut number = 0;
+    while end() <= known {
+        number += 1;
+        write(&going, &format!("instead-{number}")).await;
+    }
+    cluster.signal(holder, "CONT");
+    for id in 1..=3 {
+        let status = cluster.ended(id).await;
+        assert!(!status.success(), "node {id} goes on");
+        assert!(cluster.log(id).contains("restored to an older state"), "{}", cluster.log(id));
+    }
+    let database = cluster.database.as_ref().expect("a database");
+    let mark = database.sql("SELECT missing_by FROM ikada_shard");
+    assert_eq!(mark, holder.to_string(), "who knew more told the others");
     scenario.end(&cluster).await;
 }
 

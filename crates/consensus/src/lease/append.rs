@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::{Answer, LeaseShard, Stand, Work};
+use super::{Answer, Chain, LeaseShard, Stand, Work};
 use crate::config::Start;
 use crate::entry::{Entry, EntryKind};
 use crate::errors::NotLeader;
@@ -50,7 +50,7 @@ impl LeaseShard {
             (count, bytes) = (count + 1, bytes + entry.weight());
         }
         let entries = self.queue.iter().take(count).cloned().collect();
-        let id = self.ask(Work::Append { epoch: hold.epoch, entries });
+        let id = self.ask(Work::Append { epoch: hold.epoch, after: self.chain, entries });
         self.sent_index = self.last.index + count as u64;
         self.under_way.append = Some(AppendAsk { id, count });
     }
@@ -58,11 +58,11 @@ impl LeaseShard {
     pub(super) fn append_answered(&mut self, answer: &Answer) {
         let Some(AppendAsk { count, .. }) = self.under_way.append.take() else { return };
         match answer {
-            Answer::Appended => {
+            Answer::Appended { chain } => {
                 let count = count.min(self.queue.len());
                 let written: Vec<Entry> = self.queue.drain(..count).collect();
                 for entry in written {
-                    self.hand_out(entry);
+                    self.hand_out(entry, *chain);
                 }
                 self.keep_lease();
             }
@@ -80,7 +80,10 @@ impl LeaseShard {
     }
 
     /// The database has this entry, the next of the log.
-    pub(super) fn hand_out(&mut self, entry: Entry) {
+    pub(super) fn hand_out(&mut self, entry: Entry, chain: Chain) {
+        // The first entry of an epoch is remembered at once: it says whose epoch that was.
+        self.is_unnoted |= entry.term > self.last.term;
+        self.chain = chain;
         self.last = Start { index: entry.index, term: entry.term };
         self.ready.push(entry);
     }

@@ -5,7 +5,7 @@
 //! epoch. A renewal that failed is no loss by itself: the lease still holds until its time is over.
 
 use super::tail::Install;
-use super::{Answer, Floor, Lease, LeaseShard, Stand, Work};
+use super::{Answer, Known, Lease, LeaseShard, Stand, Work};
 use crate::config::NodeId;
 use crate::errors::{NotLeader, TransferError};
 use crate::outbox::Reason;
@@ -50,7 +50,7 @@ pub(super) struct LeaseAsk {
     pub(super) id: u64,
     purpose: Purpose,
     sent_ms: u64,
-    floor: Floor,
+    floor: Known,
 }
 
 impl LeaseShard {
@@ -61,7 +61,8 @@ impl LeaseShard {
             let may_take = self.under_way.lease.is_none() && self.install == Install::Nothing;
             if may_take && now_ms >= self.due.take_ms {
                 self.due.take_ms = u64::MAX;
-                self.ask_lease(Purpose::Take, Work::Take { ttl_ms: self.config.ttl_ms });
+                let (ttl_ms, known) = (self.config.ttl_ms, self.known());
+                self.ask_lease(Purpose::Take, Work::Take { ttl_ms, known });
             }
             return;
         };
@@ -79,7 +80,7 @@ impl LeaseShard {
     }
 
     fn ask_lease(&mut self, purpose: Purpose, work: Work) {
-        let (sent_ms, floor) = (self.now_ms, self.floor());
+        let (sent_ms, floor) = (self.now_ms, self.known());
         let id = self.ask(work);
         self.under_way.lease = Some(LeaseAsk { id, purpose, sent_ms, floor });
     }
@@ -115,6 +116,8 @@ impl LeaseShard {
                     Stand::Follows => {}
                 }
             }
+            // Free, and still not given to us: whether the log is the one that we know, a reading tells.
+            (Purpose::Take, None) if lease.remaining_ms == 0 => self.due.poll_ms = self.now_ms,
             (Purpose::Release, Some(_)) => self.step_down(Reason::Transferred),
             (_, Some(_)) => self.step_down(Reason::LeaseLost),
             (_, None) => {}
@@ -141,15 +144,22 @@ impl LeaseShard {
 
     /// Takes in the lease as the database has it. False if it cannot be used: the database went back, or the answer
     /// is older than what is known by now.
-    pub(super) fn learn(&mut self, lease: &Lease, floor: Floor) -> bool {
+    pub(super) fn learn(&mut self, lease: &Lease, floor: Known) -> bool {
         if lease.epoch < floor.epoch {
             let (now, before) = (lease.epoch, floor.epoch);
-            self.fault(format!(
-                "the database went back from epoch {before} to {now}: it was restored to an older state"
-            ));
+            self.set_back(&format!("the database went back from epoch {before} to {now}"));
             return false;
         }
         if lease.epoch < self.epoch_max {
+            return false;
+        }
+        let known = self.seen.map(|(known, _)| known).filter(|known| known.epoch == lease.epoch);
+        let is_other = |known: &Lease| (known.holder, known.life) != (lease.holder, lease.life);
+        if let Some(known) = known.filter(is_other) {
+            let (epoch, now, before) = (lease.epoch, lease.holder, known.holder);
+            self.set_back(&format!(
+                "epoch {epoch} was given twice: to node {before}, and to node {now} in another life"
+            ));
             return false;
         }
         self.is_unnoted |= lease.epoch > self.epoch_max;

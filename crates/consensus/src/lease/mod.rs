@@ -5,21 +5,24 @@
 //! - what makes it safe is the epoch, which the database checks with every append; time only decides when to try;
 //! - this node calls itself leader only until its own clock, from *before* the last renewal was sent, nears the ttl (P3);
 //!   clocks of database and node are never compared (P4);
-//! - a database that goes back in epoch or log is a fault: the process must stop (P2).
+//! - a database that lacks what this node knows of it, or has something else there, is a fault: the process must stop, and
+//!   leaves a mark that stops the others (P2).
 //!
 //! The parts: `talk` the words, `hold` taking, renewing and giving up, `append` writing, `tail` reading the log, `reads`
-//! linearizable reads, `view` what can be asked and what is reported. Leaves out: SQL and membership; who is a member is told to it.
+//! linearizable reads, `refuse` what a database that was set back is known by, `view` what can be asked and what is reported. Leaves
+//! out: SQL and membership; who is a member is told to it.
 
 mod append;
 mod hold;
 mod reads;
+mod refuse;
 mod tail;
 mod talk;
 mod view;
 
 use std::collections::VecDeque;
 
-pub use talk::{Answer, Ask, Lease, Work};
+pub use talk::{Answer, Ask, Chain, Head, Known, Lease, Work, Written};
 
 use crate::conf::Conf;
 use crate::config::{Config, NodeId, Recovered, ShardId, Start};
@@ -105,8 +108,9 @@ pub(crate) struct LeaseShard {
     seen: Option<(Lease, u64)>,
     /// Node that the lease is being handed to; 0 is whoever comes.
     leaving: Option<NodeId>,
-    /// The last entry that the database is known to have.
+    /// The last entry that the database is known to have, and the chain there.
     last: Start,
+    chain: Chain,
     /// Where the log begins for this node, and the membership there.
     start: Start,
     conf: Conf,
@@ -133,8 +137,10 @@ pub(crate) struct LeaseShard {
     faults: Vec<Fault>,
     /// A higher epoch was seen that disk does not know.
     is_unnoted: bool,
-    /// How far the log was known to reach before this process, as disk remembers.
-    seen_index: u64,
+    /// What was known of the log before this process, as disk remembers.
+    before: refuse::Noted,
+    /// The database was set back: nothing is done any more but to say so.
+    refusal: Option<refuse::Refusal>,
     /// The end of the log as disk knows it, and when that was noted.
     noted: (u64, u64),
 }
@@ -146,13 +152,6 @@ struct UnderWay {
     append: Option<append::AppendAsk>,
     tail: Option<tail::TailAsk>,
     confirm: Option<reads::ConfirmAsk>,
-}
-
-/// What was known when a question was put: an answer may be older than what came in meanwhile, never older than this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Floor {
-    epoch: u64,
-    index: u64,
 }
 
 impl LeaseShard {
@@ -179,6 +178,7 @@ impl LeaseShard {
             seen: None,
             leaving: None,
             last: start,
+            chain: Chain::UNKNOWN,
             start,
             conf: recovered.conf,
             queue: VecDeque::new(),
@@ -197,7 +197,8 @@ impl LeaseShard {
             roles: Vec::new(),
             faults: Vec::new(),
             is_unnoted: false,
-            seen_index: recovered.noted,
+            before: refuse::Noted { index: recovered.noted, note: recovered.vote },
+            refusal: None,
             noted: (0, now_ms),
         };
         shard.report(Reason::Started);
@@ -207,6 +208,9 @@ impl LeaseShard {
     /// Time passes: the lease is kept or given up, what is due is asked.
     pub(crate) fn fire_timers(&mut self, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
+        if self.refusal.is_some() {
+            return;
+        }
         self.keep_lease();
         self.read_tail_if_due();
         self.report(Reason::NoHeartbeat);
@@ -214,6 +218,9 @@ impl LeaseShard {
 
     /// When `fire_timers` has something to do next.
     pub(crate) fn timer_ms(&self) -> Option<u64> {
+        if self.refusal.is_some() {
+            return None;
+        }
         let lease = match self.stand {
             Stand::Follows => self.under_way.lease.is_none().then_some(self.due.take_ms),
             Stand::CatchesUp(hold) | Stand::Leads(hold) => {
@@ -226,6 +233,10 @@ impl LeaseShard {
     /// Takes the answer to a question; one that nobody waits for is dropped.
     pub(crate) fn answered(&mut self, id: u64, answer: Answer, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
+        if self.refusal.is_some() {
+            self.refusal_answered(id);
+            return;
+        }
         let waits = |slot: Option<u64>| slot == Some(id);
         let under_way = &self.under_way;
         if waits(under_way.lease.map(|ask| ask.id)) {
@@ -243,7 +254,7 @@ impl LeaseShard {
     /// The database says that something new is in the log, or that the lease changed.
     pub(crate) fn notified(&mut self, now_ms: u64) {
         self.now_ms = self.now_ms.max(now_ms);
-        if !matches!(self.stand, Stand::Leads(_)) {
+        if !matches!(self.stand, Stand::Leads(_)) && self.refusal.is_none() {
             self.has_news = true;
             self.due.poll_ms = self.due.poll_ms.min(self.now_ms);
             self.read_tail_if_due();
@@ -271,21 +282,22 @@ impl LeaseShard {
     }
 
     /// Tells disk which epoch was seen, at once, and how far the log reaches, now and then: a database that is set back
-    /// while no process runs is found out by the next ones.
+    /// while no process runs is found out by the next ones. Nobody votes here: the vote's place tells which entry that was.
     fn note(&mut self, io: &mut Io) {
-        let Floor { epoch, index } = self.floor();
+        let (Known { epoch, index, .. }, note) = (self.known(), self.noted_entry());
         let (noted_index, noted_ms) = self.noted;
         let is_due = index > noted_index && self.now_ms >= noted_ms + NOTE_MS;
         let is_urgent = std::mem::take(&mut self.is_unnoted);
         if is_due || is_urgent {
             self.noted = (index, self.now_ms);
-            io.records.push(IoRecord::Hard { shard: self.id, term: epoch, vote: 0, commit: index });
+            io.records.push(IoRecord::Hard {
+                shard: self.id,
+                term: epoch,
+                vote: note,
+                commit: index,
+            });
             io.must_sync |= is_urgent;
         }
-    }
-
-    fn floor(&self) -> Floor {
-        Floor { epoch: self.epoch_max, index: self.last.index.max(self.seen_index) }
     }
 
     fn ask(&mut self, work: Work) -> u64 {
@@ -293,9 +305,5 @@ impl LeaseShard {
         self.next_ask += 1;
         self.asks.push(Ask { shard: self.id, id, work });
         id
-    }
-
-    fn fault(&mut self, what: String) {
-        self.faults.push(Fault { shard: self.id, what });
     }
 }

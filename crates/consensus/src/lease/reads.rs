@@ -3,7 +3,8 @@
 //! Promises: a read never falls behind what any node has applied, even if its writer has not heard of it yet; reads of
 //! one look are answered together; a leader that has not written in its epoch lets them wait.
 
-use super::{Answer, Floor, LeaseShard, Stand, Work};
+use super::refuse::Asked;
+use super::{Answer, LeaseShard, Stand, Work};
 use crate::errors::NotLeader;
 use crate::outbox::Reason;
 use crate::planted::{self, Bug};
@@ -22,7 +23,7 @@ pub(super) struct ConfirmAsk {
     pub(super) id: u64,
     reads: Vec<u64>,
     index: u64,
-    floor: Floor,
+    asked: Asked,
 }
 
 impl LeaseShard {
@@ -37,23 +38,28 @@ impl LeaseShard {
         if !is_idle || !self.is_settled() {
             return;
         }
-        let (index, floor) = (self.last.index.max(self.sent_index), self.floor());
+        let (index, asked) = (self.last.index.max(self.sent_index), self.asked());
         let reads = std::mem::take(&mut self.reads.waiting);
         if planted::active(Bug::LeaseReadUnconfirmed) {
             self.reads.ready.extend(reads.into_iter().map(|read| (read, index)));
             return;
         }
-        let id = self.ask(Work::Look);
-        self.under_way.confirm = Some(ConfirmAsk { id, reads, index, floor });
+        let id = self.ask(Work::Look { from_index: asked.last.index + 1 });
+        self.under_way.confirm = Some(ConfirmAsk { id, reads, index, asked });
     }
 
     pub(super) fn confirm_answered(&mut self, answer: &Answer) {
         let Some(ask) = self.under_way.confirm.take() else { return };
-        let Answer::Lease(lease) = answer else {
+        let Answer::Tail { head, .. } = answer else {
             self.reads.lost.extend(ask.reads);
             return;
         };
-        self.learn(lease, ask.floor);
+        if !self.continues(head, &ask.asked) {
+            self.reads.lost.extend(ask.reads);
+            return;
+        }
+        let lease = head.lease;
+        self.learn(&lease, ask.asked.floor);
         match self.stand {
             Stand::Leads(hold) if lease.is_ours && lease.epoch == hold.epoch => {
                 self.reads.ready.extend(ask.reads.into_iter().map(|read| (read, ask.index)));

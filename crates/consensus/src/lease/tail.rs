@@ -1,14 +1,14 @@
 //! Reading the log: to follow it, to catch up after taking the lease, to settle an append whose outcome is open.
 //!
-//! Promises: entries are taken in order, once, and only with epochs that never fall (P1); a log that ends before what it
-//! once held is a fault (P2).
+//! Promises: entries are taken in order, once, and only with epochs that never fall (P1); nothing is taken of a log that
+//! lacks what it once held, or holds something else there (P2, `refuse`).
 
 use bytes::Bytes;
 
-use super::{Answer, Floor, LeaseShard, Stand, Work};
+use super::refuse::Asked;
+use super::{Answer, Chain, LeaseShard, Stand, Work, Written};
 use crate::conf::Conf;
 use crate::config::Start;
-use crate::entry::Entry;
 use crate::outbox::Reason;
 use crate::planted::{self, Bug};
 
@@ -27,7 +27,7 @@ enum Purpose {
 pub(super) struct TailAsk {
     pub(super) id: u64,
     purpose: Purpose,
-    floor: Floor,
+    asked: Asked,
 }
 
 /// Whether a stored snapshot is needed.
@@ -73,28 +73,26 @@ impl LeaseShard {
         }
         let purpose = self.purpose();
         let (from_index, bytes_max) = (self.last.index + 1, self.config.batch_bytes_max);
-        let floor = self.floor();
+        let asked = self.asked();
         self.has_news = false;
         let id = self.ask(Work::Read { from_index, bytes_max });
-        self.under_way.tail = Some(TailAsk { id, purpose, floor });
+        self.under_way.tail = Some(TailAsk { id, purpose, asked });
     }
 
     pub(super) fn tail_answered(&mut self, answer: Answer) {
         let Some(ask) = self.under_way.tail.take() else { return };
-        let Answer::Tail { lease, purged_index, last_index, entries } = answer else {
+        let Answer::Tail { head, entries } = answer else {
             let spread_ms = self.rng.u64(0..=self.config.retry_ms);
             self.due.poll_ms = self.now_ms + self.config.retry_ms + spread_ms;
+            // What the last look showed may be of a database that is not there any more.
+            self.due.take_ms = u64::MAX;
             return;
         };
         self.due.poll_ms = self.next_reading_ms();
-        if last_index < ask.floor.index && !planted::active(Bug::LeaseSetBack) {
-            let known = ask.floor.index;
-            self.fault(format!(
-                "the database's log ends at {last_index}, but {known} was written: it was restored to an older state"
-            ));
+        if !self.continues(&head, &ask.asked) {
             return;
         }
-        if !self.learn(&lease, ask.floor) && !planted::active(Bug::LeaseEarlyReading) {
+        if !self.learn(&head.lease, ask.asked.floor) && !planted::active(Bug::LeaseEarlyReading) {
             // An early reading, overtaken by news: a new holder must not wait for the next poll.
             self.due.poll_ms = self.now_ms;
             return;
@@ -103,17 +101,17 @@ impl LeaseShard {
             // What it shows of our own entries, the answers to our appends tell.
             return;
         }
-        if purged_index > self.last.index {
+        if head.purged_index > self.last.index {
             self.install = Install::Wanted;
             return;
         }
-        for entry in entries {
-            if !self.take_entry(entry) {
+        for written in entries {
+            if !self.take_entry(written) {
                 return;
             }
         }
         let is_early = self.purpose() != ask.purpose && !planted::active(Bug::LeaseEarlyReading);
-        if self.last.index < last_index || is_early {
+        if self.last.index < head.last_index || is_early {
             // There is more, or this reading began too early for what it is needed for now.
             self.due.poll_ms = self.now_ms;
             return;
@@ -124,7 +122,7 @@ impl LeaseShard {
     }
 
     /// Takes one entry in; false if nothing more of this answer may be used.
-    fn take_entry(&mut self, entry: Entry) -> bool {
+    fn take_entry(&mut self, Written { entry, chain }: Written) -> bool {
         if entry.index <= self.last.index {
             return true;
         }
@@ -132,6 +130,9 @@ impl LeaseShard {
         if entry.index != self.last.index + 1 || entry.term < self.last.term {
             let (index, term, last) = (entry.index, entry.term, self.last);
             self.fault(format!("the log has entry {index} of epoch {term} after {last:?}"));
+            return false;
+        }
+        if self.is_noted_otherwise(entry.index, chain) {
             return false;
         }
         if ours.is_some_and(|epoch| entry.term > epoch) {
@@ -146,7 +147,7 @@ impl LeaseShard {
             ));
             return false;
         }
-        self.hand_out(entry);
+        self.hand_out(entry, chain);
         true
     }
 
@@ -185,7 +186,7 @@ impl LeaseShard {
         self.due.poll_ms = self.now_ms;
         if start.index > self.last.index {
             (self.start, self.last, self.applied) = (start, start, start.index);
-            self.conf = conf;
+            (self.conf, self.chain) = (conf, Chain::UNKNOWN);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod database;
 mod scenarios;
+mod set_back;
 mod storm;
 mod turns;
 mod world;

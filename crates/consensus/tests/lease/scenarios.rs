@@ -1,7 +1,7 @@
 //! One scenario per promise.
 
 use bytes::Bytes;
-use ikada_consensus::lease::{Answer, LeaseConfig, Work};
+use ikada_consensus::lease::{Answer, Chain, LeaseConfig, Work};
 use ikada_consensus::{Entry, EntryKind, Reason, Role, Start};
 
 use crate::database::Database;
@@ -316,14 +316,15 @@ fn harm_of_a_late_append(after_ms: u64, checks_epoch: bool) -> Option<String> {
     let (index, kind) = (world.database.last_index() + 1, EntryKind::Normal);
     let data = Bytes::from_static(b"late");
     let entry = Entry { term: epoch, index, kind, data, context: Bytes::new() };
-    let work = Work::Append { epoch, entries: vec![entry.clone()] };
+    let after = world.database.chains.last().map_or(Chain::UNKNOWN, |(.., chain)| *chain);
+    let work = Work::Append { epoch, after, entries: vec![entry.clone()] };
     let answer = world.database.carry_out(life, &work);
     if world.database.log.iter().rev().nth(1).is_some_and(|before| before.term > epoch) {
         return Some("P1: an old epoch after a new one".to_owned());
     }
     world.run(1_000);
     let is_written = world.written.get(&index) == Some(&entry);
-    assert!(!is_written || answer == Answer::Appended);
+    assert!(!is_written || matches!(answer, Answer::Appended { .. }));
     world.faults().pop()
 }
 

@@ -34,8 +34,8 @@ pub struct Node {
     pub faults: Vec<Fault>,
     pub reads: BTreeMap<u64, Option<u64>>,
     term: u64,
-    /// How far its disk knows the log.
-    noted: u64,
+    /// How far its disk knows the log, and the chain there.
+    noted: (u64, u64),
     /// How many of the applied entries were compared with the log.
     checked: usize,
 }
@@ -60,6 +60,10 @@ pub struct World {
     pub lost_percent: u64,
     pub late_percent: u64,
     pub checks_one_leader: bool,
+    /// The database was set back: it has more than one history, and who applies which is the test's to check.
+    pub is_forked: bool,
+    /// No reading of the log is answered.
+    pub readings_fail: bool,
     /// Whether the database tells everybody at once when a log grew or a lease was given back.
     pub has_notices: bool,
     flights: Vec<Flight>,
@@ -88,6 +92,8 @@ impl World {
             lost_percent: 0,
             late_percent: 0,
             checks_one_leader: true,
+            is_forked: false,
+            readings_fail: false,
             has_notices: false,
             flights: Vec::new(),
             read_floors: BTreeMap::new(),
@@ -110,8 +116,9 @@ impl World {
         let term = self.nodes.get(&node).map_or(BOOTSTRAP.term, |node| node.term);
         let start = self.snapshot();
         let conf = Conf::of_voters(1..=self.nodes.len().max(3) as u64);
-        let noted = self.nodes.get(&node).map_or(0, |node| node.noted);
-        let recovered = Recovered { term, start, noted, ..Recovered::bootstrap(conf) };
+        let (index, chain) = self.nodes.get(&node).map_or((0, 0), |node| node.noted);
+        let recovered =
+            Recovered { term, start, noted: index, vote: chain, ..Recovered::bootstrap(conf) };
         let mut consensus = Consensus::new(config);
         consensus.open(0, recovered, self.now_ms * rate / 1_000).unwrap();
         let node = Node {
@@ -127,7 +134,7 @@ impl World {
             faults: Vec::new(),
             reads: BTreeMap::new(),
             term,
-            noted,
+            noted: (index, chain),
             checked: 0,
         };
         self.nodes.insert(life.node, node);
@@ -187,15 +194,19 @@ impl World {
         }
         for (_, read, index) in out.reads.drain(..) {
             let floor = self.read_floors.get(&read).copied().unwrap_or(0);
-            assert!(index >= floor, "read {read} is answered at {index}, but {floor} was seen");
+            assert!(
+                self.is_forked || index >= floor,
+                "read {read} is answered at {index}, but {floor} was seen"
+            );
             node.reads.insert(read, Some(index));
         }
         for (_, read) in out.reads_lost.drain(..) {
             node.reads.remove(&read);
         }
         for record in out.io.iter().flat_map(|io| &io.records) {
-            if let IoRecord::Hard { commit, .. } = record {
-                node.noted = node.noted.max(*commit);
+            if let IoRecord::Hard { commit, vote, .. } = record {
+                assert!(*commit >= node.noted.0, "disk is told less than it knows");
+                node.noted = (*commit, *vote);
             }
         }
         node.roles.append(&mut out.roles);
@@ -250,11 +261,13 @@ impl World {
             flight.has_happened = true;
             let cut_off = |node: &Node| node.life == flight.life && node.is_cut_off;
             let is_cut_off = self.nodes.get(&flight.life.node).is_some_and(cut_off);
-            let answer = match self.is_database_down || is_cut_off {
+            let is_reading = matches!(flight.ask.work, Work::Read { .. });
+            let fails = self.is_database_down || is_cut_off || self.readings_fail && is_reading;
+            let answer = match fails {
                 true => Answer::Failed,
                 false => self.database.carry_out(flight.life, &flight.ask.work),
             };
-            let is_news = matches!(answer, Answer::Appended)
+            let is_news = matches!(answer, Answer::Appended { .. })
                 || matches!(flight.ask.work, Work::Release { .. });
             flight.answer.get_or_insert(answer);
             if is_news && self.has_notices {
@@ -336,6 +349,9 @@ impl World {
     }
 
     fn check(&mut self) {
+        if self.is_forked {
+            return;
+        }
         let mut leaders = 0;
         for node in self.nodes.values_mut() {
             for entry in &node.applied[node.checked..] {
@@ -353,6 +369,9 @@ impl World {
 
     /// Takes note of what is new in the log.
     fn note_written(&mut self) {
+        if self.is_forked {
+            return;
+        }
         let next = self.written.last_key_value().map_or(0, |(index, _)| index + 1);
         let first = self.database.log.first().map_or(next, |entry| entry.index);
         for entry in self.database.log.iter().skip(next.saturating_sub(first) as usize) {

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ikada_replica::DatabaseTold;
-use ikada_replica::consensus::lease::{Answer, Ask, Lease, Work};
+use ikada_replica::consensus::lease::{Answer, Ask, Chain, Head, Lease, Work, Written};
 use ikada_replica::consensus::{Entry, EntryKind};
-use ikada_store::postgres::{AppendOutcome, Connection, LeaseRow, PostgresError, Tail};
+use ikada_store::postgres::{AppendOutcome, Connection, KnownLog, LeaseRow, PostgresError, Tail};
 use ikada_store::{RealDisk, Snapshots};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -111,7 +111,7 @@ impl Lanes {
                     &self.append[usize::from(ask.shard) % APPEND_LANES]
                 }
                 Work::Read { .. } => &self.tail,
-                Work::Look => &self.look,
+                Work::Look { .. } | Work::Mark { .. } => &self.look,
                 Work::Purge { .. } => &self.bulk,
             },
         };
@@ -123,8 +123,10 @@ impl Lanes {
 /// How long a question may take.
 fn patience(work: &Work) -> Duration {
     match work {
-        Work::Take { .. } | Work::Renew { .. } | Work::Release { .. } => LEASE_PATIENCE,
-        Work::Append { .. } | Work::Read { .. } | Work::Look => PATIENCE,
+        Work::Take { .. } | Work::Renew { .. } | Work::Release { .. } | Work::Mark { .. } => {
+            LEASE_PATIENCE
+        }
+        Work::Append { .. } | Work::Read { .. } | Work::Look { .. } => PATIENCE,
         Work::Purge { .. } => BULK_PATIENCE,
     }
 }
@@ -148,7 +150,7 @@ impl Lane {
                         Work::Purge { .. } => self.purge(&ask).await,
                         _ => self.answer(&ask).await,
                     };
-                    if matches!(answer, Answer::Appended) {
+                    if matches!(answer, Answer::Appended { .. }) {
                         self.news.add(shard);
                     }
                     self.shared.tell(DatabaseTold::Answered { shard, id, answer });
@@ -221,19 +223,29 @@ impl Lane {
         let shard = ask.shard;
         let connection = self.connection().await?;
         Ok(match &ask.work {
-            Work::Take { ttl_ms } => lease(connection.take_lease(shard, holder, *ttl_ms).await?),
+            Work::Take { ttl_ms, known } => {
+                let (epoch, index, chain) = (known.epoch, known.index, known.chain.0);
+                let known = KnownLog { epoch, index, chain };
+                lease(connection.take_lease(shard, holder, *ttl_ms, known).await?)
+            }
             Work::Renew { epoch, ttl_ms } => {
                 lease(connection.renew_lease(shard, holder, *epoch, *ttl_ms).await?)
             }
             Work::Release { epoch, to } => {
                 lease(connection.release_lease(shard, holder, *epoch, *to).await?)
             }
-            Work::Look => lease(connection.look_at_lease(shard, holder).await?),
-            Work::Append { epoch, entries } => {
+            Work::Look { from_index } => {
+                tail(connection.read_entries(shard, holder, *from_index, 0).await?)
+            }
+            Work::Mark { index } => {
+                connection.mark_missing(shard, holder.node, *index).await?;
+                lease(connection.look_at_lease(shard, holder).await?)
+            }
+            Work::Append { epoch, after, entries } => {
                 let payloads: Vec<Bytes> = entries.iter().map(|entry| entry.data.clone()).collect();
-                let first = entries.first().map_or(0, |entry| entry.index);
-                match connection.append_entries(shard, holder, *epoch, first, &payloads).await? {
-                    AppendOutcome::Appended => Answer::Appended,
+                let place = (entries.first().map_or(0, |entry| entry.index), after.0);
+                match connection.append_entries(shard, holder, *epoch, place, &payloads).await? {
+                    AppendOutcome::Appended(chain) => Answer::Appended { chain: Chain(chain) },
                     AppendOutcome::Deposed => Answer::Deposed,
                     AppendOutcome::Conflict => Answer::Conflict,
                 }
@@ -275,22 +287,27 @@ fn lease(row: LeaseRow) -> Answer {
 }
 
 fn lease_of(row: &LeaseRow) -> Lease {
-    let LeaseRow { holder, is_ours, epoch, remaining_ms, favoured } = *row;
-    Lease { holder, is_ours, epoch, remaining_ms, favoured }
+    let LeaseRow { holder, life, is_ours, epoch, remaining_ms, favoured } = *row;
+    Lease { holder, life, is_ours, epoch, remaining_ms, favoured }
 }
 
 fn tail(tail: Tail) -> Answer {
-    let entries = tail.entries.into_iter().map(|row| Entry {
-        term: row.epoch,
-        index: row.index,
-        kind: EntryKind::Normal,
-        data: row.payload,
-        context: Bytes::new(),
+    let entries = tail.entries.into_iter().map(|row| Written {
+        chain: Chain(row.chain),
+        entry: Entry {
+            term: row.epoch,
+            index: row.index,
+            kind: EntryKind::Normal,
+            data: row.payload,
+            context: Bytes::new(),
+        },
     });
-    Answer::Tail {
+    let head = Head {
         lease: lease_of(&tail.lease),
         purged_index: tail.purged_index,
         last_index: tail.last_index,
-        entries: entries.collect(),
-    }
+        before: tail.before.map(|(epoch, chain)| (epoch, Chain(chain))),
+        missing: tail.missing.map(|missing| (missing.index, missing.node)),
+    };
+    Answer::Tail { head, entries: entries.collect() }
 }

@@ -34,6 +34,7 @@ fn f_39_p_1_to_p_3_hold_whatever_happens_to_the_database() -> Result<(), String>
         Mark::DatabaseStruck,
         Mark::DatabaseClockMoved,
         Mark::SetBackNoticed,
+        Mark::LogForked,
     ];
     match wanted.iter().find(|mark| marks.count(**mark) == 0) {
         Some(mark) => Err(format!("never seen: {}", mark.words())),

@@ -2,22 +2,23 @@
 //!
 //! Promises of the statements there, which are this file's too: each work happens whole or not at all; a lease is taken if
 //! there is none, if it is the node's own, if it has expired, or if it lasts longer than any could (the clock was moved
-//! back); an append checks holder, epoch and the end of the log. Leaves out: who carries questions (`world::database`), SQL.
+//! back); an append checks holder, epoch and the end of the log by its chain, a taking what the taker knows. Leaves out: who carries questions (`world::database`), SQL.
 
 #[cfg(test)]
 mod database_test;
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use ikada_consensus::lease::{Answer, Lease, Work};
+use ikada_consensus::lease::{Answer, Chain, Head, Known, Lease, Work, Written};
 use ikada_consensus::{BOOTSTRAP, Entry, NodeId};
 use ikada_state::ShardId;
 
 use crate::plan::database::{DatabasePlan, Mischief};
 
 /// A process: a node, and which of its lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Life {
     /// The node.
     pub node: NodeId,
@@ -46,7 +47,11 @@ pub struct Tables {
     favoured: Option<NodeId>,
     /// Everything up to here is gone from the log.
     pub purged_index: u64,
-    log: Vec<Entry>,
+    log: Vec<Written>,
+    /// The entry at the log's beginning, which a purge leaves for its chain.
+    first: Option<(u64, Chain)>,
+    /// How far a node knows the log that misses some of it.
+    pub missing: Option<(u64, NodeId)>,
     /// By index.
     pub snapshots: BTreeMap<u64, StoredSnapshot>,
 }
@@ -60,6 +65,8 @@ impl Default for Tables {
             favoured: None,
             purged_index: BOOTSTRAP.index,
             log: Vec::new(),
+            first: None,
+            missing: None,
             snapshots: BTreeMap::new(),
         }
     }
@@ -129,8 +136,8 @@ impl Database {
         };
         let mut is_taken = false;
         match work {
-            Work::Take { ttl_ms } => {
-                is_taken = tables.take(life, clock_ms, *ttl_ms);
+            Work::Take { ttl_ms, known } => {
+                is_taken = tables.has(known) && tables.take(life, clock_ms, *ttl_ms);
                 let is_first = tables.epoch == BOOTSTRAP.term + 1;
                 if is_taken && !is_first && mischief == Some(Mischief::EpochKept) {
                     tables.epoch -= 1;
@@ -145,13 +152,17 @@ impl Database {
             Work::Purge { epoch, to_index } if tables.is_held(life, *epoch) => {
                 tables.purge(*to_index);
             }
-            Work::Append { epoch, entries } => {
-                return (tables.append(life, *epoch, entries, mischief), false);
+            Work::Append { epoch, after, entries } => {
+                return (tables.append(life, *epoch, *after, entries, mischief), false);
             }
             Work::Read { from_index, bytes_max } => {
                 return (tables.tail(life, clock_ms, *from_index, *bytes_max), false);
             }
-            Work::Renew { .. } | Work::Release { .. } | Work::Purge { .. } | Work::Look => {}
+            Work::Look { from_index } => {
+                return (tables.tail(life, clock_ms, *from_index, 0), false);
+            }
+            Work::Mark { index } => tables.missing = Some((*index, life.node)),
+            Work::Renew { .. } | Work::Release { .. } | Work::Purge { .. } => {}
         }
         (Answer::Lease(tables.lease(life, clock_ms)), is_taken)
     }
@@ -165,7 +176,28 @@ impl Tables {
 
     /// The epoch of the last entry that is still there.
     pub fn last_epoch(&self) -> Option<u64> {
-        self.log.last().map(|entry| entry.term)
+        self.log.last().map(|written| written.entry.term)
+    }
+
+    /// Epoch and chain of the entry at an index, if it is there.
+    pub fn at(&self, index: u64) -> Option<(u64, Chain)> {
+        if index == self.purged_index {
+            return self.first;
+        }
+        let place = index.checked_sub(self.purged_index + 1)?;
+        self.log.get(place as usize).map(|written| (written.entry.term, written.chain))
+    }
+
+    fn end(&self) -> Chain {
+        self.at(self.last_index()).map_or(Chain::UNKNOWN, |(_, chain)| chain)
+    }
+
+    /// Whether this is still the database that somebody knows.
+    fn has(&self, known: &Known) -> bool {
+        let chain = self.at(known.index).map_or(Chain::UNKNOWN, |(_, chain)| chain);
+        let is_there = known.index < self.purged_index || !known.chain.differs_from(chain);
+        let is_long = self.last_index() >= known.index && self.epoch >= known.epoch;
+        self.missing.is_none() && is_long && is_there
     }
 
     /// Who took the lease last, and until when it holds.
@@ -193,6 +225,7 @@ impl Tables {
         &mut self,
         life: Life,
         epoch: u64,
+        after: Chain,
         entries: &[Entry],
         mischief: Option<Mischief>,
     ) -> Answer {
@@ -203,19 +236,28 @@ impl Tables {
         // The primary key is there in any case.
         let fits = match mischief {
             Some(Mischief::EndUnchecked) => first > self.last_index(),
-            _ => first == self.last_index() + 1,
+            Some(Mischief::AppendUnchecked) => first == self.last_index() + 1,
+            _ => first == self.last_index() + 1 && after == self.end() && self.missing.is_none(),
         };
         if !fits {
             return Answer::Conflict;
         }
-        self.log.extend(entries.iter().cloned());
-        Answer::Appended
+        let mut chain = after;
+        for entry in entries {
+            let mut hasher = DefaultHasher::new();
+            (chain.0, life, epoch, entry.index, &entry.data).hash(&mut hasher);
+            // The highest bit keeps it from being no chain.
+            chain = Chain(hasher.finish() | 1 << 63);
+            self.log.push(Written { entry: entry.clone(), chain });
+        }
+        Answer::Appended { chain }
     }
 
     fn purge(&mut self, to_index: u64) {
         if to_index <= self.purged_index {
             return;
         }
+        self.first = self.at(to_index);
         let count = (to_index - self.purged_index) as usize;
         self.log.drain(..count.min(self.log.len()));
         self.purged_index = to_index;
@@ -224,23 +266,26 @@ impl Tables {
 
     fn tail(&self, life: Life, clock_ms: u64, from_index: u64, bytes_max: u64) -> Answer {
         let mut bytes = 0;
-        let wanted = self.log.iter().filter(|entry| entry.index >= from_index);
-        let fitting = wanted.take_while(|entry| {
+        let wanted = self.log.iter().filter(|written| written.entry.index >= from_index);
+        let fitting = wanted.take_while(|written| {
             let fits = bytes < bytes_max;
-            bytes += entry.weight();
+            bytes += written.entry.weight();
             fits
         });
-        Answer::Tail {
+        let head = Head {
             lease: self.lease(life, clock_ms),
             purged_index: self.purged_index,
             last_index: self.last_index(),
-            entries: fitting.cloned().collect(),
-        }
+            before: self.at(from_index - 1),
+            missing: self.missing,
+        };
+        Answer::Tail { head, entries: fitting.cloned().collect() }
     }
 
     fn lease(&self, life: Life, clock_ms: u64) -> Lease {
         Lease {
             holder: self.holder.map_or(0, |holder| holder.node),
+            life: self.holder.map_or(0, |holder| holder.generation),
             is_ours: self.holder == Some(life),
             epoch: self.epoch,
             remaining_ms: self.expires_ms.saturating_sub(clock_ms),

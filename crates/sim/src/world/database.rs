@@ -61,7 +61,11 @@ impl World {
         };
         for ask in asks {
             let (shard, id) = (ask.shard, ask.id);
-            if let Work::Append { entries, .. } = &ask.work {
+            let is_forked =
+                self.fork.as_ref().is_some_and(|fork| fork.knows(shard, node).is_some());
+            if let Work::Append { entries, .. } = &ask.work
+                && !is_forked
+            {
                 self.handed_to_database(shard, entries)?;
             }
             let Some(machine) = self.machines.get_mut(&node) else { return Ok(()) };
@@ -151,16 +155,22 @@ impl World {
                 short(&format!("{answer:?}"))
             );
         });
-        if is_taken {
+        let is_forked =
+            self.fork.as_ref().is_some_and(|fork| fork.knows(shard, life.node).is_some());
+        if is_taken && is_forked {
+            self.wrote_in_fork(life.node, shard)?;
+        } else if is_taken {
             self.watch.epoch_fence.taken(shard, epoch)?;
             let (holder, expires_ms) = before;
             let from_other = holder.is_some_and(|holder| holder.node != life.node);
             self.marks.hit_if(from_other && expires_ms < clock_ms, Mark::LeaseTakenOver);
         }
         match (work, &answer) {
-            (Work::Append { epoch, entries }, Answer::Appended) => {
-                self.watch.epoch_fence.appended(shard, *epoch, previous)?;
-                self.appended(shard, *epoch, entries)?;
+            (Work::Append { epoch, entries, .. }, Answer::Appended { .. }) => {
+                if !self.wrote_in_fork(life.node, shard)? {
+                    self.watch.epoch_fence.appended(shard, *epoch, previous)?;
+                    self.appended(shard, *epoch, entries)?;
+                }
                 self.notify(shard);
             }
             (Work::Append { .. }, Answer::Deposed) => self.mark(Mark::AppendRefused),

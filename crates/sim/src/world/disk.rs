@@ -161,7 +161,8 @@ impl World {
             *syncs += 1;
         }
         self.note(node, "synced", (last, 0), |_| {});
-        if voted {
+        // Where logs are in a database, the place of the vote says something else.
+        if voted && self.plan.database.is_none() {
             self.vote_synced(node);
         }
         self.input(node, generation, Input::Persisted(last));

@@ -45,6 +45,7 @@ impl World {
             closed_doors: Default::default(),
             database: None,
             is_set_back: false,
+            fork: None,
             onlooker: None,
             plan,
         };

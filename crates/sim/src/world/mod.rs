@@ -187,6 +187,8 @@ pub struct World {
     pub database: Option<crate::database::Database>,
     /// It was set back: every node must stop.
     pub is_set_back: bool,
+    /// It was set back behind what only some nodes know.
+    pub fork: Option<set_back::Fork>,
     /// Looks at the world after every event of every phase, and may end the run.
     pub onlooker: Option<Onlooker>,
 }
@@ -234,6 +236,9 @@ impl World {
         self.run_safety()?;
         if self.plan.database.as_ref().is_some_and(|plan| plan.is_set_back) {
             self.set_database_back()?;
+            if self.fork.is_some() {
+                return Ok(());
+            }
         }
         self.run_liveness()
     }
@@ -252,7 +257,8 @@ impl World {
     /// Lets everything happen up to a moment.
     pub fn run_until(&mut self, until_us: u64) -> Verdict {
         while let Some(event) = self.schedule.next(until_us) {
-            self.handle(event)?;
+            let verdict = self.handle(event);
+            self.excuse(None, verdict)?;
             if let Some(mut onlooker) = self.onlooker.take() {
                 onlooker(self)?;
                 self.onlooker = Some(onlooker);

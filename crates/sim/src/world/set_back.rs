@@ -1,7 +1,13 @@
-//! The database is restored to an older state under running nodes: all of them must stop, and nothing may be written (P2).
+//! The database is restored to an older state under running nodes (P2). Played on a healed cluster, in one of two ways.
 //!
-//! Played on a healed cluster, when every node has seen more than the older state holds: a node that was away since before
-//! cannot know that anything is missing, and no promise is made for it.
+//! Every node has seen more than the older state holds: all of them must stop, and nothing may be written. Then everything is
+//! put back, and they go on.
+//!
+//! Some have seen more, perhaps the writer alone. Each that has must stop, and do nothing against what it has seen until then. The
+//! others cannot know: they may write, which is a fork, until the first that misses something has told them; then they stop too.
+//! What clients are told by them meanwhile is not judged, and the run ends there. No promise is made if all that knew never come back.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use ikada_consensus::NodeId;
 use ikada_state::ShardId;
@@ -12,12 +18,32 @@ use crate::check::{Verdict, violation};
 use crate::database::Tables;
 use crate::marks::Mark;
 
+/// A database that was set back: who knows more of which shard than it has.
+#[derive(Debug, Default)]
+pub struct Fork {
+    knew: BTreeMap<ShardId, BTreeSet<NodeId>>,
+}
+
+impl Fork {
+    /// Whether a shard lost something, and whether this node knows.
+    pub fn knows(&self, shard: ShardId, node: NodeId) -> Option<bool> {
+        self.knew.get(&shard).map(|knew| knew.contains(&node))
+    }
+
+    /// Whether a node has seen more of every shard that lost something: nothing that it does may be wrong.
+    fn is_whole(&self, node: NodeId) -> bool {
+        self.knew.values().all(|knew| knew.contains(&node))
+    }
+}
+
 /// How long a cluster may take to write something that every node sees.
 const ADVANCE_MS: u64 = 60_000;
 /// How long nodes may go on after the database was set back.
 const NOTICE_MS: u64 = 30_000;
 /// Every disk knows by then what the cluster has written.
 const NOTED_MS: u64 = 3_000;
+/// How long those that know more may not reach the database: longer than any lease.
+const AWAY_MS: u64 = 12_000;
 /// How often the world is looked at meanwhile.
 const LOOK_US: u64 = 50_000;
 
@@ -26,12 +52,16 @@ impl World {
     pub(super) fn set_database_back(&mut self) -> Verdict {
         self.heal()?;
         self.run_until(self.now_us() + self.leader_ms() * 1_000)?;
-        let Some((newest, older)) = self.older_state()? else { return Ok(()) };
+        if self.rng.bool() {
+            return self.fork();
+        }
+        let Some((newest, older)) = self.older_state(true)? else { return Ok(()) };
         let are_down = self.rng.bool();
         self.note(0, "set-back", (u64::from(are_down), 0), |_| {});
-        // Every node reads what there is, and disks are told how far the log reaches now and then. What no other node has
-        // seen, nobody but its writer can miss.
-        self.run_until(self.now_us() + NOTED_MS * 1_000)?;
+        if are_down {
+            // Disks are told how far the log reaches now and then.
+            self.run_until(self.now_us() + NOTED_MS * 1_000)?;
+        }
         let is_moved = |shard: usize| older[shard].last_index() < newest[shard].last_index();
         let is_moved: Vec<bool> = (0..newest.len()).map(is_moved).collect();
         let newest = self.tables();
@@ -54,16 +84,7 @@ impl World {
         if are_down {
             self.run_until(self.now_us() + 1_500_000)?;
         }
-        let until_us = self.now_us() + NOTICE_MS * 1_000;
-        while self.machines.values().any(|machine| machine.is_up()) {
-            if self.now_us() >= until_us {
-                let up: Vec<NodeId> =
-                    self.machines.values().filter(|m| m.is_up()).map(|m| m.node).collect();
-                let what = format!("nodes {up:?} go on with a database that was set back");
-                return violation("P2 set_back", what);
-            }
-            self.run_until(self.now_us() + LOOK_US)?;
-        }
+        self.all_stop()?;
         self.is_set_back = false;
         self.watch.epoch_fence.put_back();
         // The others may have been written to until the last node stopped.
@@ -76,10 +97,86 @@ impl World {
         Ok(())
     }
 
-    /// The newest tables, and older ones of which every node has seen more; nothing if nobody writes.
+    /// Sets the database back behind what only some nodes have seen; the run ends with it.
+    fn fork(&mut self) -> Verdict {
+        let Some((newest, older)) = self.older_state(false)? else { return Ok(()) };
+        let mut fork = Fork::default();
+        for (shard, (new, old)) in newest.iter().zip(&older).enumerate() {
+            if old.last_index() < new.last_index() {
+                let shard = shard as ShardId;
+                let nodes = self.machines.keys().copied();
+                let knew = nodes.filter(|node| self.has_seen_more(*node, shard, old)).collect();
+                fork.knew.insert(shard, knew);
+            }
+        }
+        let knew: BTreeSet<NodeId> = fork.knew.values().flatten().copied().collect();
+        self.note(0, "set-back", (2, knew.len() as u64), |_| {});
+        self.is_set_back = true;
+        self.fork = Some(fork);
+        self.put_tables(older);
+        let until_us = self.now_us() + AWAY_MS * 1_000;
+        if self.rng.bool()
+            && let Some(database) = &mut self.database
+        {
+            // Others take the lease, and write in the place of what is missing.
+            database.cut_until_us.extend(knew.iter().map(|node| (*node, until_us)));
+        }
+        self.all_stop()
+    }
+
+    /// Waits until no node runs any more.
+    fn all_stop(&mut self) -> Verdict {
+        let until_us = self.now_us() + NOTICE_MS * 1_000;
+        while self.machines.values().any(|machine| machine.is_up()) {
+            if self.now_us() >= until_us {
+                let up: Vec<NodeId> =
+                    self.machines.values().filter(|m| m.is_up()).map(|m| m.node).collect();
+                let what = format!("nodes {up:?} go on with a database that was set back");
+                return violation("P2 set_back", what);
+            }
+            self.run_until(self.now_us() + LOOK_US)?;
+        }
+        Ok(())
+    }
+
+    /// After a fork, what a node does that could not know is not held against it, nor what others do because of it.
+    pub(super) fn excuse(&self, node: Option<NodeId>, verdict: Verdict) -> Verdict {
+        let Some(fork) = &self.fork else { return verdict };
+        match verdict {
+            Err(found) if found.check.starts_with("P2") => Err(found),
+            Err(found) if node.is_some_and(|node| fork.is_whole(node)) => Err(found),
+            _ => Ok(()),
+        }
+    }
+
+    /// Somebody wrote to a database that was set back. True if that is part of a fork, and no business of the ledgers.
+    pub(super) fn wrote_in_fork(
+        &mut self,
+        node: NodeId,
+        shard: ShardId,
+    ) -> Result<bool, crate::check::Violation> {
+        let Some(knows) = self.fork.as_ref().and_then(|fork| fork.knows(shard, node)) else {
+            return Ok(false);
+        };
+        self.mark(Mark::LogForked);
+        match knows {
+            true => {
+                let what = format!("shard {shard}: node {node} writes, and knows what is missing");
+                violation("P2 set_back", what).map(|()| true)
+            }
+            false => Ok(true),
+        }
+    }
+
+    fn has_seen_more(&self, node: NodeId, shard: ShardId, old: &Tables) -> bool {
+        self.view(node, shard).map_or(0, |view| view.commit) > old.last_index()
+    }
+
+    /// The newest tables, and older ones of which every node, or some but not all, have seen more; nothing if nobody writes.
     #[allow(clippy::type_complexity)]
     fn older_state(
         &mut self,
+        by_all: bool,
     ) -> Result<Option<(Vec<Tables>, Vec<Tables>)>, crate::check::Violation> {
         let until_us = self.now_us() + ADVANCE_MS * 1_000;
         let mut older = self.tables();
@@ -94,13 +191,21 @@ impl World {
                 .filter(|shard| older[*shard].last_index() < newest[*shard].last_index())
                 .collect();
             let has_seen = |node: &NodeId, shard: &usize| {
-                let commit = self.view(*node, *shard as ShardId).map_or(0, |view| view.commit);
-                commit > older[*shard].last_index()
+                self.has_seen_more(*node, *shard as ShardId, &older[*shard])
             };
             let all_have_seen =
                 moved.iter().all(|shard| self.machines.keys().all(|node| has_seen(node, shard)));
-            if !moved.is_empty() && all_have_seen {
+            if by_all && !moved.is_empty() && all_have_seen {
                 return Ok(Some((newest, older)));
+            }
+            let some_have_seen =
+                moved.iter().all(|shard| self.machines.keys().any(|node| has_seen(node, shard)));
+            if !by_all && !moved.is_empty() && some_have_seen {
+                if !all_have_seen {
+                    return Ok(Some((newest, older)));
+                }
+                // Too late for this time: everybody knows already.
+                older = newest;
             }
         }
         Ok(None)
@@ -120,7 +225,8 @@ impl World {
 
     /// A node found out. Its words must say what happened.
     pub(super) fn halted_set_back(&mut self, node: NodeId, text: &str) -> Verdict {
-        if !text.contains("restored to an older state") {
+        // In a fork the hashes of states may tell first.
+        if !text.contains("restored to an older state") && self.fork.is_none() {
             return violation(
                 "P2 set_back",
                 format!("node {node} halted without saying why: {text}"),

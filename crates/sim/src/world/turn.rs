@@ -84,19 +84,17 @@ impl World {
                 machine.mirror.compacted(*shard, *start);
             }
         }
-        self.observe(node)?;
-        self.watch_balance(node)?;
-        if self.plan.database.is_some() {
-            self.check_leases(node)?;
-        }
+        self.check_turn(node)?;
         self.ask_database(node, generation, asks)?;
         self.fetch_from_database(node, generation, fetches);
         for (to, frame) in frames {
-            self.check_frame(node, &frame)?;
+            let verdict = self.check_frame(node, &frame);
+            self.excuse(None, verdict)?;
             self.send(node, to, &frame);
         }
         for (call, answer) in answers {
-            self.answered(call, answer)?;
+            let verdict = self.answered(call, answer);
+            self.excuse(None, verdict)?;
         }
         for work in snapshots {
             self.begin_snapshot_work(node, generation, work);
@@ -113,6 +111,19 @@ impl World {
         }
         self.schedule_wake(node, generation);
         self.kick_disk(node)
+    }
+
+    /// What the turn left of the node must be right.
+    fn check_turn(&mut self, node: NodeId) -> Verdict {
+        let verdict = self.observe(node);
+        self.excuse(Some(node), verdict)?;
+        let verdict = self.watch_balance(node);
+        self.excuse(None, verdict)?;
+        if self.plan.database.is_some() {
+            let verdict = self.check_leases(node);
+            self.excuse(None, verdict)?;
+        }
+        Ok(())
     }
 
     /// A batch leaves for the disk: the mirrors and the checks that need its content hear of it first.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, Socket};
 
@@ -12,6 +12,8 @@ use super::protect::{Guard, Protected, Protection, Wish};
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time of one statement; whoever asked has given up by then.
 const STATEMENT_MS: u64 = 10_000;
+/// What the driver says of a server that is asked for writes and takes none.
+const NO_WRITES: &str = "database does not allow writes";
 
 /// Where the database is. Shows itself without the password.
 #[derive(Clone)]
@@ -124,6 +126,8 @@ impl Target {
             let detail = "letters such as @ in a password are written as %40";
             return Err(PostgresError::BadUrl(detail.to_owned()));
         }
+        wish.check_session()?;
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let protection = wish.judge(&config)?;
         config.ssl_mode(match protection {
             Protection::Plain => SslMode::Disable,
@@ -172,6 +176,10 @@ impl Target {
     }
 
     pub(super) fn refused(&self, error: &tokio_postgres::Error) -> PostgresError {
+        if words(error) == NO_WRITES {
+            let (target, why) = (self.to_string(), "its sessions are read-only".to_owned());
+            return PostgresError::ReadOnly { target, why };
+        }
         let is_passing = error.code().map_or(!is_distrusted(error), |code| {
             [SqlState::CANNOT_CONNECT_NOW, SqlState::TOO_MANY_CONNECTIONS].contains(code)
         });

@@ -19,6 +19,8 @@ pub struct Holder {
 pub struct LeaseRow {
     /// Who took it last; 0 if nobody ever did.
     pub holder: u64,
+    /// Which of the node's lives that was.
+    pub life: u64,
     /// Whether that is the very process that asked.
     pub is_ours: bool,
     /// Rises with every taking.
@@ -31,7 +33,21 @@ pub struct LeaseRow {
 
 /// What is shown of the row `l`, given the asking process as `$2` and `$3`.
 pub(super) const SHOWN: &str = "l.holder, (l.holder = $2 AND l.life = $3) AS is_ours, l.epoch,
-    greatest(0, floor(extract(epoch FROM l.expires_at - clock_timestamp()) * 1000))::bigint AS remaining_ms, l.favoured";
+    greatest(0, floor(extract(epoch FROM l.expires_at - clock_timestamp()) * 1000))::bigint AS remaining_ms, l.favoured, l.life";
+
+/// How many columns that is.
+pub(super) const SHOWN_COLUMNS: usize = 6;
+
+/// What a node knows of a shard's log; 0 is a chain that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownLog {
+    /// Highest epoch of the lease.
+    pub epoch: u64,
+    /// Index of the last entry.
+    pub index: u64,
+    /// The chain there.
+    pub chain: u64,
+}
 
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
@@ -47,30 +63,45 @@ pub(super) fn read_lease(row: &Row, first: usize) -> LeaseRow {
         epoch: row.get::<_, Option<i64>>(first + 2).unwrap_or(1) as u64,
         remaining_ms: row.get::<_, Option<i64>>(first + 3).unwrap_or(0) as u64,
         favoured: row.get::<_, Option<i64>>(first + 4).map(|node| node as u64),
+        life: row.get::<_, Option<i64>>(first + 5).unwrap_or(0) as u64,
     }
 }
 
 impl Connection {
     /// Takes the lease if nobody has it, if it is the node's own, if it has expired, or if it would last longer than any
-    /// could: then the database's clock was moved back since.
+    /// could: then the database's clock was moved back since. Never of a database that lacks what the node knows, or that bears
+    /// a mark: it was restored to an older state.
     pub async fn take_lease(
         &self,
         shard: u16,
         holder: Holder,
         ttl_ms: u64,
+        known: KnownLog,
     ) -> Result<LeaseRow, PostgresError> {
         // Every column of the row there is named after its table: unqualified ones would mean either row (LS-12).
         let sql = format!(
             "INSERT INTO ikada_lease AS l (shard, holder, life, epoch, expires_at)
-             VALUES ($1, $2, $3, 2, clock_timestamp() + $4 * interval '1 millisecond')
+             SELECT $1, $2, $3, 2, clock_timestamp() + $4 * interval '1 millisecond' FROM ikada_shard AS s
+             WHERE s.shard = $1 AND s.missing_index IS NULL
+                 AND $6 <= coalesce((SELECT max(index) FROM ikada_log WHERE shard = $1), s.purged_index)
+                 AND ($7 = 0 OR $6 < s.purged_index
+                     OR EXISTS (SELECT 1 FROM ikada_log AS k WHERE k.shard = $1 AND k.index = $6 AND k.chain = $7))
+                 AND ($5 <= 1 OR EXISTS (SELECT 1 FROM ikada_lease AS h WHERE h.shard = $1))
              ON CONFLICT (shard) DO UPDATE SET holder = excluded.holder, life = excluded.life, epoch = l.epoch + 1,
                  expires_at = clock_timestamp() + $4 * interval '1 millisecond', favoured = NULL
-             WHERE l.holder = excluded.holder OR l.expires_at <= clock_timestamp()
-                 OR l.expires_at > clock_timestamp() + $4 * interval '1 millisecond'
+             WHERE l.epoch >= $5 AND (l.holder = excluded.holder OR l.expires_at <= clock_timestamp()
+                 OR l.expires_at > clock_timestamp() + $4 * interval '1 millisecond')
              RETURNING {SHOWN}"
         );
-        let ttl = ttl_ms as f64;
-        match self.lease_statement(&sql, shard, holder, &[(&ttl, Type::FLOAT8)]).await? {
+        let (ttl, epoch) = (ttl_ms as f64, known.epoch as i64);
+        let (index, chain) = (known.index as i64, known.chain as i64);
+        let more: [Parameter<'_>; 4] = [
+            (&ttl, Type::FLOAT8),
+            (&epoch, Type::INT8),
+            (&index, Type::INT8),
+            (&chain, Type::INT8),
+        ];
+        match self.lease_statement(&sql, shard, holder, &more).await? {
             Some(taken) => Ok(taken),
             None => self.look_at_lease(shard, holder).await,
         }

@@ -37,19 +37,22 @@ pub(super) enum Protection {
 pub(super) struct Wish {
     /// The address without that.
     pub(super) url: String,
+    /// Which kind of server it asks for.
+    session: Option<String>,
     mode: Option<String>,
     authority: Option<String>,
 }
 
 impl Wish {
-    /// Takes `sslmode` and `sslrootcert` out of an address.
+    /// Takes `sslmode`, `sslrootcert` and `target_session_attrs` out of an address.
     pub(super) fn read(url: &str) -> Wish {
         let (front, query) = url.split_once('?').unwrap_or((url, ""));
-        let mut wish = Wish { url: front.to_owned(), mode: None, authority: None };
+        let mut wish = Wish { url: front.to_owned(), session: None, mode: None, authority: None };
         let mut rest = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("sslmode", mode)) => wish.mode = Some(mode.to_owned()),
+                Some(("target_session_attrs", kind)) => wish.session = Some(kind.to_owned()),
                 Some(("sslrootcert", file)) => wish.authority = Some(file.to_owned()),
                 _ => rest.push(pair),
             }
@@ -58,6 +61,16 @@ impl Wish {
             wish.url = format!("{front}?{}", rest.join("&"));
         }
         wish
+    }
+
+    /// Only a server that takes writes will do: of several hosts, the primary.
+    pub(super) fn check_session(&self) -> Result<(), PostgresError> {
+        match self.session.as_deref() {
+            None | Some("read-write" | "primary") => Ok(()),
+            Some(kind) => Err(PostgresError::BadUrl(format!(
+                "target_session_attrs={kind} may lead to a standby; leave it out, connections go to the primary among the hosts"
+            ))),
+        }
     }
 
     /// What that comes to for these hosts.

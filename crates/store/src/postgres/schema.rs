@@ -12,7 +12,13 @@ use super::connect::{Connection, PostgresError};
 pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
 
 /// What makes each version from the one before.
-const STEPS: [&str; 2] = [TABLES, ROOM_FOR_RENEWALS];
+const STEPS: [&str; 3] = [TABLES, ROOM_FOR_RENEWALS, CHAINS];
+
+/// Version 3: what a log is known by, and a mark where something is missing. Entries of nodes of an older version have no chain.
+const CHAINS: &str = "
+ALTER TABLE ikada_log ADD COLUMN IF NOT EXISTS chain bigint;
+ALTER TABLE ikada_shard ADD COLUMN IF NOT EXISTS missing_index bigint, ADD COLUMN IF NOT EXISTS missing_by bigint;
+";
 
 /// Version 2: the row of a lease is written anew with every renewal; with room beside it that stays on its page.
 const ROOM_FOR_RENEWALS: &str = "

@@ -1,5 +1,6 @@
 //! The log in Postgres, against a real one: one holder at a time, an epoch that fences, nothing half written (LS).
 
+mod chain;
 mod protect;
 #[allow(dead_code, reason = "the tests of whole processes use the rest")]
 mod server;
@@ -8,14 +9,16 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ikada_store::postgres::{
-    AppendOutcome, Connection, Holder, NodeRow, PostgresError, SCHEMA_VERSION, ShardSeed, Target,
-    watch,
+    AppendOutcome, Connection, Holder, KnownLog, NodeRow, PostgresError, SCHEMA_VERSION, ShardSeed,
+    Target, watch,
 };
 use server::Server;
 
 const ANN: Holder = Holder { node: 1, life: 11 };
 const BOB: Holder = Holder { node: 2, life: 22 };
 const TTL_MS: u64 = 60_000;
+/// What a node knows that has read nothing yet.
+const NEW: KnownLog = KnownLog { epoch: 1, index: 1, chain: 0 };
 
 /// Runs a test against a fresh database, or not at all where there is no Postgres.
 fn with_database<F: Future<Output = ()>>(test: impl FnOnce(Rc<Server>, Connection) -> F) {
@@ -29,6 +32,17 @@ fn with_database<F: Future<Output = ()>>(test: impl FnOnce(Rc<Server>, Connectio
     });
 }
 
+/// Where the next entry of a log goes: its index, and the chain before it.
+async fn end(db: &Connection, shard: u16) -> (u64, u64) {
+    let next = db.read_entries(shard, ANN, 1, 0).await.unwrap().last_index + 1;
+    let tail = db.read_entries(shard, ANN, next, 0).await.unwrap();
+    (next, tail.before.map_or(0, |(_, chain)| chain))
+}
+
+fn is_appended(outcome: AppendOutcome) -> bool {
+    matches!(outcome, AppendOutcome::Appended(_))
+}
+
 fn payloads(texts: &[&str]) -> Vec<Bytes> {
     texts.iter().map(|text| Bytes::copy_from_slice(text.as_bytes())).collect()
 }
@@ -38,10 +52,10 @@ fn ls_2_ls_3_ls_11_ls_12_a_lease_is_made_extended_or_taken_in_one_step() {
     with_database(|server, db| async move {
         let none = db.look_at_lease(0, ANN).await.unwrap();
         assert_eq!((none.holder, none.epoch, none.is_ours), (0, 1, false));
-        let taken = db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        let taken = db.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
         assert_eq!((taken.holder, taken.epoch, taken.is_ours), (1, 2, true));
         assert!(taken.remaining_ms > TTL_MS / 2);
-        let held = db.take_lease(0, BOB, TTL_MS).await.unwrap();
+        let held = db.take_lease(0, BOB, TTL_MS, NEW).await.unwrap();
         assert_eq!(
             (held.holder, held.epoch, held.is_ours),
             (1, 2, false),
@@ -50,7 +64,7 @@ fn ls_2_ls_3_ls_11_ls_12_a_lease_is_made_extended_or_taken_in_one_step() {
         let renewed = db.renew_lease(0, ANN, 2, 2 * TTL_MS).await.unwrap();
         assert!(renewed.is_ours && renewed.remaining_ms > TTL_MS);
         server.sql("UPDATE ikada_lease SET expires_at = clock_timestamp() - interval '1 second'");
-        let taken = db.take_lease(0, BOB, TTL_MS).await.unwrap();
+        let taken = db.take_lease(0, BOB, TTL_MS, NEW).await.unwrap();
         assert_eq!(
             (taken.holder, taken.epoch, taken.is_ours),
             (2, 3, true),
@@ -69,11 +83,11 @@ fn ls_2_ls_3_ls_11_ls_12_a_lease_is_made_extended_or_taken_in_one_step() {
 #[test]
 fn a_node_takes_its_own_lease_again_in_its_next_life() {
     with_database(|_, db| async move {
-        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        db.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
         let again = Holder { life: 12, ..ANN };
         let seen = db.look_at_lease(0, again).await.unwrap();
         assert_eq!((seen.holder, seen.is_ours), (1, false));
-        let taken = db.take_lease(0, again, TTL_MS).await.unwrap();
+        let taken = db.take_lease(0, again, TTL_MS, NEW).await.unwrap();
         assert_eq!((taken.epoch, taken.is_ours), (3, true));
     });
 }
@@ -81,12 +95,12 @@ fn a_node_takes_its_own_lease_again_in_its_next_life() {
 #[test]
 fn ls_10_a_release_frees_the_lease_and_names_who_is_next() {
     with_database(|_, db| async move {
-        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        db.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
         let stale = db.release_lease(0, BOB, 2, None).await.unwrap();
         assert_eq!((stale.holder, stale.remaining_ms > 0), (1, true), "not his to release");
         let freed = db.release_lease(0, ANN, 2, Some(2)).await.unwrap();
         assert_eq!((freed.remaining_ms, freed.favoured), (0, Some(2)));
-        let taken = db.take_lease(0, BOB, TTL_MS).await.unwrap();
+        let taken = db.take_lease(0, BOB, TTL_MS, NEW).await.unwrap();
         assert_eq!((taken.epoch, taken.favoured), (3, None));
     });
 }
@@ -94,22 +108,23 @@ fn ls_10_a_release_frees_the_lease_and_names_who_is_next() {
 #[test]
 fn ls_9_an_append_under_an_old_epoch_writes_nothing() {
     with_database(|server, db| async move {
-        db.take_lease(0, ANN, TTL_MS).await.unwrap();
-        let first = db.append_entries(0, ANN, 2, 2, &payloads(&["a", "b"])).await.unwrap();
-        assert_eq!(first, AppendOutcome::Appended);
-        let again = db.append_entries(0, ANN, 2, 2, &payloads(&["a", "b"])).await.unwrap();
+        db.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
+        let first = db.append_entries(0, ANN, 2, (2, 0), &payloads(&["a", "b"])).await.unwrap();
+        let AppendOutcome::Appended(chain) = first else { panic!("{first:?}") };
+        let again = db.append_entries(0, ANN, 2, (2, 0), &payloads(&["a", "b"])).await.unwrap();
         assert_eq!(again, AppendOutcome::Conflict, "an index is written once");
-        let gap = db.append_entries(0, ANN, 2, 5, &payloads(&["e"])).await.unwrap();
+        let gap = db.append_entries(0, ANN, 2, (5, chain), &payloads(&["e"])).await.unwrap();
         assert_eq!(gap, AppendOutcome::Conflict, "a log has no gaps");
         server.sql("UPDATE ikada_lease SET expires_at = clock_timestamp()");
-        db.take_lease(0, BOB, TTL_MS).await.unwrap();
-        let stale = db.append_entries(0, ANN, 2, 4, &payloads(&["stale"])).await.unwrap();
+        db.take_lease(0, BOB, TTL_MS, NEW).await.unwrap();
+        let late = payloads(&["stale"]);
+        let stale = db.append_entries(0, ANN, 2, (4, chain), &late).await.unwrap();
         assert_eq!(stale, AppendOutcome::Deposed);
         let other_life = Holder { life: 99, ..BOB };
-        let stale = db.append_entries(0, other_life, 3, 4, &payloads(&["stale"])).await.unwrap();
+        let stale = db.append_entries(0, other_life, 3, (4, chain), &late).await.unwrap();
         assert_eq!(stale, AppendOutcome::Deposed, "an epoch belongs to one life");
-        let next = db.append_entries(0, BOB, 3, 4, &payloads(&["c"])).await.unwrap();
-        assert_eq!(next, AppendOutcome::Appended);
+        let next = db.append_entries(0, BOB, 3, (4, chain), &payloads(&["c"])).await.unwrap();
+        assert!(is_appended(next));
         let tail = db.read_entries(0, BOB, 2, 1 << 20).await.unwrap();
         let seen: Vec<_> =
             tail.entries.iter().map(|e| (e.index, e.epoch, e.payload.as_ref())).collect();
@@ -122,22 +137,23 @@ fn ls_9_an_append_under_an_old_epoch_writes_nothing() {
 #[test]
 fn a_takeover_and_an_append_cannot_cross() {
     with_database(|server, db| async move {
-        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        db.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
         server.sql("UPDATE ikada_lease SET expires_at = clock_timestamp()");
         let target = Target::parse(&server.url()).unwrap();
         let (ann, bob) = (target.connect().await.unwrap(), target.connect().await.unwrap());
         for round in 0..50 {
             server.sql("UPDATE ikada_lease SET holder = 1, life = 11, epoch = 2, expires_at = clock_timestamp()");
-            let last = db.read_entries(0, ANN, 1, 1).await.unwrap().last_index;
+            let (next, chain) = end(&db, 0).await;
+            let last = next - 1;
             let entry = payloads(&["x"]);
-            let append = ann.append_entries(0, ANN, 2, last + 1, &entry);
+            let append = ann.append_entries(0, ANN, 2, (next, chain), &entry);
             let take = async {
-                let taken = bob.take_lease(0, BOB, TTL_MS).await.unwrap();
+                let taken = bob.take_lease(0, BOB, TTL_MS, NEW).await.unwrap();
                 (taken, bob.read_entries(0, BOB, last + 1, 1 << 20).await.unwrap())
             };
             let (appended, (taken, tail)) = tokio::join!(append, take);
             assert!(taken.is_ours);
-            let came_first = appended.unwrap() == AppendOutcome::Appended;
+            let came_first = is_appended(appended.unwrap());
             assert_eq!(tail.entries.len(), usize::from(came_first), "round {round}");
             let after = db.read_entries(0, BOB, last + 1, 1 << 20).await.unwrap();
             assert_eq!(
@@ -152,9 +168,9 @@ fn a_takeover_and_an_append_cannot_cross() {
 #[test]
 fn a_long_log_is_read_in_parts_and_purged_below_a_snapshot() {
     with_database(|_, db| async move {
-        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        db.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
         let many: Vec<Bytes> = (0..100).map(|n| Bytes::from(vec![n; 1_000])).collect();
-        db.append_entries(0, ANN, 2, 2, &many).await.unwrap();
+        db.append_entries(0, ANN, 2, (2, 0), &many).await.unwrap();
         let part = db.read_entries(0, ANN, 2, 10_000).await.unwrap();
         assert_eq!((part.entries.len(), part.last_index), (10, 101));
         let rest = db.read_entries(0, ANN, 95, 1 << 20).await.unwrap();
@@ -182,17 +198,19 @@ fn a_long_log_is_read_in_parts_and_purged_below_a_snapshot() {
             (101, 101),
             "an empty log still knows its end"
         );
-        let next = db.append_entries(0, ANN, 2, 102, &payloads(&["z"])).await.unwrap();
-        assert_eq!(next, AppendOutcome::Appended);
+        let place = end(&db, 0).await;
+        assert!(place.1 != 0, "P2: and what it was");
+        let next = db.append_entries(0, ANN, 2, place, &payloads(&["z"])).await.unwrap();
+        assert!(is_appended(next));
     });
 }
 
 #[test]
 fn a_purge_goes_in_parts_and_takes_up_what_was_left() {
     with_database(|server, db| async move {
-        db.take_lease(0, ANN, TTL_MS).await.unwrap();
+        db.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
         let many: Vec<Bytes> = (0..1_200).map(|_| Bytes::from_static(b"x")).collect();
-        db.append_entries(0, ANN, 2, 2, &many).await.unwrap();
+        db.append_entries(0, ANN, 2, (2, 0), &many).await.unwrap();
         for index in [100, 600] {
             for chunk in 0..120 {
                 db.put_snapshot_chunk(0, index, chunk, b"state").await.unwrap();
@@ -214,7 +232,7 @@ fn a_purge_goes_in_parts_and_takes_up_what_was_left() {
         let tail = db.read_entries(0, ANN, 1_101, 1 << 20).await.unwrap();
         assert_eq!((tail.purged_index, tail.entries.len()), (1_100, 101), "never back");
         let left = "SELECT (SELECT count(*) FROM ikada_log), (SELECT count(*) FROM ikada_snapshot)";
-        assert_eq!(server.sql(left), "101|0");
+        assert_eq!(server.sql(left), "102|0", "the entry at the beginning stays");
     });
 }
 
@@ -222,8 +240,8 @@ fn a_purge_goes_in_parts_and_takes_up_what_was_left() {
 fn ls_10_whoever_watches_hears_of_changes_and_releases() {
     with_database(|server, db| async move {
         let mut watch = watch(&Target::parse(&server.url()).unwrap()).await.unwrap();
-        db.take_lease(1, ANN, TTL_MS).await.unwrap();
-        db.append_entries(1, ANN, 2, 2, &payloads(&["a"])).await.unwrap();
+        db.take_lease(1, ANN, TTL_MS, NEW).await.unwrap();
+        db.append_entries(1, ANN, 2, (2, 0), &payloads(&["a"])).await.unwrap();
         db.tell(&[0, 1]).await.unwrap();
         assert_eq!((watch.next().await, watch.next().await), (Some(0), Some(1)));
         db.release_lease(1, ANN, 2, None).await.unwrap();
@@ -298,8 +316,13 @@ fn tables_of_an_older_version_are_brought_up_to_date_once_and_keep_what_they_hol
         assert_eq!(db.agree_on_plan(None).await.unwrap().unwrap(), b"a plan");
         let tail = db.read_entries(0, ANN, 2, 1 << 20).await.unwrap();
         assert_eq!((tail.entries.len(), tail.lease.is_ours), (1, true));
-        let next = db.append_entries(0, ANN, 2, 3, &payloads(&["more"])).await.unwrap();
-        assert_eq!(next, AppendOutcome::Appended);
+        assert_eq!(tail.entries[0].chain, 0, "an older version made none");
+        // A node of the older version that still runs, and then one of this version.
+        server.sql("INSERT INTO ikada_log (shard, index, epoch, payload) VALUES (0, 3, 2, 'more')");
+        let place = end(&db, 0).await;
+        assert_eq!(place, (4, 0));
+        let next = db.append_entries(0, ANN, 2, place, &payloads(&["and more"])).await.unwrap();
+        assert!(is_appended(next));
         // A step that fails leaves everything as it was.
         server.sql("UPDATE ikada_cluster SET version = 1; DROP TABLE ikada_lease");
         db.prepare_schema().await.unwrap_err();
@@ -332,7 +355,7 @@ fn a_cluster_is_seeded_whole_and_once() {
         let tail = db.read_entries(1, ANN, 51, 1 << 20).await.unwrap();
         assert_eq!((tail.purged_index, tail.last_index, tail.lease.epoch), (50, 51, 7));
         assert_eq!(tail.entries[0].payload, "b");
-        let taken = db.take_lease(1, ANN, TTL_MS).await.unwrap();
+        let taken = db.take_lease(1, ANN, TTL_MS, NEW).await.unwrap();
         assert_eq!((taken.is_ours, taken.epoch), (true, 8), "free, and above all that was");
     });
 }
@@ -342,6 +365,11 @@ fn what_is_wrong_with_the_database_is_told() {
     let words = |url: &str| Target::parse(url).unwrap_err().to_string();
     assert!(words("mysql://x").contains("postgres://"));
     assert!(words("postgres://h/db?sslmode=prefer").contains("sslmode"));
+    for kind in ["any", "read-only", "standby"] {
+        let said = words(&format!("postgres://h,i/db?target_session_attrs={kind}"));
+        assert!(said.contains("standby") && said.contains("primary"), "{said}");
+    }
+    Target::parse("postgres://h,i/db?target_session_attrs=read-write").unwrap();
     let shown = Target::parse("postgres://ann:secret@db.example:5433/jobs").unwrap().to_string();
     assert_eq!(shown, "postgres://db.example:5433/jobs", "no password in words");
     with_database(|server, db| async move {
@@ -355,8 +383,11 @@ fn what_is_wrong_with_the_database_is_told() {
         let error = weak.prepare_schema().await.unwrap_err();
         assert!(matches!(error, PostgresError::Rights { .. }), "{error}");
         server.sql("ALTER ROLE ikada SET default_transaction_read_only = on");
-        let standby = Target::parse(&server.url()).unwrap().connect().await.unwrap();
-        let error = standby.take_lease(0, ANN, TTL_MS).await.unwrap_err();
+        let error = db.take_lease(0, ANN, TTL_MS, NEW).await.err();
+        assert!(error.is_none(), "what is open goes on until the server says no: {error:?}");
+        let Err(error) = Target::parse(&server.url()).unwrap().connect().await else {
+            panic!("connected to a database that takes no writes");
+        };
         assert!(matches!(error, PostgresError::ReadOnly { .. }), "{error}");
         assert!(error.to_string().contains("primary"), "{error}");
         let url = server.url().replace("/postgres", "/nowhere");

@@ -3,11 +3,11 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use ikada_store::postgres::{AppendOutcome, NodeRow, PostgresError, Target, watch};
+use ikada_store::postgres::{NodeRow, PostgresError, Target, watch};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::server::Server;
-use crate::{ANN, TTL_MS, payloads, with_database};
+use crate::{ANN, NEW, TTL_MS, end, is_appended, payloads, with_database};
 
 const CANARY: &str = "canary-5f1c";
 
@@ -205,13 +205,13 @@ fn x_20_values_travel_as_parameters() {
         };
         assert!(db.enter_node(&row).await.unwrap());
         assert_eq!(db.nodes(false).await.unwrap(), [row]);
-        db.take_lease(0, ANN, TTL_MS).await.unwrap();
-        let appended = db.append_entries(0, ANN, 2, 2, &payloads(&[&hostile])).await.unwrap();
-        assert_eq!(appended, AppendOutcome::Appended);
+        db.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
+        let appended = db.append_entries(0, ANN, 2, (2, 0), &payloads(&[&hostile])).await.unwrap();
+        assert!(is_appended(appended));
         // What the database remembers of a connection is its last statement.
         let seen = "SELECT query FROM pg_stat_activity WHERE application_name = 'ikada'";
         let seen = server.sql(seen);
-        assert!(seen.contains("unnest($6::bytea[])"), "{seen}");
+        assert!(seen.contains("unnest($6::bytea[], $8::bigint[])"), "{seen}");
         let hex: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
         assert!(!seen.contains(CANARY) && !seen.contains(&hex), "{seen}");
         assert_eq!(db.read_entries(0, ANN, 2, 1 << 20).await.unwrap().entries.len(), 1);
@@ -232,9 +232,10 @@ fn x_20_the_rights_of_the_guide_are_enough_and_no_more_than_that() {
         let least = Target::parse(&url).unwrap().connect().await.unwrap();
         least.prepare_schema().await.unwrap();
         least.prepare_shards(2, 1).await.unwrap();
-        least.take_lease(0, ANN, TTL_MS).await.unwrap();
-        let appended = least.append_entries(0, ANN, 2, 2, &payloads(&["a"])).await.unwrap();
-        assert_eq!(appended, AppendOutcome::Appended);
+        least.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
+        let appended = least.append_entries(0, ANN, 2, (2, 0), &payloads(&["a"])).await.unwrap();
+        assert!(is_appended(appended));
+        least.mark_missing(1, 1, 9).await.unwrap();
         least.put_snapshot_chunk(0, 2, 0, b"state").await.unwrap();
         least.release_lease(0, ANN, 2, None).await.unwrap();
         let attributes =
@@ -242,8 +243,9 @@ fn x_20_the_rights_of_the_guide_are_enough_and_no_more_than_that() {
             FROM pg_roles WHERE rolname = 'least'";
         assert_eq!(server.sql(attributes), "f");
         server.sql("REVOKE INSERT ON ikada_log FROM least");
-        least.take_lease(0, ANN, TTL_MS).await.unwrap();
-        let denied = least.append_entries(0, ANN, 3, 3, &payloads(&["b"])).await.unwrap_err();
+        least.take_lease(0, ANN, TTL_MS, NEW).await.unwrap();
+        let place = end(&least, 0).await;
+        let denied = least.append_entries(0, ANN, 3, place, &payloads(&["b"])).await.unwrap_err();
         assert!(matches!(denied, PostgresError::Rights { .. }), "{denied}");
     });
 }
