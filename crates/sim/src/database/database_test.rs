@@ -48,6 +48,8 @@ fn is_found(mischief: Mischief, wanted: &str) -> Result<(), String> {
         let mut plan = draw_plan(seed, OPERATIONS, true);
         if let Some(database) = &mut plan.database {
             database.mischief = Some(mischief);
+            // Only a log that was set back shows it.
+            database.is_set_back |= mischief == Mischief::EndUnchecked;
         }
         match run(plan).outcome.violation {
             Some(found) if found.check.starts_with(wanted) => return Ok(()),

@@ -104,8 +104,12 @@ impl World {
         let mut shards = BTreeMap::new();
         for (position, recovered) in found.iter().enumerate() {
             let shard = position as u16;
-            let log = mirror_of(recovered);
+            let mut log = mirror_of(recovered);
             if let Some(durable) = machine.mirror.durable.get(&shard) {
+                if self.plan.database.is_some() {
+                    // Nobody votes there: that place says which entry was noted, and a note that was not synced may be found.
+                    log.vote = durable.vote;
+                }
                 match machine.health {
                     Health::Sound => {
                         let settled = machine.mirror.settled_index(shard);

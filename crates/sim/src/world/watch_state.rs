@@ -94,7 +94,11 @@ impl World {
             let Some(durable) = machine.mirror.durable.get(&shard) else {
                 continue;
             };
-            let log = super::lifecycle::mirror_of(recovered);
+            let mut log = super::lifecycle::mirror_of(recovered);
+            if self.plan.database.is_some() {
+                // As after a start: a later note may be found.
+                log.vote = durable.vote;
+            }
             let settled = machine.mirror.settled_index(shard);
             crate::check::monotonic::Monotonic::restarted(
                 machine.node,
