@@ -1,7 +1,7 @@
 // Small pieces that pages share: states, tables, empty places, paragraphs about trouble.
 
 import { h } from "./dom.js";
-import { words } from "./format.js";
+import { instant, when, words } from "./format.js";
 import { to } from "./route.js";
 
 /** The word for a state, with its colour as a second sign. */
@@ -37,6 +37,9 @@ const raftMark = () => h("img", { src: "/dashboard/icon.svg", alt: "", width: 44
 /** Names and values. */
 export const facts = (pairs) =>
   h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–"))));
+
+/** A moment as a date, and how long ago it was. */
+export const moment = (time_ms) => [instant(time_ms), ", ", h("span", { class: "moment" }, when(time_ms))];
 
 /** A problem in words, with what to do where that is known. */
 export function trouble(problem) {

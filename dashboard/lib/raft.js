@@ -20,7 +20,9 @@ export function raft(cluster, node) {
         h("span", { class: "timber-space" }, cluster.shards.map((shard) => h("span", { class: "knot-head" }, wide ? "" : shard.shard)))),
       cluster.members.map((member) => timber(member, cluster, node))),
     h("p", { class: "raft-legend" }, h("span", {}, h("i", { class: "knot knot-leader" }), "leads"), h("span", {}, h("i", { class: "knot knot-follower" }), "follows"),
-      h("span", {}, h("i", { class: "knot knot-learner" }), "learns"), h("span", { class: "quiet" }, "one timber per node, one lashing per shard")));
+      h("span", {}, h("i", { class: "knot knot-learner" }), "learns"), h("span", { class: "quiet" }, "one timber per node, one lashing per shard")),
+    h("details", { class: "terms" }, h("summary", {}, "Leader and term of each shard"),
+      h("ul", {}, cluster.shards.map((shard) => h("li", { "data-key": `term-${shard.shard}` }, `shard ${shard.shard}: ${shard.leader ? `node ${shard.leader}` : "no leader"}, term ${count(shard.term)}`)))));
 }
 
 function timber(member, cluster, node) {

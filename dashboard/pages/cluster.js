@@ -4,8 +4,8 @@ import { h } from "../lib/dom.js";
 import { act, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { known } from "../lib/pulse.js";
-import { count, instant, span, when } from "../lib/format.js";
-import { button, empty, facts, head, table, tag } from "../lib/parts.js";
+import { count, span } from "../lib/format.js";
+import { button, empty, facts, head, moment, table, tag } from "../lib/parts.js";
 
 const reload = () => dispatchEvent(new Event("dashboard:reload"));
 
@@ -64,7 +64,7 @@ function transfer(view, shard) {
 
 function self(node, load) {
   return h("section", { class: "panel" }, h("h2", {}, `Node ${node.node}${node.name ? `, ${node.name}` : ""}`), facts([
-    ["version", node.version], ["started", `${instant(node.started_ms)}, ${when(node.started_ms)}`], ["clock against the median", `${node.clock_offset_ms} ms`], ["calls waiting", count(node.calls_waiting)], ["claims parked", count(node.claims_parked)],
+    ["version", node.version], ["started", moment(node.started_ms)], ["clock against the median", `${node.clock_offset_ms} ms`], ["calls waiting", count(node.calls_waiting)], ["claims parked", count(node.claims_parked)],
     load && ["processor, memory", `${Math.round(load.cpu_percent)} %, ${Math.round(load.memory_percent)} %`], load && ["turned away in the last minute", `${count(load.shed_last_minute)} of ${count(load.admitted_last_minute + load.shed_last_minute)}`],
     ["shards repairing", count(node.shards.filter((shard) => shard.repairing).length)], node.stopping && ["state", tag("stopping", "warn")]]));
 }

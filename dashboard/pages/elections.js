@@ -6,7 +6,7 @@ import { clock, count, instant, span, when, words } from "../lib/format.js";
 import { empty, head, table, tag } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 
-const SPANS = { 5: "5 minutes", 60: "an hour", 1440: "a day" };
+const SPANS = { 1: "a minute", 5: "5 minutes", 60: "an hour", 1440: "a day" };
 const [WIDTH, LANE, TOP] = [900, 22, 6];
 const ROWS_MAX = 200;
 

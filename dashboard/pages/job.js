@@ -3,8 +3,8 @@
 import { h } from "../lib/dom.js";
 import { act, get, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
-import { count, instant, when, words } from "../lib/format.js";
-import { button, facts, head, longText, state, tag, turns } from "../lib/parts.js";
+import { count, instant, words } from "../lib/format.js";
+import { button, facts, head, longText, moment, state, tag, turns } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 import { download } from "../lib/object_actions.js";
 import { logPanel } from "../lib/logs.js";
@@ -66,4 +66,4 @@ function outcome(result) {
 }
 
 const times = (shown) => h("section", { class: "panel" }, facts([
-  ["submitted", `${instant(shown.created_ms)}, ${when(shown.created_ms)}`], ["started", shown.started_ms && instant(shown.started_ms)], ["finished", shown.finished_ms && instant(shown.finished_ms)], ["took", took(shown)]]));
+  ["submitted", moment(shown.created_ms)], ["started", shown.started_ms && instant(shown.started_ms)], ["finished", shown.finished_ms && instant(shown.finished_ms)], ["took", took(shown)]]));

@@ -25,7 +25,7 @@ export const queue = {
     return h("div", {},
       head(name, h("span", {}, "Queue ", marks),
         button(settings.paused ? "Resume" : "Pause", () => hold(name, !settings.paused), settings.paused ? "main" : "plain"),
-        button("Retry dead", () => retryDead(name)), button("Purge", () => purge(name), "quiet-danger"), button("Drop dead", () => dropDead(name), "quiet-danger")),
+        counts.dead > 0 && button("Retry dead", () => retryDead(name)), button("Purge", () => purge(name), "quiet-danger"), counts.dead > 0 && button("Drop dead", () => dropDead(name), "quiet-danger")),
       numbers(name, counts, health), history(name, seen), h("div", { class: "two" }, settingsOf(settings), alertsOf(settings.alerts)));
   },
 };

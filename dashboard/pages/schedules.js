@@ -31,7 +31,7 @@ function row(one) {
   return { key: one.name, cells: [
     h("b", {}, one.name), one.cron ? [h("code", {}, one.cron), " ", h("span", { class: "quiet" }, one.zone ?? "UTC")] : `every ${span(one.every_ms)}`,
     h("a", { href: to(["queues", one.task.queue]) }, one.task.queue), next ? h("time", { title: upcoming }, when(next)) : "–",
-    one.last_task ? h("a", { href: to(["tasks", one.last_task]), title: instant(one.last_ms) }, when(one.last_ms)) : "–",
+    one.last_task ? h("a", { class: "moment", href: to(["tasks", one.last_task]), title: instant(one.last_ms) }, when(one.last_ms)) : "–",
     count(one.fired_total), count(one.missed_total + one.overlapped_total), [one.paused && tag("paused", "warn"), one.alarms.map((alarm) => tag(words(alarm), "bad"))],
     [button(one.paused ? "Resume" : "Pause", () => hold(one), "plain", { "aria-label": `${one.paused ? "Resume" : "Pause"} ${one.name}` }),
       button("Delete", () => remove(one.name), "quiet-danger", { "aria-label": `Delete ${one.name}` })]] };

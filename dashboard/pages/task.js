@@ -4,7 +4,7 @@ import { h, s } from "../lib/dom.js";
 import { act, get, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { count, instant, span, when, words } from "../lib/format.js";
-import { button, facts, head, longText, state, table, tag } from "../lib/parts.js";
+import { button, facts, head, longText, moment, state, table, tag } from "../lib/parts.js";
 import { go, to } from "../lib/route.js";
 import { logPanel } from "../lib/logs.js";
 
@@ -92,7 +92,7 @@ function body(title, json, base64) {
 function settings(shown) {
   const labels = Object.entries(shown.labels ?? {}).map(([name, value]) => tag(`${name}=${value}`));
   return h("section", { class: "panel" }, h("h2", {}, "Settings"), facts([
-    ["submitted", instant(shown.created_ms)], shown.ready_at_ms && ["ready", `${instant(shown.ready_at_ms)}, ${when(shown.ready_at_ms)}`], shown.finished_ms && ["finished", instant(shown.finished_ms)],
+    ["submitted", instant(shown.created_ms)], shown.ready_at_ms && ["ready", moment(shown.ready_at_ms)], shown.finished_ms && ["finished", instant(shown.finished_ms)],
     ["priority", shown.priority], shown.key && ["key", shown.key], shown.worker && ["worker", shown.worker],
     shown.progress && ["progress", `${shown.progress.permille / 10} % ${shown.progress.note ?? ""}`], shown.fence && ["fence", h("code", {}, shown.fence)],
     ["claim lives", span(shown.ttl_ms)], shown.timeout_ms && ["time for an attempt", span(shown.timeout_ms)], shown.deadline_ms && ["deadline", instant(shown.deadline_ms)],

@@ -27,7 +27,7 @@ export const workers = {
     const about = all ? `${some(summary.alive, "worker")} alive${summary.dead ? `, ${count(summary.dead)} dead` : ""}; ${count(summary.slots.open)} of ${some(summary.slots.total, "slot")} open.` : "They claim tasks, run them in slots, and report.";
     const top = head("Workers", about, (all > PAGE || find) && search(find ?? ""));
     if (all === 0) return h("div", {}, top, empty("No workers", "Start one; it finds its work through any node:", "ikada worker --slots 4 --queue mail", "python3 -m ikada worker shop:app --slots 8"));
-    const columns = [["worker"], ["state"], ["slots"], ["runs", "wide"], ["takes from"], ["labels"], ["heard", "number"], ["", "act"]];
+    const columns = [["worker"], ["state", "fit"], ["slots", "fit"], ["runs", "runs-column"], ["takes from"], ["labels"], ["heard", "number"], ["", "act"]];
     return h("div", {}, top, found.length > 0 ? table("Workers", columns, found.map((worker) => row(worker, held.get(worker.id) ?? []))) : h("p", { class: "quiet" }, `No worker has “${find}” in its name.`),
       turns(["workers"], { find }, after, next, "Pages of workers"));
   },
@@ -45,7 +45,7 @@ const search = (find) => h("input", { type: "search", placeholder: "Find by name
 function row(worker, held) {
   return { key: worker.id, cells: [
     [h("b", {}, worker.id), worker.impostor && tag("another process uses this name", "bad"), h("small", { class: "quiet since", title: instant(worker.since_ms) }, `since ${when(worker.since_ms)}`)], state(worker.state), squares(worker), runs(worker, held),
-    (worker.queues ?? []).map((queue) => h("a", { class: "chip", href: to(["queues", queue]) }, queue)), Object.entries(worker.labels ?? {}).map(([name, value]) => tag(`${name}=${value}`)),
+    (worker.queues ?? []).map((queue) => h("a", { class: "chip", title: queue, href: to(["queues", queue]) }, queue)), Object.entries(worker.labels ?? {}).map(([name, value]) => h("span", { class: "tag tag-plain", title: `${name}=${value}` }, `${name}=${value}`)),
     worker.heard_ms_ago === undefined ? "–" : `${span(worker.heard_ms_ago)} ago`,
     worker.state === "dead" ? button("Remove", () => ask("Remove", worker.id, "It is forgotten. If it lives after all, it is told to stop.", "DELETE", []), "quiet-danger", { "aria-label": `Remove ${worker.id}` })
       : worker.state === "alive" && button("Drain", () => ask("Drain", worker.id, "It finishes what it has and takes no more.", "POST", ["drain"]), "plain", { "aria-label": `Drain ${worker.id}` })] };
@@ -57,7 +57,7 @@ function runs(worker, held) {
   const began = (task) => task.attempts.at(-1)?.started_ms ?? 0;
   const named = [...held].sort((one, other) => began(one) - began(other)).slice(0, NAMED_MAX);
   const more = Math.max(held.length, worker.busy) - named.length;
-  return h("ul", { class: "runs" }, named.map((task) => h("li", { "data-key": task.id }, h("a", { href: to(["tasks", task.id]), title: task.id }, cut(task.id, 40)), h("span", { class: "quiet" }, ` ${task.queue}, for ${span(Date.now() - began(task))}`))),
+  return h("ul", { class: "runs" }, named.map((task) => h("li", { "data-key": task.id }, h("a", { href: to(["tasks", task.id]), title: `${task.id}, queue ${task.queue}` }, cut(task.id, 40)), " ", h("span", { class: "quiet moment" }, span(Date.now() - began(task))))),
     more > 0 && h("li", { "data-key": "more" }, h("a", { href: to(["tasks"], { worker: worker.id, state: "claimed" }) }, named.length ? `and ${count(more)} more` : some(more, "task"))));
 }
 

@@ -24,23 +24,24 @@ async function freePort(taken) {
   }
 }
 
-/** Starts so many nodes and waits until each serves. */
+/** Starts so many nodes and waits until each serves; `flags` may be a function of the node. */
 export async function startCluster(program, count, flags = []) {
   const folder = mkdtempSync(join(tmpdir(), "ikada-dashboard-"));
   const taken = new Set();
   const nodes = [];
+  const own = typeof flags === "function" ? flags : () => flags;
   for (let id = 1; id <= count; id += 1) nodes.push({ id, client: await freePort(taken), peer: await freePort(taken) });
   for (const node of nodes) {
     const peers = nodes.filter((other) => other !== node).flatMap((other) => ["--peer", `127.0.0.1:${other.peer}`]);
     const log = openSync(join(folder, `${node.id}.log`), "a");
     const settings = ["server", "--node-id", node.id, "--data", join(folder, `node-${node.id}`), "--expect", count, "--shards", 4, "--listen", `127.0.0.1:${node.client}`,
-      "--peer-listen", `127.0.0.1:${node.peer}`, "--until-stdin-closes", "--shed", "off", ...peers, ...flags].map(String);
+      "--peer-listen", `127.0.0.1:${node.peer}`, "--until-stdin-closes", "--shed", "off", ...peers, ...own(node)].map(String);
     const bare = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("IKADA_")));
     node.child = spawn(program, settings, { stdio: ["pipe", "ignore", log], env: bare });
     node.url = `http://127.0.0.1:${node.client}`;
   }
   const cluster = { nodes, folder, token: null, stop: () => stop(nodes, folder), kill: (id) => kill(nodes[id - 1]) };
-  if (flags.includes("--auth")) cluster.token = (await eventually(() => readFileSync(join(folder, "node-1", "admin-token"), "utf8"))).trim();
+  if (own(nodes[0]).includes("--auth")) cluster.token = (await eventually(() => readFileSync(join(folder, "node-1", "admin-token"), "utf8"))).trim();
   for (const node of nodes) await eventually(() => call(cluster, node, "GET", "/v1/queues"));
   return cluster;
 }

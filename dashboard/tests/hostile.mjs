@@ -1,5 +1,5 @@
-// Fifty strings that try to become more than text, in every field that users write (X14): payloads, results, errors, object names,
-// contents and types, jobs, logs, workers, leases, schedules, callers, addresses, searches, names of nodes. Each must be shown as it is, and nothing may happen.
+// Fifty strings that try to become more than text, in every field that users write (X14): payloads, results, errors, notes on progress, object names,
+// contents and types, jobs, their results and outputs, logs, workers, leases, schedules, callers, addresses, searches, names of nodes. Each must be shown as it is, and nothing may happen.
 
 import assert from "node:assert/strict";
 import { call } from "./cluster.mjs";
@@ -77,6 +77,64 @@ export async function objectsStayText({ tab, base, cluster, node }) {
     await tab.until("!document.querySelector('dialog')");
     await quiet(tab);
   }
+}
+
+/** Types of objects, as their uploader names them. */
+export async function typesStayText({ tab, base, cluster, node }) {
+  const types = [];
+  for (const [place, text] of STRINGS.entries()) {
+    const upload = `/v1/uploads/${String(place).padStart(32, "0")}`;
+    try {
+      await call(cluster, node, "PUT", upload, { bucket: "hostile-types", key: `t-${place}`, content_type: text.slice(0, 100) });
+    } catch (error) {
+      assert.equal(error.status, 400, error.message);
+      continue;
+    }
+    await call(cluster, node, "PUT", `${upload}/parts/1`, text);
+    await call(cluster, node, "POST", `${upload}/finish`, { parts: 1 });
+    types.push(place);
+  }
+  assert.ok(types.length >= 30, `${types.length} types were taken`);
+  await tab.go(`${base}/#/objects/hostile-types`);
+  await tab.until(`document.querySelectorAll("tbody tr").length === ${types.length}`, "all are listed");
+  const rows = await tab.value("[...document.querySelectorAll('tbody tr')].map((row) => row.textContent)");
+  for (const place of types) assert.ok(rows.some((row) => row.includes(`t-${place}`) && row.includes(STRINGS[place].slice(0, 30))), `type ${place}`);
+  await quiet(tab);
+  for (const place of types) {
+    await tab.click("tbody button.link", `t-${place}`);
+    await tab.until("document.querySelector('dialog .preview')", `t-${place} is previewed`);
+    await tab.press("Escape");
+    await tab.until("!document.querySelector('dialog')");
+    await quiet(tab);
+  }
+}
+
+/** What workers say of their progress, what jobs came to, and the names of their outputs. */
+export async function resultsStayText({ tab, base, cluster, node }) {
+  let named = 0;
+  for (const [place, text] of STRINGS.entries()) {
+    const id = `hr-${place}`;
+    await call(cluster, node, "POST", "/v1/jobs", { id, queue: id, ttl_ms: 600_000, map: { program: "wordcount", range: { from: 0, to: 1 } } });
+    const { tasks: [held] } = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "w", queues: [id], wait_ms: 5000 });
+    const told = text.slice(0, 100);
+    const renewed = await call(cluster, node, "POST", "/v1/tasks/renew", { worker: "w", tasks: [{ id: held.id, fence: held.fence, progress: { permille: 5, note: told } }] });
+    assert.ok(!renewed.tasks[0].problem, `note ${place}: ${JSON.stringify(renewed.tasks[0])}`);
+    await tab.go(`${base}/#/tasks/${held.id}`);
+    const plain = JSON.stringify(told.replaceAll("\u0000", "").slice(0, 20));
+    await tab.until(`[...document.querySelectorAll(".facts dd")].some((one) => one.textContent.includes(${plain}))`, `note ${place} is shown`);
+    await quiet(tab);
+    const bytes = await call(cluster, node, "POST", "/v1/uploads", "abc");
+    const settle = async (outputs) => (await call(cluster, node, "POST", "/v1/tasks/complete", { worker: "w", tasks: [{ id: held.id, fence: held.fence, result: [text], outputs }] })).tasks[0];
+    const first = await settle([{ name: text, size: bytes.size, digest: bytes.digest }]);
+    if (first.problem) await settle([]);
+    else named += 1;
+    await tab.go(`${base}/#/jobs/${id}`);
+    const printed = JSON.stringify(`"${JSON.stringify(text).slice(1, -1)}"`);
+    await tab.until(`document.querySelector("h1")?.textContent === ${JSON.stringify(id)} && [...document.querySelectorAll("pre")].some((one) => one.textContent.includes(${printed}))`, `result ${place} is shown`);
+    if (!first.problem) await tab.until(`[...document.querySelectorAll(".outputs li")].some((one) => one.textContent.endsWith(${JSON.stringify(text)}))`, `output ${place} is shown`);
+    await quiet(tab);
+  }
+  assert.ok(named >= 10, `${named} names are good names of outputs`);
 }
 
 /** The address itself, and what is typed into searches. */

@@ -5,10 +5,12 @@ import { join } from "node:path";
 import { call } from "./cluster.mjs";
 import { rest } from "./chrome.mjs";
 
-const PAGES = { overview: "", jobs: "jobs", job: "jobs/word-count", queues: "queues", queue: "queues/mail", tasks: "tasks?queue=mail", task: "tasks/welcome-ann", workers: "workers", schedules: "schedules", objects: "objects/docs", leases: "leases", elections: "elections", cluster: "cluster" };
+const PAGES = { overview: "", jobs: "jobs", job: "jobs/word-count", queues: "queues", queue: "queues/mail", tasks: "tasks?queue=mail", task: "tasks/welcome-ann", workers: "workers", schedules: "schedules", buckets: "objects", objects: "objects/docs", leases: "leases", elections: "elections?minutes=1", cluster: "cluster" };
 const LOOKS = { light: {}, dark: { dark: true }, phone: { phone: true, width: 390, height: 844 } };
 /** How long there is something to see before the first picture. */
-const LIFE_MS = 25_000;
+const LIFE_MS = 55_000;
+/** Between two leaders that are moved, so that there are elections to see. */
+const MOVE_EVERY_MS = 4_000;
 
 /** Takes the pictures into a folder. */
 export async function takePictures(browser, { cluster, node }, folder) {
@@ -21,7 +23,7 @@ export async function takePictures(browser, { cluster, node }, folder) {
     await tab.go(`${node.url}/`);
     tabs.push([look, tab]);
   }
-  await rest(LIFE_MS);
+  await Promise.all([rest(LIFE_MS), moveLeaders(cluster, node)]);
   for (const [look, tab] of tabs) {
     for (const [name, page] of Object.entries(PAGES)) {
       await tab.go(`${node.url}/#/${page}`);
@@ -38,8 +40,9 @@ export async function takePictures(browser, { cluster, node }, folder) {
 async function prepare(cluster, node) {
   await call(cluster, node, "PUT", "/v1/schedules/nightly-report", { cron: "30 2 * * *", zone: "Europe/Berlin", task: { queue: "reports" } });
   await call(cluster, node, "PUT", "/v1/schedules/heartbeat", { every_ms: 5000, task: { queue: "mail" } });
+  for (const bucket of ["films", "invoices", "site"]) await call(cluster, node, "PUT", `/v1/objects/${bucket}/readme.md`, `# ${bucket}\n`, { "Content-Type": "text/markdown" });
   for (const name of ["2026/invoice-0117.pdf", "2026/report.md", "logo.svg", "readme.md"]) await call(cluster, node, "PUT", `/v1/objects/docs/${name}`, `# ${name}\n`.repeat(400), { "Content-Type": "text/markdown" });
-  await call(cluster, node, "POST", "/v1/jobs", { id: "word-count", name: "words of all letters", queue: "batch", map: { program: "wordcount", range: { from: 0, to: 240 } }, reduce: { program: "merge" } });
+  await call(cluster, node, "POST", "/v1/jobs", { id: "word-count", name: "words of all letters", queue: "batch", ttl_ms: 600_000, map: { program: "wordcount", range: { from: 0, to: 280 } }, reduce: { program: "merge" } });
   for (const [name, holder] of [["primary", "billing-1"], ["nightly-report", "reporter-2"]]) await call(cluster, node, "POST", `/v1/leases/${name}/acquire`, { holder, ttl_ms: 600_000 });
   await call(cluster, node, "POST", "/v1/leases/primary/acquire", { holder: "billing-2", ttl_ms: 600_000, wait_ms: 100 });
   await call(cluster, node, "POST", "/v1/queues/invoices/pause", {}).catch(() => null);
@@ -58,7 +61,16 @@ async function hold(cluster, node) {
     for (let held = 0; held < count;) held += (await call(cluster, node, "POST", "/v1/tasks/claim", { worker, queues: ["films"], count_max: count - held, wait_ms: 5000 })).tasks.length;
   }
   const { tasks: [counted] } = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "mailer-2", queues: ["batch"], count_max: 1, wait_ms: 5000 });
+  for (let held = 1; held < 7;) held += (await call(cluster, node, "POST", "/v1/tasks/claim", { worker: `mailer-${held % 3}`, queues: ["batch"], count_max: 2, wait_ms: 5000 })).tasks.length;
   await call(cluster, node, "PUT", `/v1/objects/logs/${counted.id}/1`, "reading letters-000.txt\n4,218 words, 1,102 of them once\nreading letters-001.txt\n");
+}
+
+/** Hands leaders on while the pictures are being prepared. */
+async function moveLeaders(cluster, node) {
+  for (let turn = 0; turn < (LIFE_MS - 5000) / MOVE_EVERY_MS; turn += 1) {
+    await call(cluster, node, "POST", "/v1/cluster/transfer", { shard: turn % 4 }).catch(() => null);
+    await rest(MOVE_EVERY_MS);
+  }
 }
 
 /** Submits and works until it is over. */
@@ -67,7 +79,7 @@ async function live(cluster, node, over) {
     const count = 6 + Math.round(5 * Math.sin(turn / 6)) + (turn % 5);
     const tasks = Array.from({ length: count }, (_, place) => ({ queue: ["mail", "thumbnails", "invoices"][(turn + place) % 3], payload: { to: `guest-${turn}-${place}@example.org` } }));
     await call(cluster, node, "POST", "/v1/tasks", { tasks });
-    const claim = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: `mailer-${turn % 3}`, queues: ["mail", "thumbnails", "welcome", "batch"], count_max: count, wait_ms: 50 });
+    const claim = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: `mailer-${turn % 3}`, queues: ["mail", "thumbnails", "welcome", ...(turn % 4 ? [] : ["batch"])], count_max: count, wait_ms: 50 });
     for (const [place, queue] of ["mail", "thumbnails", "batch"].entries()) {
       await call(cluster, node, "PUT", `/v1/workers/mailer-${place}`, { session: String(place + 1), slots: 4 + 4 * place, busy: [1 + (turn % 3), 2, 4][place], queues: [queue], labels: place ? { zone: `eu-${place}` } : {}, version: "0.1.0" });
     }

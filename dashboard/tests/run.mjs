@@ -43,12 +43,18 @@ const [node] = cluster.nodes;
 const setting = { browser, cluster, node, base: node.url };
 for (const name of ["submitsTheFirstTask", "findsTasks", "mendsATask", "runsAQueue", "keepsASchedule", "storesAnObject", "watchesAJob", "drainsAWorker", "seesALease", "steersTheCluster", "worksByKeyboard", "bearsLargeThings"]) await run(name, flows[name], setting);
 for (const name of ["pagesManyTasks", "pagesManyQueues", "pagesManyWorkers", "pagesManySchedules", "foldsManyObjects", "cutsALongLine", "tellsTheLag", "tellsOldBrowsers", "losesItsConnection", "hearsByStream", "fitsAPhone", "walksEveryPage"]) await run(name, bounds[name], setting);
-for (const name of ["tasksStayText", "namesStayText", "objectsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
-await run("pictures", (all) => takePictures(browser, all, folder), setting);
+for (const name of ["tasksStayText", "namesStayText", "objectsStayText", "typesStayText", "resultsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
 await run("survivesALeader", flows.survivesALeader, setting);
 const lastNode = cluster.nodes.find((one) => one.child.signalCode === null);
 await run("outlivesItsNode", flows.outlivesItsNode, { ...setting, lastNode });
 await cluster.stop();
+
+if ("pictures".includes(wanted)) {
+  // A cluster of its own, with names that people give.
+  const calm = await startCluster(program, 3, ({ id }) => ["--name", ["north", "east", "south"][id - 1]]);
+  await run("pictures", (all) => takePictures(browser, all, folder), { cluster: calm, node: calm.nodes[0] });
+  await calm.stop();
+}
 
 const guarded = await startCluster(program, 1, ["--auth"]);
 await run("asksForAToken", flows.asksForAToken, { cluster: guarded });
