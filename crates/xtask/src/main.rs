@@ -3,7 +3,8 @@
 //! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
 //! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
 //! `chaos` runs a cluster of real processes under faults, `mixed` one of two versions, `scenarios` the named faults one by
-//! one, `fuzz` libFuzzer, `hostile` programs that attack their worker, and `sbom` lists what is linked. Leaves out: releases and benchmarks.
+//! one, `fuzz` libFuzzer, `hostile` programs that attack their worker, `walk` times the first page of the docs, and `sbom` lists
+//! what is linked. Leaves out: releases and benchmarks.
 //!
 //! This file only routes: it reads the arguments and picks the exit code.
 
@@ -17,6 +18,7 @@ mod scenarios;
 mod tidy;
 mod tree;
 mod verify;
+mod walk;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,7 +38,8 @@ Examples:
   cargo xtask scenarios               who leads when links, disks and processes fail, in one table
   cargo xtask fuzz --seconds 600 log  libFuzzer on one target; all of them if none is named
   cargo xtask sbom                    what goes into the binary, for scanners (CycloneDX)
-  cargo xtask hostile                 what hostile modules and commands tried, and how each ended";
+  cargo xtask hostile                 what hostile modules and commands tried, and how each ended
+  cargo xtask walk                    docs/first-job.md with a clock: build, start and commands apart";
 
 /// Checks and mends this repository.
 #[derive(Parser)]
@@ -70,6 +73,8 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Run hostile modules and commands in the worker's sandbox, and print what each tried and how it ended.
     Hostile(hostile::HostileArgs),
+    /// Follow docs/first-job.md as it stands, and time the build, the start and its commands apart.
+    Walk(walk::WalkArgs),
     /// Write down what goes into the binary: packages, versions, licences and checksums.
     Sbom(sbom::SbomArgs),
     /// Check the house rules: arrows, purity, sizes, headers, papers; edits nothing.
@@ -103,6 +108,7 @@ fn run() -> anyhow::Result<bool> {
         Command::Scenarios(args) => scenarios::run(&root, &args),
         Command::Fuzz(args) => fuzz::run(&root, &args),
         Command::Hostile(args) => hostile::run(&root, &args),
+        Command::Walk(args) => walk::run(&root, &args),
         Command::Sbom(args) => sbom::run(&root, &args),
         Command::Tidy => tidy::run(&root),
     }

@@ -22,6 +22,20 @@ from .cluster import Cluster, eventually, program
 ROOT = Path(__file__).resolve().parents[3]
 
 
+def is_ci() -> bool:
+    """Whether this is a machine that judges changes: there a missing tool is a failure."""
+    return os.environ.get("CI", "") not in ("", "0", "false")
+
+
+def builder() -> "str | None":
+    """A Python that can build packages without fetching anything."""
+    for python in (sys.executable, str(ROOT / "target/mypy/bin/python"), "/usr/bin/python3"):
+        look = [python, "-W", "ignore", "-c", "import setuptools, wheel, pip"]
+        if shutil.which(python) and subprocess.run(look, capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
 class TwinsTest(unittest.TestCase):
     def test_asyncio_has_every_call_with_the_same_settings(self) -> None:
         for plain, awaited in ((Client, AsyncClient), (Jobs, AsyncJobs)):
@@ -37,11 +51,32 @@ class TwinsTest(unittest.TestCase):
     def test_types_are_sound(self) -> None:
         found = shutil.which("mypy") or shutil.which(str(ROOT / "target/mypy/bin/mypy"))
         if found is None:
+            self.assertFalse(is_ci(), "mypy is needed in CI to check the types of the Python package")
             print("SKIPPED: mypy is not installed; install it to check the types of the Python package", file=sys.stderr)
             self.skipTest("mypy is not installed")
         with tempfile.TemporaryDirectory() as cache:
             told = subprocess.run([found, "--strict", "--cache-dir", cache, str(ROOT / "sdk/python/ikada")], capture_output=True, text=True, check=False)
         self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+
+    def test_it_is_installed_as_its_pages_say(self) -> None:
+        page = (ROOT / "docs/guides/python.md").read_text()
+        said = [line for line in page.splitlines() if line.startswith("pip install ")]
+        self.assertEqual(said, ["pip install ./sdk/python"])
+        python = builder()
+        if python is None:
+            self.assertFalse(is_ci(), "pip, setuptools and wheel are needed in CI to install the Python package")
+            print("SKIPPED: pip, setuptools or wheel is not installed; install them to try the installation", file=sys.stderr)
+            self.skipTest("pip, setuptools or wheel is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            # A copy, since a build writes beside its sources. What builds it is here already and is not fetched.
+            shutil.copytree(ROOT / "sdk/python", Path(folder, "sdk/python"), ignore=shutil.ignore_patterns("__pycache__"))
+            words = [python, "-m", *said[0].split(), "--quiet", "--no-index", "--no-build-isolation", "--no-deps", "--target", "there"]
+            told = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+            self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+            look = "import ikada; print(ikada.__file__); ikada.App"
+            seen = subprocess.run([sys.executable, "-c", look], cwd=Path(folder, "there"), capture_output=True, text=True, check=False)
+            self.assertIn(str(Path(folder, "there")), seen.stdout, seen.stderr)
+            self.assertTrue(Path(folder, "there/ikada/py.typed").exists())
 
 
 class WholeTest(unittest.TestCase):
@@ -66,6 +101,29 @@ class WholeTest(unittest.TestCase):
             running.kill()
             running.wait()
         self.addCleanup(end)
+
+    def test_the_shop_of_its_pages_sells(self) -> None:
+        for page in ("sdk/python/README.md", "docs/guides/python.md"):
+            blocks = [block.split("\n", 1) for block in (ROOT / page).read_text().split("```")[1::2]]
+            shop = next(text for mark, text in blocks if mark == "python" and text.startswith("# shop.py"))
+            usual = "http://127.0.0.1:7400,http://127.0.0.1:7410,http://127.0.0.1:7420"
+            self.assertIn(usual, shop, page)
+            commands = [line.split("#")[0].split() for mark, text in blocks if mark.startswith("sh") for line in text.splitlines()]
+            start = ["python3", "-m", "ikada", "worker", "shop:app", "--slots", "8"]
+            self.assertIn(start, commands, page)
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "shop.py").write_text(shop.replace(usual, ",".join(self.cluster.urls)))
+                bare = {name: value for name, value in os.environ.items() if not name.startswith("IKADA_")}
+                bare["PYTHONPATH"] = str(ROOT / "sdk/python")
+                worker = subprocess.Popen([sys.executable, *start[1:]], cwd=folder, env=bare, stderr=subprocess.DEVNULL)
+                try:
+                    call = ["python3", "shop.py"] if ["python3", "shop.py"] in commands else None
+                    script = call[1:] if call else ["-c", "from shop import *; print(send_mail.enqueue('ann', subject='hello').result(timeout_s=30))"]
+                    told = subprocess.run([sys.executable, *script], cwd=folder, env=bare, capture_output=True, text=True, check=False)
+                    self.assertEqual(told.stdout, "sent 'hello' to ann\n", told.stderr)
+                finally:
+                    worker.terminate()
+                    self.assertEqual(worker.wait(), 0, "it ends gracefully on SIGTERM")
 
     def test_a_job_is_done_and_its_result_comes(self) -> None:
         for name, text in (("a", b"one two two"), ("b", b"two three")):

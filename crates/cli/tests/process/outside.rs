@@ -1,7 +1,7 @@
 //! What is written in other languages, tried over real processes: the dashboard in a real browser, the Python package.
 //!
 //! Both have tests of their own, which start their own nodes; here they are given the binary and judged by their exit. Where the other
-//! language's tools are missing, they are skipped by name: `.ci/run` installs them.
+//! language's tools are missing, they are skipped by name, but not in CI: `.ci/run` installs them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,6 +18,30 @@ fn answers(program: &str) -> bool {
     probe.status().is_ok_and(|status| status.success())
 }
 
+/// Whether a tool that this needs is missing: skipped by name here, but a failure in CI, where `.ci/run` installs all.
+fn is_missing(programs: &[&str], what: &str) -> bool {
+    let is_ci =
+        std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
+    let missing = programs.iter().find(|program| !answers(program));
+    judge_missing(missing.copied(), what, is_ci)
+}
+
+/// A gate that nobody passes through is none: where changes are judged, a missing tool is a failure.
+fn judge_missing(missing: Option<&str>, what: &str, is_ci: bool) -> bool {
+    let Some(missing) = missing else { return false };
+    assert!(!is_ci, "{missing} is needed in CI to try {what}");
+    eprintln!("SKIPPED: {missing} is not installed; install it to try {what}");
+    true
+}
+
+#[test]
+fn a_missing_tool_is_told_at_home_and_fails_in_ci() {
+    assert!(!judge_missing(None, "it", true));
+    assert!(judge_missing(Some("a-tool"), "it", false));
+    let in_ci = std::panic::catch_unwind(|| judge_missing(Some("a-tool"), "it", true));
+    assert!(in_ci.is_err(), "passed over in CI");
+}
+
 /// Runs a command that must end well; shows what it said if it does not.
 fn run(command: &mut Command) {
     let output = command.current_dir(root()).stdin(Stdio::null()).output().expect("it starts");
@@ -30,19 +54,17 @@ fn run(command: &mut Command) {
 /// X14 and the promises of docs/dashboard.md. Pictures are kept in `target/dashboard`.
 #[test]
 fn x_14_the_dashboard_works_in_a_browser() {
-    let Some(missing) = ["node", "chromium"].into_iter().find(|program| !answers(program)) else {
-        let pictures = root().join("target/dashboard");
-        let mut command = without_settings(Command::new("node"));
-        run(command.arg("dashboard/tests/run.mjs").arg(ikada().get_program()).arg(pictures));
+    if is_missing(&["node", "chromium"], "the dashboard") {
         return;
-    };
-    eprintln!("SKIPPED: {missing} is not installed; install it to try the dashboard");
+    }
+    let pictures = root().join("target/dashboard");
+    let mut command = without_settings(Command::new("node"));
+    run(command.arg("dashboard/tests/run.mjs").arg(ikada().get_program()).arg(pictures));
 }
 
 #[test]
 fn the_python_package_works() {
-    if !answers("python3") {
-        eprintln!("SKIPPED: python3 is not installed; install it to try the Python package");
+    if is_missing(&["python3"], "the Python package") {
         return;
     }
     let mut command = without_settings(Command::new("python3"));

@@ -1,4 +1,6 @@
-//! The pages of the documentation, followed as they stand: every command in them is run.
+//! The pages of the documentation, followed as they stand: every block of commands is run here, or names the test that runs
+//! it. Commands inside of sentences and examples of help texts are read as the program would read them, by a test beside
+//! the arguments (`args/examples_test.rs`); so is what takes hours, as benches at their full size do.
 
 use std::path::{Path, PathBuf};
 
@@ -94,8 +96,10 @@ fn the_demo_ends_well() {
 
 /// All pages, the readme included.
 fn pages() -> Vec<PathBuf> {
-    let mut found = vec![root().join("README.md")];
-    let mut folders = vec![root().join("docs"), root().join("deploy")];
+    let mut found = ["README.md", "ARCHITECTURE.md", "SECURITY.md", "sdk/python/README.md"]
+        .map(|page| root().join(page))
+        .to_vec();
+    let mut folders = ["docs", "deploy", "examples"].map(|folder| root().join(folder)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
             match entry.path() {
@@ -113,7 +117,7 @@ fn sources(folder: &Path, into: &mut String) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         match entry.path() {
             path if path.is_dir() => sources(&path, into),
-            path if path.extension().is_some_and(|end| end == "rs") => {
+            path if path.extension().is_some_and(|end| end == "rs" || end == "py") => {
                 into.push_str(&std::fs::read_to_string(path).expect("a source"));
             }
             _ => {}
@@ -125,6 +129,7 @@ fn sources(folder: &Path, into: &mut String) {
 fn every_block_of_commands_is_run_here_or_names_the_test_that_does() {
     let mut tests = String::new();
     sources(&root().join("crates"), &mut tests);
+    sources(&root().join("sdk/python/tests"), &mut tests);
     let followed =
         std::fs::read_to_string(file!()).or_else(|_| std::fs::read_to_string(root().join(file!())));
     let followed = followed.expect("this file");
@@ -136,7 +141,8 @@ fn every_block_of_commands_is_run_here_or_names_the_test_that_does() {
             assert!(!block.mark.is_empty(), "{name}: a block without a mark:\n{}", block.text);
             match block.elsewhere() {
                 Some(test) => {
-                    let is_test = tests.contains(&format!("fn {test}("));
+                    let is_test = tests.contains(&format!("fn {test}("))
+                        || tests.contains(&format!("def {test}(self"));
                     let is_step = tests.contains(&format!("name: \"{test}\""));
                     assert!(is_test || is_step, "{name}: there is no test {test}");
                     count += 1;

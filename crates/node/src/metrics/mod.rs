@@ -3,6 +3,8 @@
 mod blobs;
 mod counters;
 mod load;
+#[cfg(test)]
+mod page_test;
 mod queues;
 mod render;
 mod schedules;

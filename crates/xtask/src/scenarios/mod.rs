@@ -55,6 +55,7 @@ const TESTS: &[(&str, &str)] = &[
         "F-39 older dump",
         "postgres_faults::p_2_f_39_nodes_halt_before_a_restored_dump_also_after_a_restart",
     ),
+    ("LS-17 kills", "schedules::ls_17_each_instant_is_kept_once_through_leader_kills"),
     (
         "LS-16 drain",
         "postgres_shards::ls_16_ls_19_due_tasks_are_drained_by_all_nodes_and_a_hundred_workers_without_duplicates",
@@ -63,6 +64,7 @@ const TESTS: &[(&str, &str)] = &[
 /// What happens where the simulator has no script.
 const PROCESSES_ONLY: &[(&str, &str)] = &[
     ("F-25", "500 workers come back after the leader was killed"),
+    ("LS-17 kills", "the leader is killed again and again while a schedule fires every second"),
     ("F-39 restart", "the database that holds the logs is killed and started again, twice"),
     ("F-39 stall", "it stands still with all its connections"),
     ("F-39 pause", "the holder of a lease is paused past its ttl and goes on"),
@@ -74,9 +76,13 @@ const PROCESSES_ONLY: &[(&str, &str)] = &[
     ("F-39 older dump", "it is restored to an older dump, then to the newest"),
     ("LS-16 drain", "three nodes and 120 workers drain what is due"),
 ];
-/// What `--long` asks of the tests: the sizes of F-39 and LS-16. They take hours together.
-const LONG: [(&str, &str); 3] =
-    [("IKADA_TEST_STALL_S", "30"), ("IKADA_TEST_ROUNDS", "200"), ("IKADA_TEST_DRAIN", "1000000")];
+/// What `--long` asks of the tests: the sizes of F-39, LS-16 and LS-17. They take hours together.
+const LONG: [(&str, &str); 4] = [
+    ("IKADA_TEST_STALL_S", "30"),
+    ("IKADA_TEST_ROUNDS", "200"),
+    ("IKADA_TEST_DRAIN", "1000000"),
+    ("IKADA_SCHEDULE_KILLS", "100"),
+];
 
 /// Settings of a run.
 #[derive(Debug, clap::Args)]
@@ -87,7 +93,8 @@ pub struct ScenarioArgs {
     /// The seed of the simulator's scripts.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Give the tests with logs in a database their whole size: stalls of 30 s, 200 rounds, a million tasks.
+    /// Give the tests with logs in a database their whole size: stalls of 30 s, 200 rounds, a million tasks; and
+    /// kill the leader 100 times under a schedule.
     #[arg(long)]
     long: bool,
     /// Print one line of JSON per row instead of a table.

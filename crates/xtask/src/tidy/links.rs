@@ -16,28 +16,29 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn judge(tree: &Tree, file: &File) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let leads_nowhere =
+        |target: &str| !resolve(&file.path, target).is_some_and(|path| tree.holds(&path));
+    let broken = lines_with_targets(&file.text).filter(|(_, target)| leads_nowhere(target));
+    let finding = |(line, target): (usize, &str)| Finding {
+        path: file.path.clone(),
+        line,
+        rule: "links",
+        advice: format!("mend the link to `{target}`: no such tracked file"),
+    };
+    broken.map(finding).collect()
+}
+
+/// The relative targets of a page's links outside of code, each with its 1-based line.
+pub(super) fn lines_with_targets(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_fence = false;
-    for (number, line) in file.text.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            in_fence = !in_fence;
-        }
-        if in_fence {
-            continue;
-        }
-        for target in targets(line) {
-            let leads_somewhere = resolve(&file.path, target).is_some_and(|path| tree.holds(&path));
-            if !leads_somewhere {
-                findings.push(Finding {
-                    path: file.path.clone(),
-                    line: number + 1,
-                    rule: "links",
-                    advice: format!("mend the link to `{target}`: no such tracked file"),
-                });
-            }
-        }
-    }
-    findings
+    let prose = text.lines().enumerate().filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_fence ^= is_fence;
+        !in_fence && !is_fence
+    });
+    prose.flat_map(|(number, line)| {
+        targets(line).into_iter().map(move |target| (number + 1, target))
+    })
 }
 
 /// The relative targets of a line's links, without title and anchor.
@@ -64,7 +65,7 @@ fn targets(line: &str) -> Vec<&str> {
 }
 
 /// The path from the root that a link in `from` means; none when it leaves the repository.
-fn resolve(from: &str, target: &str) -> Option<String> {
+pub(super) fn resolve(from: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     if target.starts_with('/') {

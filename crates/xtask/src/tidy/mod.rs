@@ -5,6 +5,7 @@
 //! Leaves out: taste, and whatever rustfmt, clippy and cargo-deny already check.
 
 mod arrows;
+mod book;
 mod clippy_config;
 mod contents;
 mod coverage;
@@ -52,6 +53,7 @@ type Check = fn(&Tree) -> Vec<Finding>;
 
 const RULES: &[Check] = &[
     arrows::check,
+    book::check,
     clippy_config::check,
     contents::check,
     coverage::check,
