@@ -1,12 +1,18 @@
 //! Workers over real sockets: a claim whose answer is lost, and idle workers when the leader goes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use ikada_api::v1::{ClaimRequest, Number, RenewRequest};
 
 use crate::cluster::{Cluster, client};
 use crate::wait::until;
 use crate::work::write_all;
+
+/// How long the idle workers' polls last.
+const POLL_MS: u64 = 100_000;
+/// Whoever has no work by then was not woken: far less than a poll lasts, far more than a wake-up takes.
+const WOKEN_WITHIN: Duration = Duration::from_secs(25);
 
 fn wish(worker: &str, session: u64, wait_ms: u64) -> ClaimRequest {
     let body = format!(
@@ -42,16 +48,19 @@ async fn idle_workers_get_work_of_all_shards_after_a_leader_was_killed() {
         .map(|number| {
             let node = cluster.nodes.iter().filter(|node| node.id != leader).nth(number % 2);
             let client = client(&[node.expect("a node").url.clone()]);
-            let wish = wish(&format!("w{number}"), 1, 50_000);
+            let wish = wish(&format!("w{number}"), 1, POLL_MS);
             tokio::spawn(async move { client.claim(&wish).await.expect("a claim").tasks })
         })
         .collect();
     cluster.kill(leader);
     cluster.settle().await;
+    assert!(parked.iter().all(|claim| !claim.is_finished()), "all polls are still open");
     write_all(&cluster.client(), "after", 6).await;
     let mut taken = BTreeSet::new();
+    let end = tokio::time::Instant::now() + WOKEN_WITHIN;
     for claim in parked {
-        taken.extend(claim.await.expect("a worker").into_iter().map(|task| task.id));
+        let claim = tokio::time::timeout_at(end, claim).await.expect("woken before its poll ends");
+        taken.extend(claim.expect("a worker").into_iter().map(|task| task.id));
     }
     assert_eq!(taken.len(), 6, "every idle worker got a task, none was restarted: {taken:?}");
 }

@@ -8,11 +8,12 @@ use ikada_api::v1::{MissedPolicy, NewTask, ScheduleBody, SchedulePage};
 
 use crate::cluster::Cluster;
 use crate::fresh::ikada;
+use crate::scenario::Scenario;
 use crate::wait::until;
 
 const QUEUE: &str = "beats";
 const EVERY_MS: u64 = 1_000;
-/// Leaders killed, unless `IKADA_SCHEDULE_KILLS` says otherwise (100 takes about ten minutes: with `cargo test`, which has no limit of time).
+/// Leaders killed, unless `IKADA_SCHEDULE_KILLS` says otherwise (100, which takes about ten minutes, in `cargo xtask scenarios --long`).
 const KILLS: u64 = 5;
 
 fn kills() -> u64 {
@@ -36,18 +37,21 @@ async fn listed(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_instant_is_kept_once_through_leader_kills() {
-    each_instant_is_kept_once(Cluster::start().await, kills()).await;
+async fn ls_17_each_instant_is_kept_once_through_leader_kills() {
+    let mut cluster = Cluster::start().await;
+    let scenario = Scenario::begin("LS-17 kills", &cluster).await;
+    each_instant_is_kept_once(&mut cluster, kills()).await;
+    scenario.end(&cluster).await;
 }
 
 // LS-17: what a schedule misses is never missed in silence, also by a holder that died.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ls_17_each_instant_is_kept_once_although_holders_die_with_logs_in_postgres() {
-    let Some(cluster) = Cluster::start_in_postgres(2).await else { return };
-    each_instant_is_kept_once(cluster, 1).await;
+    let Some(mut cluster) = Cluster::start_in_postgres(2).await else { return };
+    each_instant_is_kept_once(&mut cluster, 1).await;
 }
 
-async fn each_instant_is_kept_once(mut cluster: Cluster, kills: u64) {
+async fn each_instant_is_kept_once(cluster: &mut Cluster, kills: u64) {
     let task = NewTask { queue: Some(QUEUE.to_owned()), ..NewTask::default() };
     let body = ScheduleBody {
         every_ms: Some(EVERY_MS),
