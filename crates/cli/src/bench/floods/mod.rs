@@ -27,6 +27,7 @@ use super::queue::resident_of;
 use crate::args::{FloodKind, FloodsArgs};
 use crate::failure::Failure;
 use crate::local::{Guard, Nodes, Shape};
+use crate::render::bar;
 
 /// How long the nodes may take to agree on leaders.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -50,13 +51,16 @@ pub(in crate::bench) async fn measure(args: &FloodsArgs) -> Result<FloodsReport,
     nodes.agree(START_PATIENCE).await?;
     let way = Way::to_first(&nodes)?;
     let mut floods = Vec::new();
-    for kind in FloodKind::ALL {
-        let is_wanted = args.only.is_empty() || args.only.contains(&kind);
-        if !is_wanted || (kind.needs_tls() && !args.secure) {
-            continue;
-        }
+    let is_wanted = |kind: &FloodKind| {
+        (args.only.is_empty() || args.only.contains(kind)) && (args.secure || !kind.needs_tls())
+    };
+    let wanted: Vec<FloodKind> = FloodKind::ALL.into_iter().filter(is_wanted).collect();
+    let bar = bar(wanted.len() as u64, "floods");
+    for kind in wanted {
+        bar.tick();
         let flood = one(args, &mut nodes, &way, kind).await?;
-        eprintln!("{}", flood.headline());
+        bar.suspend(|| eprintln!("{}", flood.headline()));
+        bar.inc(1);
         let crashed = flood.crashes > 0;
         floods.push(flood);
         if crashed {
@@ -64,6 +68,7 @@ pub(in crate::bench) async fn measure(args: &FloodsArgs) -> Result<FloodsReport,
         }
         tokio::time::sleep(PAUSE).await;
     }
+    bar.finish_and_clear();
     let FloodsArgs { nodes, seconds, secure, .. } = *args;
     Ok(FloodsReport { nodes, seconds, secure, floods })
 }

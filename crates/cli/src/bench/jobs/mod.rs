@@ -24,6 +24,7 @@ use self::report::Row;
 use crate::args::{JobsBenchArgs, JobsPhase};
 use crate::failure::Failure;
 use crate::local::{Nodes, Shape};
+use crate::render::bar;
 
 /// How long the nodes may take to agree on leaders.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -93,11 +94,17 @@ impl Bench<'_> {
     /// Waits until a job is done, and shows it at every look.
     async fn ended(&self, id: &str, mut look: impl FnMut(&JobInfo)) -> Result<JobInfo, Failure> {
         let (mut seen, mut moved) = (0, Instant::now());
+        let bar = bar(0, "tasks");
         loop {
             let job = self.client.job(id).await?;
             look(&job);
+            bar.set_length(job.tasks_total);
+            bar.set_position(job.tasks_done);
             match job.status.as_str() {
-                "done" => return Ok(job),
+                "done" => {
+                    bar.finish_and_clear();
+                    return Ok(job);
+                }
                 "error" | "cancelled" => {
                     let why = job.reason.unwrap_or_default();
                     return Err(Failure::failed(format!("job {id} is {}: {why}", job.status)));

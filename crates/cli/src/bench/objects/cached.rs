@@ -14,6 +14,7 @@ use super::speak::Line;
 use crate::args::ObjectsBenchArgs;
 use crate::failure::Failure;
 use crate::local::{Nodes, free_ports};
+use crate::render::bar;
 
 /// Bytes of the file.
 const FILE_BYTES: usize = 64 << 10;
@@ -59,10 +60,15 @@ pub(super) async fn measure(
     wait_for(&address).await?;
     let (ours, theirs) = (format!("{}{PATH}", urls[0]), format!("http://{address}/small"));
     let (mut node, mut nginx) = (Vec::new(), Vec::new());
+    let bar = bar(2 * ROUNDS as u64, "rounds of wrk");
     for _ in 0..ROUNDS {
+        bar.tick();
         node.push(wrk(&ours)?);
+        bar.inc(1);
         nginx.push(wrk(&theirs)?);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     let (node, nginx) = (middle(node), middle(nginx));
     let share = node * 100.0 / nginx.max(f64::MIN_POSITIVE);
     let line = |what: &str, value: String| Figure { what: what.to_owned(), value };

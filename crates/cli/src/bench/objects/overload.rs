@@ -25,6 +25,7 @@ use crate::args::ObjectsBenchArgs;
 use crate::bench::queue::memory_of;
 use crate::failure::Failure;
 use crate::local::Nodes;
+use crate::render::bar;
 
 /// How much more is offered than can be served.
 const TIMES: f64 = 5.0;
@@ -341,11 +342,13 @@ async fn paced(shared: &Arc<Shared>, kind: &str, rate: f64, length: Duration) ->
     let began = Instant::now();
     let mut senders = tokio::task::JoinSet::new();
     let mut count = 0_u64;
+    let bar = bar((rate * length.as_secs_f64()) as u64, "calls");
     loop {
         let passed = began.elapsed();
         if passed >= length {
             break;
         }
+        bar.set_position(count);
         // All that is due by now: a late wake-up makes no call vanish.
         let due = (passed.as_secs_f64() * rate) as u64 + 1;
         while count < due {
@@ -366,6 +369,7 @@ async fn paced(shared: &Arc<Shared>, kind: &str, rate: f64, length: Duration) ->
         let next = Duration::from_secs_f64(count as f64 / rate);
         tokio::time::sleep(next.saturating_sub(began.elapsed())).await;
     }
+    bar.finish_and_clear();
     end(shared, kind, began, senders).await
 }
 

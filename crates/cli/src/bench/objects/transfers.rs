@@ -10,6 +10,7 @@ use crate::args::ObjectsBenchArgs;
 use crate::bench::queue::memory_of;
 use crate::failure::Failure;
 use crate::local::Nodes;
+use crate::render::bar;
 
 /// Uploads and downloads of one megabyte.
 const ROUNDS: usize = 200;
@@ -75,7 +76,9 @@ async fn megabytes(
     bytes: usize,
 ) -> std::io::Result<(Vec<Duration>, Vec<Duration>)> {
     let (mut up, mut down) = (Vec::new(), Vec::new());
+    let bar = bar(ROUNDS as u64, "uploads and downloads");
     for round in 0..ROUNDS {
+        bar.inc(1);
         let (name, body) =
             (format!("/v1/objects/bench/m{round}"), bytes_of(round as u64 + 1, bytes));
         let began = Instant::now();
@@ -88,6 +91,7 @@ async fn megabytes(
             return Err(std::io::Error::other(format!("{name} did not come back as written")));
         }
     }
+    bar.finish_and_clear();
     up.sort_unstable();
     down.sort_unstable();
     Ok((up, down))
