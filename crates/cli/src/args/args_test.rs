@@ -82,3 +82,19 @@ fn setting_nothing_is_noticed() {
     };
     assert!(set.settings().is_none());
 }
+
+// A machine may run commands and a node: what is set for the one must not stop the other.
+#[test]
+fn what_is_set_for_commands_stops_no_server() {
+    let mut cli = Cli::command();
+    cli.build();
+    let queue = cli.find_subcommand("queue").and_then(|queue| queue.find_subcommand("list"));
+    let names = queue.unwrap().get_arguments().filter_map(|arg| arg.get_env());
+    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.push("IKADA_TOKEN".to_owned());
+    assert!(names.len() >= 8, "{names:?}");
+    for name in names {
+        let raw = ikada_node::config::RawConfig::from_env([(name.clone(), "x".to_owned())]);
+        assert_eq!(raw, Ok(ikada_node::config::RawConfig::default()), "{name}");
+    }
+}

@@ -9,6 +9,8 @@ mod cluster;
 mod demo;
 mod dev;
 mod doctor;
+#[cfg(test)]
+mod examples_test;
 mod job;
 mod join_token;
 mod lease;

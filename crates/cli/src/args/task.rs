@@ -85,7 +85,7 @@ Examples:
   ikada task enqueue --id build --then '{\"id\": \"test\"}' --then '{\"id\": \"lint\"}'
   ikada task enqueue --program wordcount --set top=5 --input a.txt=texts/a.txt
   ikada task enqueue --idempotency-key deploy-42      repeating this line submits nothing new
-  ikada task enqueue --file tasks.ndjson --queue mail one task as JSON per line, each with an outcome of its own
+  ikada task enqueue --file tasks.ndjson --queue mail   one task as JSON per line, each with an outcome of its own
   producer | ikada task enqueue --file - --output quiet
 
 A file is sent a part at a time; with --output json there is one document per part. A bad line is refused alone. Repeating the

@@ -83,9 +83,10 @@ impl RawConfig {
     }
 
     /// Reads `IKADA_*` variables. `IKADA_URL` and others of the client commands are not settings of a server and are
-    /// passed over; any other unknown name is a problem.
+    /// passed over, and so is what Kubernetes tells every pod about a service called `ikada`; any other unknown name is
+    /// a problem.
     pub fn from_env(vars: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<String>> {
-        const CLIENT: [&str; 12] = [
+        const CLIENT: [&str; 14] = [
             "IKADA_LEASE",
             "IKADA_FENCE",
             "IKADA_URL",
@@ -98,13 +99,15 @@ impl RawConfig {
             "IKADA_TOKEN_FILE",
             "IKADA_CONTEXT",
             "IKADA_CA_FILE",
+            "IKADA_CERT_FILE",
+            "IKADA_KEY_FILE",
         ];
         let mut table = BTreeMap::new();
         for (name, value) in vars {
             let Some(key) = name.strip_prefix("IKADA_") else {
                 continue;
             };
-            if !CLIENT.contains(&name.as_str()) {
+            if !CLIENT.contains(&name.as_str()) && !is_service_link(key, &value) {
                 table.insert(key.to_ascii_lowercase().replace('_', "-"), (name, value));
             }
         }
@@ -228,6 +231,21 @@ impl fmt::Debug for RawConfig {
             .field("node_id", &self.node_id)
             .field("log", &log)
             .finish_non_exhaustive()
+    }
+}
+
+/// Whether Kubernetes set this variable for a service called `ikada`: `IKADA_SERVICE_HOST`, `IKADA_SERVICE_PORT` with or
+/// without a port's name, `IKADA_PORT`, and `IKADA_PORT_7400_TCP` with its parts.
+fn is_service_link(key: &str, value: &str) -> bool {
+    let is_number = |text: &str| text.parse::<u16>().is_ok();
+    if let Some(port) = key.strip_prefix("PORT_") {
+        return is_number(port.split('_').next().unwrap_or_default());
+    }
+    let is_port = key == "SERVICE_PORT" || key.starts_with("SERVICE_PORT_");
+    match key {
+        "SERVICE_HOST" => true,
+        "PORT" => value.contains("://"),
+        _ => is_port && is_number(value),
     }
 }
 

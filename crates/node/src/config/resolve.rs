@@ -347,6 +347,36 @@ mod tests {
     }
 
     #[test]
+    fn what_kubernetes_tells_of_a_service_is_no_setting() {
+        let told = [
+            ("IKADA_SERVICE_HOST", "10.96.0.7"),
+            ("IKADA_SERVICE_PORT", "7400"),
+            ("IKADA_SERVICE_PORT_CLIENT", "7400"),
+            ("IKADA_PORT", "tcp://10.96.0.7:7400"),
+            ("IKADA_PORT_7400_TCP", "tcp://10.96.0.7:7400"),
+            ("IKADA_PORT_7400_TCP_PROTO", "tcp"),
+            ("IKADA_PORT_7400_TCP_PORT", "7400"),
+            ("IKADA_PORT_7400_TCP_ADDR", "10.96.0.7"),
+        ];
+        let read =
+            |name: &str, value: &str| RawConfig::from_env([(name.to_owned(), value.to_owned())]);
+        for (name, value) in told {
+            assert_eq!(read(name, value), Ok(RawConfig::default()), "{name}");
+        }
+        let strange = [
+            ("IKADA_PORT", "7400"),
+            ("IKADA_PORTS", "tcp://10.96.0.7:7400"),
+            ("IKADA_PORT_CLIENT", "tcp://10.96.0.7:7400"),
+            ("IKADA_SERVICE", "10.96.0.7"),
+            ("IKADA_SERVICE_PORTS", "7400"),
+            ("IKADA_SERVICE_PORT", "many"),
+        ];
+        for (name, value) in strange {
+            assert!(read(name, value).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
     fn all_problems_are_reported_together() {
         // X1: another address than loopback is refused unless asked for loudly.
         let bad = raw(
