@@ -13,9 +13,9 @@ use super::check::check_size;
 use super::enqueue::{keyed, read_task, read_then};
 use super::field::{FieldError, parse_name};
 use super::program::{FindProgram, read_work, show_work};
+use super::show::Form;
 use crate::v1::{
-    BackoffBody, Body, MissedPolicy, NewTask, OverlapPolicy, ScheduleBody, ScheduleInfo,
-    ScheduledTask,
+    BackoffBody, MissedPolicy, NewTask, OverlapPolicy, ScheduleBody, ScheduleInfo, ScheduledTask,
 };
 
 /// Zone of a cron line that names none.
@@ -175,8 +175,8 @@ fn check_unfixed(task: &NewTask) -> Result<(), FieldError> {
 }
 
 /// What a schedule submits, as it was told.
-fn show_template(task: &Enqueue) -> ScheduledTask {
-    let body = Body::of(&task.payload);
+fn show_template(task: &Enqueue, form: Form) -> ScheduledTask {
+    let body = form.show(&task.payload);
     let options = task.options.as_deref().cloned().unwrap_or_default();
     let then = options.then.as_ref().and_then(|then| decode_then(then)).unwrap_or_default();
     let labels = options.labels.pairs().iter();
@@ -187,6 +187,7 @@ fn show_template(task: &Enqueue) -> ScheduledTask {
         payload_bytes_count: task.payload.len() as u64,
         payload: body.json,
         payload_base64: body.base64,
+        payload_bytes: body.bytes,
         priority: task.priority,
         delay_ms: task.delay_ms,
         max_attempts: task.max_attempts,
@@ -201,13 +202,18 @@ fn show_template(task: &Enqueue) -> ScheduledTask {
         work: options.work.as_ref().map(|work| Box::new(show_work(work))),
         then: then
             .iter()
-            .map(|below| ScheduledTask { key: None, ..show_template(below) })
+            .map(|below| ScheduledTask { key: None, ..show_template(below, form) })
             .collect(),
     }
 }
 
 /// A schedule. `next_ms` are its next instants, none if its timing cannot be read; `now_ms` is the time of the look.
-pub fn show_schedule(schedule: &Schedule, next_ms: Option<Vec<u64>>, now_ms: u64) -> ScheduleInfo {
+pub fn show_schedule(
+    schedule: &Schedule,
+    next_ms: Option<Vec<u64>>,
+    now_ms: u64,
+    form: Form,
+) -> ScheduleInfo {
     let spec = &schedule.spec;
     let (cron, zone, every_ms, anchor_ms) = match &spec.timing {
         Timing::Cron { line, zone } => (Some(line.clone()), Some(zone.clone()), None, None),
@@ -222,7 +228,7 @@ pub fn show_schedule(schedule: &Schedule, next_ms: Option<Vec<u64>>, now_ms: u64
         zone,
         every_ms,
         anchor_ms,
-        task: show_template(&spec.task),
+        task: show_template(&spec.task, form),
         missed: match spec.missed {
             Missed::Skip => MissedPolicy::Skip,
             Missed::One => MissedPolicy::One,

@@ -3,7 +3,7 @@
 use ikada_state::{LastFire, RequestId};
 
 use super::*;
-use crate::convert::BuiltinPrograms;
+use crate::convert::{BuiltinPrograms, Form};
 
 fn order(body: &ScheduleBody) -> Result<Order, FieldError> {
     let key = RequestKey { id: RequestId::parse("r").unwrap(), item: 0 };
@@ -68,7 +68,7 @@ fn the_task_bears_the_schedules_name_and_its_key() {
     let keyed = NewTask { key: Some("user-7".into()), ..NewTask::default() };
     let schedule = made(&every(|body| body.task = keyed));
     assert_eq!(schedule.spec.task.id.as_str(), "user-7:nightly");
-    let shown = show_schedule(&schedule, Some(vec![60_000]), 0);
+    let shown = show_schedule(&schedule, Some(vec![60_000]), 0, Form::Json);
     assert_eq!(shown.task.key.as_deref(), Some("user-7"));
     assert_eq!((shown.missed, shown.overlap), (MissedPolicy::One, OverlapPolicy::Allow));
 }
@@ -85,7 +85,7 @@ fn ls_17_a_template_may_have_a_program_and_follow_ups_and_is_shown_whole() {
         ..NewTask::default()
     };
     let schedule = made(&every(|body| body.task = task));
-    let shown = show_schedule(&schedule, None, 0).task;
+    let shown = show_schedule(&schedule, None, 0, Form::Json).task;
     let work = shown.work.unwrap();
     assert_eq!((work.program.name.as_str(), work.reuse), ("wordcount", true));
     assert_eq!(work.settings["top"], "5");
@@ -97,7 +97,7 @@ fn ls_17_a_template_may_have_a_program_and_follow_ups_and_is_shown_whole() {
 fn ls_17_alarms_tell_of_runs_that_did_not_happen() {
     let mut schedule = made(&every(|_| ()));
     let alarms = |schedule: &Schedule, next: Option<Vec<u64>>, now_ms: u64| {
-        show_schedule(schedule, next, now_ms).alarms
+        show_schedule(schedule, next, now_ms, Form::Json).alarms
     };
     assert!(alarms(&schedule, Some(vec![60_000]), 120_000).is_empty(), "within the grace time");
     assert_eq!(alarms(&schedule, Some(vec![60_000]), 120_001), ["overdue"]);

@@ -19,7 +19,8 @@ pub enum Form {
 }
 
 impl Form {
-    fn show(self, bytes: &[u8]) -> Body {
+    /// Shows bytes in this form.
+    pub fn show(self, bytes: &[u8]) -> Body {
         match self {
             Form::Json => Body::of(bytes),
             Form::Cbor => Body::raw(bytes),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::v1::{BackoffBody, ObjectInfo, WorkInput};
+use crate::v1::{BackoffBody, ObjectInfo, RawBytes, WorkInput};
 
 /// When a stage is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -273,6 +273,10 @@ pub struct JobResult {
     /// Its result, when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_base64: Option<String>,
+    /// Its result as a byte string; in CBOR only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub result_bytes: Option<RawBytes>,
     /// What the tasks of the last stages brought: objects of the bucket `jobs`, which have an `address` if the job has an
     /// `output_url`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::v1::{BackoffBody, NewTask, WorkInfo};
+use crate::v1::{BackoffBody, NewTask, RawBytes, WorkInfo};
 
 /// A schedule as a whole: what is absent has its default, not its earlier value.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -89,6 +89,10 @@ pub struct ScheduledTask {
     /// The payload in base64, when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
+    /// The payload as a byte string; in CBOR only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub payload_bytes: Option<RawBytes>,
     /// 0 to 9, 9 first; 5 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,

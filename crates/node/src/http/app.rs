@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ikada_api::Problem;
+use ikada_api::convert::Form;
 use ikada_api::state::{RequestId, RequestKey};
 use ikada_api::v1::{QueueHealth, ScheduleInfo};
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
@@ -120,7 +121,8 @@ impl<D: Door> App<D> {
         match self.door.call(read, QUEUES_PATIENCE, Routing::Forward).await {
             Answer::View { view: View::Schedules(all), .. } => {
                 let show = |schedule: &Arc<Schedule>| {
-                    (schedule.namespace.to_string(), super::schedules::describe(schedule))
+                    let shown = super::schedules::describe(schedule, Form::Json);
+                    (schedule.namespace.to_string(), shown)
                 };
                 all.iter().map(show).collect()
             }

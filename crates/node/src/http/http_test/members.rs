@@ -16,6 +16,11 @@ fn waiting(node: u64, protocol: u16) -> FoundingMessage {
     FoundingMessage::Waiting { me: candidate(node), protocol, level: LEVEL }
 }
 
+/// What a node of this version says that waits to be added.
+pub(super) fn waits(node: u64) -> FoundingMessage {
+    waiting(node, PROTOCOL)
+}
+
 fn add(peer_addr: &str) -> String {
     json!({ "peer_addr": peer_addr }).to_string()
 }

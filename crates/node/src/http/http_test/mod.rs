@@ -5,6 +5,7 @@ mod audit;
 mod bad_input;
 mod batches;
 mod bodies;
+mod cbor;
 mod certificates;
 mod cluster;
 mod dashboard;

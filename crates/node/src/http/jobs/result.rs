@@ -1,7 +1,7 @@
 //! `GET /v1/jobs/{id}/result`: what a job came to, once it is done; before that its status and nothing else (B4-8).
 
 use ikada_api::state::{BUCKET_JOBS, BucketName, Job, JobState};
-use ikada_api::v1::{Body, JobResult, ObjectInfo};
+use ikada_api::v1::{JobResult, ObjectInfo};
 use ikada_replica::call::{Query, View};
 
 use super::show::look;
@@ -34,14 +34,16 @@ pub(in crate::http) async fn result<D: Door>(
         task: None,
         result: None,
         result_base64: None,
+        result_bytes: None,
         outputs: Vec::new(),
         next: None,
     };
     if job.state() == JobState::Done {
         if let Some((task, bytes)) = job.result() {
-            let body = Body::of(bytes);
+            let body = context.form_wanted.show(bytes);
             shown.task = Some(task.to_string());
             (shown.result, shown.result_base64) = (body.json, body.base64);
+            shown.result_bytes = body.bytes;
         }
         (shown.outputs, shown.next) = outputs(app, context, &job, limit).await?;
     }

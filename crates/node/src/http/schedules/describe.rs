@@ -1,6 +1,6 @@
 //! A schedule as callers see it: settings, counts, next instants, alarms.
 
-use ikada_api::convert::show_schedule;
+use ikada_api::convert::{Form, show_schedule};
 use ikada_api::state::Schedule;
 use ikada_api::v1::ScheduleInfo;
 use ikada_replica::schedule::Timetable;
@@ -11,7 +11,7 @@ use crate::watch::wall_ms;
 const NEXT_MAX: usize = 5;
 
 /// Describes a schedule. An instant is overdue by this node's clock: log time stands still where nobody leads.
-pub(in crate::http) fn describe(schedule: &Schedule) -> ScheduleInfo {
+pub(in crate::http) fn describe(schedule: &Schedule, form: Form) -> ScheduleInfo {
     let table = Timetable::read(&schedule.spec.timing).ok();
     let next_ms = table.map(|table| {
         let first = if schedule.spec.paused { None } else { table.next_after(schedule.cursor_ms) };
@@ -19,5 +19,5 @@ pub(in crate::http) fn describe(schedule: &Schedule) -> ScheduleInfo {
             .take(NEXT_MAX)
             .collect()
     });
-    show_schedule(schedule, next_ms, wall_ms())
+    show_schedule(schedule, next_ms, wall_ms(), form)
 }

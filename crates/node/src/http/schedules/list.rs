@@ -25,8 +25,9 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
     let View::Schedules(all) = &seen.view else {
         return Err(mismatch("list schedules"));
     };
+    let form = context.form_wanted;
     let schedules: Vec<ScheduleInfo> =
-        all.iter().take(limit).map(|schedule| brief(describe(schedule))).collect();
+        all.iter().take(limit).map(|schedule| brief(describe(schedule, form))).collect();
     let next = schedules.last().filter(|_| all.len() > limit).map(|last| last.name.clone());
     show_view(context, &seen, &SchedulePage { schedules, next })
 }
@@ -34,7 +35,7 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
 /// A list leaves out payloads and follow-ups: a thousand of them would be too much for one answer.
 fn brief(mut schedule: ScheduleInfo) -> ScheduleInfo {
     let task = &mut schedule.task;
-    (task.payload, task.payload_base64) = (None, None);
+    (task.payload, task.payload_base64, task.payload_bytes) = (None, None, None);
     task.then.clear();
     schedule
 }

@@ -78,7 +78,8 @@ async fn store<D: Door>(
     let read = Request::Read(query, Consistency::Linearizable);
     match call(app, context, read, Routing::Forward).await? {
         Answer::View { view: View::Schedule(Some(schedule)), .. } => {
-            let mut response = show_document(context, StatusCode::OK, &describe(&schedule))?;
+            let mut response =
+                show_document(context, StatusCode::OK, &describe(&schedule, context.form_wanted))?;
             add_positions(&mut response, &positions);
             Ok(response)
         }

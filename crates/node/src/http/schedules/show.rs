@@ -17,7 +17,9 @@ pub(in crate::http) async fn show<D: Door>(app: &App<D>, context: &Context) -> R
     let name = schedule_name(text).map_err(|error| problems::bad_field(&error))?;
     let seen = read(app, context, Query::Schedule((context.namespace.clone(), name))).await?;
     match &seen.view {
-        View::Schedule(Some(schedule)) => show_view(context, &seen, &describe(schedule)),
+        View::Schedule(Some(schedule)) => {
+            show_view(context, &seen, &describe(schedule, context.form_wanted))
+        }
         View::Schedule(None) => {
             Err(problems::not_found("schedule_not_found", "schedule", text).into())
         }
