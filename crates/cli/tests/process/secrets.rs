@@ -308,10 +308,10 @@ fn x_6_passwords_of_a_database_are_told_nowhere() {
 fn x_6_a_password_in_a_flag_is_refused() {
     let mut secrets = Secrets::default();
     let folder = tempfile::tempdir().expect("a folder");
-    let log = ["--log", "postgres://ikada:canary-typed-1@127.0.0.1:1/ikada"];
-    let from = ["--from-log", "postgres://ikada@127.0.0.1:1/ikada?password=canary-typed-2"];
-    secrets.add("a typed password", "canary-typed-1");
-    secrets.add("a typed password", "canary-typed-2");
+    let log = ["--log", "postgres://ikada:canary-typed-number-1@127.0.0.1:1/ikada"];
+    let from = ["--from-log", "postgres://ikada@127.0.0.1:1/ikada?password=canary-typed-number-2"];
+    secrets.add("a typed password", "canary-typed-number-1");
+    secrets.add("a typed password", "canary-typed-number-2");
     let commands: [(&[&str], &[&str; 2]); 5] = [
         (&["server", "--data", "new"], &log),
         (&["cluster", "restore", "backup", "--data", "new"], &log),

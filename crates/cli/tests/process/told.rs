@@ -14,6 +14,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Most that is read of one answer.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
+/// More than the longest secret has.
+const SECRET_BYTES_MAX: usize = 256;
+
 /// Secrets by kind, and everything that was told anywhere.
 #[derive(Default)]
 pub struct Secrets {
@@ -23,11 +26,14 @@ pub struct Secrets {
     told: Vec<(String, Vec<u8>)>,
 }
 
-/// Folders of a node that hold the cluster's state: the secrets of S3 keys lie there as they are, as the threat model says.
+/// Folders of a node that hold the cluster's state: the secrets of S3 keys lie there as they are, and in a backup, as the
+/// threat model says.
 const STATE_FOLDERS: [&str; 3] = ["wal", "snap", "blob"];
+const BACKUP: &str = "GET /v1/cluster/backup";
 
 fn holds_state(place: &str) -> bool {
-    Path::new(place).iter().any(|part| STATE_FOLDERS.iter().any(|folder| part == *folder))
+    let is_state = |part| STATE_FOLDERS.iter().any(|folder| part == *folder);
+    place == BACKUP || Path::new(place).iter().any(is_state)
 }
 
 fn contains(text: &[u8], wanted: &[u8]) -> bool {
@@ -58,7 +64,10 @@ impl Secrets {
     }
 
     pub fn tell(&mut self, place: &str, bytes: &[u8]) {
-        self.told.push((place.to_owned(), bytes.to_vec()));
+        // Files that took their room beforehand end in zeros; a secret may end in a few.
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let end = (end + SECRET_BYTES_MAX).min(bytes.len());
+        self.told.push((place.to_owned(), bytes[..end].to_vec()));
     }
 
     /// Runs a command and keeps what it says, but standard output where that is where the secret belongs.
