@@ -126,8 +126,8 @@ async fn b4_35_patterns_and_parts_of_addresses_become_tasks() {
     // The cluster's own objects are cut in the same way.
     for (key, text) in [("large", lines.as_str()), ("in/a.txt", "one two\nthree\nfour\n")] {
         let source = ObjectSource::Bytes(text.to_owned().into());
-        let stored = cluster.client().put_object("stored", key, &source, &PutOptions::default());
-        stored.await.expect("stored");
+        let (client, options) = (cluster.client(), PutOptions::default());
+        client.put_object("stored", key, &source, &options).await.expect("stored");
     }
     let _worker = WorkerProcess::start(&cluster, &house, &folder, "s3://texts");
     let count = |words: &[&str]| {

@@ -200,7 +200,7 @@ mod tests {
     // Order and bytes stay, nothing waits for ever, and small pieces come together.
     #[tokio::test]
     async fn b4_12_small_pieces_are_handed_over_together_and_in_order() {
-        let (parts, mut handed) = mpsc::channel(1_000);
+        let (parts, mut handed) = mpsc::channel(20_000);
         let mut sender = Sender { parts, gathered: Vec::new(), gathered_bytes: 0 };
         let mut expected = Vec::new();
         for name in ["a", "b"] {
