@@ -69,7 +69,7 @@ mod tests {
         silent.is(|| unreachable!("nobody listens"));
         assert_eq!(silent.said(), None);
         let subject = Subject::heard(true);
-        subject.clone().are(["a", "b"].iter());
+        subject.are(["a", "b"].iter());
         subject.is(|| "later".to_owned());
         assert_eq!(subject.said(), Some("a,b"));
         let many = Subject::heard(true);
