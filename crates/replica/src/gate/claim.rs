@@ -4,13 +4,13 @@
 //! Where few tasks of programs are ready and several workers have free slots, each gets its part (B4-36). A worker that gets
 //! less than it asked for asks again at once, so no task waits for somebody who does not come.
 
-use ikada_state::{Claim, Command, Order, QueueHandle, Reply, ShardId};
+use ikada_state::{Claim, Command, Namespace, Order, QueueName, Reply, ShardId};
 
 use crate::gate::Decision;
 use crate::output::Now;
 use crate::peer::Told;
 use crate::replica::Replica;
-use crate::seat::{Asker, Seat};
+use crate::seat::{Asker, Round, Seat};
 
 /// The level that understands a share.
 const SHARE_LEVEL: u32 = 1;
@@ -21,9 +21,34 @@ fn with_share(order: &Order, claim: &Claim, part: u32) -> Order {
 }
 
 impl Seat {
-    /// Who asks for tasks of a queue has room for them.
-    fn note_waiting(&mut self, queue: QueueHandle, claim: &Claim, time: (u64, u64)) {
-        self.waiting.note(queue, &claim.worker, (&claim.labels, claim.max), time);
+    /// What a claim finds in a queue: nothing; or something, of which its worker gets a part or, by none, all that it wants.
+    fn look(
+        &mut self,
+        queue: &(Namespace, QueueName),
+        claim: &Claim,
+        round: Round,
+    ) -> Option<Option<u32>> {
+        let handle = self.state.queue_handle(&queue.0, &queue.1);
+        if let Some(handle) = handle {
+            self.asked.note(handle, round.now_ms);
+            self.asked.note_labels(handle, &claim.labels, round.now_ms);
+        }
+        let offer = handle.and_then(|handle| {
+            let offer = self.state.offer_at(handle, &claim.labels, &claim.worker)?;
+            let part = offer.program.and_then(|_| {
+                let (wish, ready) = ((offer.wanted, claim.max), self.state.offered_count(handle));
+                self.waiting.share(queue, &claim.worker, wish, ready, round)
+            });
+            Some(part)
+        });
+        match offer {
+            Some(None) => self.waiting.forget(queue, &claim.worker),
+            None | Some(Some(_)) => {
+                let (wish, served) = ((&claim.labels, claim.max), offer.is_some());
+                self.waiting.note(queue, &claim.worker, wish, served, round);
+            }
+        }
+        offer
     }
 }
 
@@ -35,9 +60,12 @@ impl Replica {
         order: &'a Order,
         now: Now,
     ) -> Decision<'a> {
-        let (node, again_ms) = (self.config.node, self.config.claim_again_ms);
+        let node = self.config.node;
+        let again_ms = self.config.claim_again_ms;
         let may_share = self.seats[0].state.level() >= SHARE_LEVEL;
         let seat = &mut self.seats[usize::from(shard)];
+        let applied = seat.state.applied().index;
+        let round = Round { now_ms: now.mono_ms, again_ms, applied };
         let Command::Claim(claim) = &order.command else {
             return Decision::Reply(Told::Unknown);
         };
@@ -45,24 +73,9 @@ impl Replica {
         // What all queues together would give this worker; none if one gives all that it has.
         let mut share = Some(0u32);
         for queue in &claim.queues {
-            if let Some(handle) = seat.state.queue_handle(&order.namespace, queue) {
-                seat.asked.note(handle, now.mono_ms);
-                seat.asked.note_labels(handle, &claim.labels, now.mono_ms);
-                let Some(offer) = seat.state.offer_at(handle, &claim.labels, &claim.worker) else {
-                    seat.note_waiting(handle, claim, (now.mono_ms, again_ms));
-                    continue;
-                };
+            if let Some(part) = seat.look(&(order.namespace.clone(), queue.clone()), claim, round) {
                 ready = true;
-                let part = offer.program.and_then(|_| {
-                    let (count, time) = (seat.state.offered_count(handle), (now.mono_ms, again_ms));
-                    let wish = (offer.wanted, claim.max);
-                    seat.waiting.share(handle, &claim.worker, wish, count, time)
-                });
                 share = share.zip(part).map(|(sum, part)| sum.saturating_add(part));
-                match part {
-                    Some(_) => seat.note_waiting(handle, claim, (now.mono_ms, again_ms)),
-                    None => seat.waiting.forget(handle, &claim.worker),
-                }
             }
         }
         // A resend of a granted claim must reach its recorded grant even when nothing else is ready.

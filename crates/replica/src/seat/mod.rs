@@ -13,7 +13,7 @@ pub(crate) use asked::Asked;
 pub(crate) use granted::Granted;
 pub(crate) use interest::Interest;
 pub(crate) use pending::{Asker, Pending, Ticket};
-pub(crate) use waiting::Waiting;
+pub(crate) use waiting::{Round, Waiting};
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -73,8 +73,10 @@ impl SameResult {
 /// An order without what its leader drew for it.
 fn undrawn(order: &Order) -> Order {
     let mut order = order.clone();
-    if let Command::Fail(fail) = &mut order.command {
-        fail.jitter_permille = 0;
+    match &mut order.command {
+        Command::Fail(fail) => fail.jitter_permille = 0,
+        Command::Complete(complete) => complete.keeps_digest = None,
+        _ => {}
     }
     order
 }
