@@ -69,12 +69,12 @@ mod tests {
             command.arg("4717.5").env_clear().env("PATH", "/usr/bin:/bin").env(MARK, outputs);
             command.spawn().unwrap()
         };
-        let (mut mine, mut other) = (start("/work/a/task/out"), start("/work/ab/task/out"));
+        let (mut mine, mut other) = (start("/nowhere/a/task/out"), start("/nowhere/ab/task/out"));
         let reaper = std::thread::spawn(move || {
             let begun = Instant::now();
             (mine.wait().unwrap(), begun.elapsed())
         });
-        assert!(end_strays(Path::new("/work/a/task/out"), Duration::from_millis(300)));
+        assert!(end_strays(Path::new("/nowhere/a/task/out"), Duration::from_millis(300)));
         let (status, lived) = reaper.join().unwrap();
         assert!(!status.success() && lived >= Duration::from_millis(200), "{status} {lived:?}");
         assert!(other.try_wait().unwrap().is_none(), "another run goes on");
