@@ -40,6 +40,7 @@ mod outside;
 mod pages;
 mod partition;
 mod pause;
+mod placement;
 mod pooler;
 mod postgres;
 mod postgres_faults;
