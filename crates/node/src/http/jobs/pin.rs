@@ -1,6 +1,6 @@
 //! Inputs that name an object without its version get the newest one now: what is missing is told before anything
-//! begins, and a job reads the same bytes whatever is written meanwhile (B4-31). A task of its own may be there before its
-//! inputs are; those are what they are when it runs.
+//! begins, and a job reads the same bytes whatever is written meanwhile (B4-31). Inputs of a task of its own are what they
+//! are when it runs: pinned, the task would be another body when it is sent again after somebody wrote them.
 
 use ikada_api::Problem;
 use ikada_api::state::{
@@ -24,14 +24,13 @@ pub(super) async fn pin_inputs<D: Door>(
     for stage in &mut spec.stages {
         let name = stage.name.to_string();
         if let StageSource::Inputs(inputs) = &mut stage.source {
-            pin(app, context, inputs, (&format!("{name}."), true)).await?;
+            pin(app, context, inputs, &format!("{name}.")).await?;
         }
     }
     Ok(())
 }
 
-/// The same for a task of its own. If its result may be reused its inputs must be known by their content, else what is not
-/// there is left as it is.
+/// The same for a task of its own whose result may be reused: its inputs must be known by their content.
 pub(in crate::http) async fn pin_task<D: Door>(
     app: &App<D>,
     context: &Context,
@@ -41,43 +40,31 @@ pub(in crate::http) async fn pin_task<D: Door>(
         return Ok(());
     };
     let work = enqueue.options.as_mut().and_then(|options| options.work.as_mut());
-    let Some(shared) = work.filter(|work| work.inputs.iter().any(is_open)) else {
+    let Some(shared) = work.filter(|work| work.reuses()) else {
         return Ok(());
     };
     let mut work = Work::clone(shared);
-    let strict = work.reuses();
-    pin(app, context, &mut work.inputs, ("", strict)).await?;
+    pin(app, context, &mut work.inputs, "").await?;
     *shared = SharedWork::from(work);
     Ok(())
 }
 
-/// Whether it names an object, but not exactly.
-fn is_open(input: &Input) -> bool {
-    match &input.source {
-        InputSource::Object { version, digest, .. } => version.is_none() || digest.is_none(),
-        InputSource::Url { .. } | InputSource::Text(_) => false,
-    }
-}
-
-/// Pins inputs, which are told of as `of`. One that is missing is refused, or left as it is.
+/// Pins inputs, which are told of as `of`.
 async fn pin<D: Door>(
     app: &App<D>,
     context: &Context,
     inputs: &mut [Input],
-    (of, strict): (&str, bool),
+    of: &str,
 ) -> Result<(), Stop> {
     for (place, input) in inputs.iter_mut().enumerate() {
-        if !is_open(input) {
-            continue;
-        }
         let InputSource::Object { bucket, key, version, digest, .. } = &mut input.source else {
             continue;
         };
+        if version.is_some() && digest.is_some() {
+            continue;
+        }
         let object = (context.namespace.clone(), bucket.clone(), key.clone());
         let Some(found) = find(app, context, object, *version).await? else {
-            if !strict {
-                continue;
-            }
             let outputs = if is_published(bucket) { "; outputs go with their job" } else { "" };
             let detail = format!("there is no object {bucket}/{key}{outputs}");
             let problem = Problem::new(404, "object_not_found", "no such input", detail);
