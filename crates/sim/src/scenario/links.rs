@@ -80,7 +80,7 @@ pub(super) fn two_hang_on_followers(stage: &mut Stage) -> Verdict {
     };
     stage.close_doors(&[c, d]);
     stage.only_links(&[(lead, a), (lead, b), (a, b), (c, a), (d, b)]);
-    stage.pass_working(120_000, 50)
+    stage.pass_working(120_000, 90)
 }
 
 /// F-6d: safe, hence unavailable, until the links are mended.
