@@ -285,5 +285,5 @@ async fn ch_32_the_bench_shows_shedding_and_loses_nothing() {
     assert_eq!(report["checked"], stored, "each acknowledged upload is counted once");
     assert_eq!(report["lost"], 0);
     let figures = report["figures"].to_string();
-    assert!(figures.contains("a decision to let a call in or not"), "{figures}");
+    assert!(figures.contains("a decision about an upload"), "{figures}");
 }
