@@ -152,7 +152,7 @@ impl Trust {
     }
 
     /// What a renewal that was sent then comes to, answered or not by now: whether there is still a holding.
-    fn after(&mut self, sending: Instant, renewed: Result<(), Error>, now: Instant) -> bool {
+    fn after(&mut self, sending: Instant, renewed: &Result<(), Error>, now: Instant) -> bool {
         match renewed {
             Ok(()) => self.sent = sending,
             Err(Error::Refused(_)) => return false,
@@ -172,7 +172,7 @@ where
         tokio::time::sleep_until(trust.renew_at()).await;
         let sending = Instant::now();
         let Ok(renewed) = tokio::time::timeout_at(trust.until(), renew()).await else { return };
-        if !trust.after(sending, renewed, Instant::now()) {
+        if !trust.after(sending, &renewed, Instant::now()) {
             return;
         }
     }
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(held.until(), began + Duration::from_secs(9), "a margin before the ttl");
         assert!(held.renew_at() < began + TTL / 2, "in time for a second try");
         let (sending, answered) = (began + TTL / 3, began + Duration::from_secs(8));
-        assert!(held.after(sending, Ok(()), answered));
+        assert!(held.after(sending, &Ok(()), answered));
         assert_eq!(held.until(), sending + Duration::from_secs(9), "not from its answer");
     }
 
@@ -212,15 +212,15 @@ mod tests {
         let mut held = trust(began);
         let unanswered = || Err(Error::Unavailable { detail: "away".to_owned() });
         let soon = began + Duration::from_secs(4);
-        assert!(held.after(soon, unanswered(), soon));
+        assert!(held.after(soon, &unanswered(), soon));
         assert_eq!(held.until(), began + Duration::from_secs(9));
         let late = held.until();
-        assert!(!held.after(late, unanswered(), late), "its time is over");
+        assert!(!held.after(late, &unanswered(), late), "its time is over");
         let mut held = trust(began);
-        assert!(!held.after(soon, refused(), soon), "it is another's");
+        assert!(!held.after(soon, &refused(), soon), "it is another's");
         // An answer that comes when even the renewed time is over, as to a process that was stopped, is worth nothing.
         let mut held = trust(began);
-        assert!(!held.after(soon, Ok(()), soon + TTL), "it slept over its end");
+        assert!(!held.after(soon, &Ok(()), soon + TTL), "it slept over its end");
     }
 
     #[tokio::test]

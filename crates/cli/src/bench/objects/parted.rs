@@ -34,7 +34,7 @@ pub(super) async fn measure(
     let file = folder.path().join("large.bin");
     let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", file.display()));
     write(&file, args.large_mib).map_err(failed)?;
-    let client = Client::new(&nodes.urls()).map_err(|error| Failure::failed(error.to_string()))?;
+    let client = Client::new(nodes.urls()).map_err(|error| Failure::failed(error.to_string()))?;
     let (source, options) = (ObjectSource::File(file.clone()), PutOptions::default());
     let pids = nodes.pids();
     let before = largest(&pids);
