@@ -132,6 +132,7 @@ marks! {
     DatabaseClockMoved => "the database's clock was moved",
     SetBackNoticed => "a node stopped before a database that was set back",
     LogForked => "a node that did not know went on with a database that was set back",
+    ForkBuried => "all that was missed lay under a snapshot before anybody came back to miss it",
     JobSubmitted => "a job was submitted",
     JobExpandedByTwo => "a second leader went on bringing the tasks of a stage into being",
     JobDone => "a job ended done",
@@ -160,6 +161,7 @@ impl Mark {
             DatabaseClockMoved,
             SetBackNoticed,
             LogForked,
+            ForkBuried,
         ];
         // What comes of votes, of logs on disks, and of changes at run time that this mode refuses.
         let of_raft = [

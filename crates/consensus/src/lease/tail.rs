@@ -176,7 +176,8 @@ impl LeaseShard {
         }
         (self.start, self.conf) = (start, conf);
         if let Stand::Leads(hold) = self.stand {
-            self.ask(Work::Purge { epoch: hold.epoch, to_index: start.index });
+            let (epoch, known) = (hold.epoch, self.known());
+            self.ask(Work::Purge { epoch, to_index: start.index, known });
         }
     }
 

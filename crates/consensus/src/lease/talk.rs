@@ -72,12 +72,15 @@ pub enum Work {
         /// How far we know the log.
         index: u64,
     },
-    /// Drop the entries up to an index, which a stored snapshot covers, if the lease is still ours. Answered with the lease.
+    /// Drop the entries up to an index, which a stored snapshot covers, if the lease is still ours and the log is the one that we
+    /// know: it must not begin behind its own end. Answered with the lease.
     Purge {
         /// Our epoch.
         epoch: u64,
         /// The last index that may go.
         to_index: u64,
+        /// What is known of the log.
+        known: Known,
     },
 }
 

@@ -1,9 +1,24 @@
 //! A database as the protocol sees it: a lease row, a log, a clock of its own. Every work happens whole or not at all.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use ikada_consensus::lease::{Answer, Chain, Head, Known, Lease, Work, Written};
 use ikada_consensus::{BOOTSTRAP, Entry, NodeId};
+
+/// FNV-1a: the same in every build, and good enough to tell histories of a test apart.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
 
 /// Whose connection a question came over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,7 +88,7 @@ impl Database {
                 self.expires_ms = self.clock_ms;
                 self.favoured = *to;
             }
-            Work::Purge { epoch, to_index } if is_ours(*epoch, self) => {
+            Work::Purge { epoch, to_index, known } if is_ours(*epoch, self) && self.has(known) => {
                 let count = to_index.saturating_sub(self.purged_index) as usize;
                 self.log.drain(..count.min(self.log.len()));
                 self.purged_index = self.purged_index.max(*to_index);
@@ -119,7 +134,7 @@ impl Database {
         }
         let mut chain = end;
         for entry in entries {
-            let mut hasher = DefaultHasher::new();
+            let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
             (chain.0, life, entry.term, entry.index, &entry.data).hash(&mut hasher);
             chain = Chain(hasher.finish() | 1);
             self.chains.push((entry.index, entry.term, chain));

@@ -253,9 +253,13 @@ impl Lane {
             Work::Read { from_index, bytes_max } => {
                 tail(connection.read_entries(shard, holder, *from_index, *bytes_max).await?)
             }
-            Work::Purge { epoch, to_index } => {
-                snapshot::store(connection, &snapshots, shard, *to_index).await?;
-                connection.purge_entries(shard, holder, *epoch, *to_index).await?;
+            Work::Purge { epoch, to_index, known } => {
+                let there = connection.read_entries(shard, holder, known.index + 1, 0).await?;
+                if there.last_index >= known.index {
+                    snapshot::store(connection, &snapshots, shard, *to_index).await?;
+                    let known = (known.index, known.chain.0);
+                    connection.purge_entries(shard, holder, *epoch, *to_index, known).await?;
+                }
                 lease(connection.look_at_lease(shard, holder).await?)
             }
         })

@@ -149,8 +149,10 @@ impl Database {
             Work::Release { epoch, to } if tables.is_held(life, *epoch) => {
                 (tables.expires_ms, tables.favoured) = (clock_ms, *to);
             }
-            Work::Purge { epoch, to_index } if tables.is_held(life, *epoch) => {
-                tables.purge(*to_index);
+            Work::Purge { epoch, to_index, known } if tables.is_held(life, *epoch) => {
+                if tables.has(known) {
+                    tables.purge(*to_index);
+                }
             }
             Work::Append { epoch, after, entries } => {
                 return (tables.append(life, *epoch, *after, entries, mischief), false);

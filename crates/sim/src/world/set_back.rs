@@ -5,7 +5,8 @@
 //!
 //! Some have seen more, perhaps the writer alone. Each that has must stop, and do nothing against what it has seen until then. The
 //! others cannot know: they may write, which is a fork, until the first that misses something has told them; then they stop too.
-//! What clients are told by them meanwhile is not judged, and the run ends there. No promise is made if all that knew never come back.
+//! What clients are told by them meanwhile is not judged, and the run ends there. No promise is made if all that knew never come
+//! back, or only when the others have put a snapshot over all that they knew: what it stands for is nowhere to be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,18 +22,26 @@ use crate::marks::Mark;
 /// A database that was set back: who knows more of which shard than it has.
 #[derive(Debug, Default)]
 pub struct Fork {
-    knew: BTreeMap<ShardId, BTreeSet<NodeId>>,
+    /// With the last entry that each of them had seen.
+    knew: BTreeMap<ShardId, BTreeMap<NodeId, u64>>,
 }
 
 impl Fork {
     /// Whether a shard lost something, and whether this node knows.
     pub fn knows(&self, shard: ShardId, node: NodeId) -> Option<bool> {
-        self.knew.get(&shard).map(|knew| knew.contains(&node))
+        self.knew.get(&shard).map(|knew| knew.contains_key(&node))
     }
 
     /// Whether a node has seen more of every shard that lost something: nothing that it does may be wrong.
     fn is_whole(&self, node: NodeId) -> bool {
-        self.knew.values().all(|knew| knew.contains(&node))
+        self.knew.values().all(|knew| knew.contains_key(&node))
+    }
+
+    /// Whether the log begins behind all that anybody misses.
+    fn is_buried(&self, tables: &[Tables]) -> bool {
+        let is_buried =
+            |shard: ShardId, index: u64| tables[usize::from(shard)].purged_index > index;
+        self.knew.iter().all(|(shard, knew)| knew.values().all(|index| is_buried(*shard, *index)))
     }
 }
 
@@ -105,11 +114,12 @@ impl World {
             if old.last_index() < new.last_index() {
                 let shard = shard as ShardId;
                 let nodes = self.machines.keys().copied();
-                let knew = nodes.filter(|node| self.has_seen_more(*node, shard, old)).collect();
+                let knew = nodes.filter(|node| self.has_seen_more(*node, shard, old));
+                let knew = knew.map(|node| (node, self.seen_index(node, shard))).collect();
                 fork.knew.insert(shard, knew);
             }
         }
-        let knew: BTreeSet<NodeId> = fork.knew.values().flatten().copied().collect();
+        let knew: BTreeSet<NodeId> = fork.knew.values().flat_map(BTreeMap::keys).copied().collect();
         self.note(0, "set-back", (2, knew.len() as u64), |_| {});
         self.is_set_back = true;
         self.fork = Some(fork);
@@ -129,6 +139,10 @@ impl World {
         let until_us = self.now_us() + NOTICE_MS * 1_000;
         while self.machines.values().any(|machine| machine.is_up()) {
             if self.now_us() >= until_us {
+                if self.fork.as_ref().is_some_and(|fork| fork.is_buried(&self.tables())) {
+                    self.mark(Mark::ForkBuried);
+                    return Ok(());
+                }
                 let up: Vec<NodeId> =
                     self.machines.values().filter(|m| m.is_up()).map(|m| m.node).collect();
                 let what = format!("nodes {up:?} go on with a database that was set back");
@@ -169,7 +183,11 @@ impl World {
     }
 
     fn has_seen_more(&self, node: NodeId, shard: ShardId, old: &Tables) -> bool {
-        self.view(node, shard).map_or(0, |view| view.commit) > old.last_index()
+        self.seen_index(node, shard) > old.last_index()
+    }
+
+    fn seen_index(&self, node: NodeId, shard: ShardId) -> u64 {
+        self.view(node, shard).map_or(0, |view| view.commit)
     }
 
     /// The newest tables, and older ones of which every node, or some but not all, have seen more; nothing if nobody writes.

@@ -206,8 +206,8 @@ impl Connection {
         done.map(drop).map_err(|error| self.explain(&error))
     }
 
-    /// Drops the entries below an index, if the lease is still ours. A stored snapshot must cover them, and the one at the index, which
-    /// stays for its chain.
+    /// Drops the entries below an index, if the lease is still ours and the log has the entry that is known to be in it (its index and
+    /// chain; 0 is a chain that is not known). A stored snapshot must cover them, and the one at the index, which stays for its chain.
     ///
     /// First the log's beginning moves; what lies below it then goes in parts, each within the time of one statement. Parts that
     /// an earlier try left behind go too.
@@ -217,22 +217,30 @@ impl Connection {
         holder: Holder,
         epoch: u64,
         to_index: u64,
+        (known_index, known_chain): (u64, u64),
     ) -> Result<(), PostgresError> {
         const MOVE: &str = "
             WITH held AS (
                 SELECT 1 AS one FROM ikada_lease
                 WHERE shard = $1 AND holder = $2 AND life = $3 AND epoch = $4 FOR SHARE
             )
-            UPDATE ikada_shard SET purged_index = greatest(purged_index, $5) FROM held
-            WHERE shard = $1 RETURNING 1";
+            UPDATE ikada_shard AS s SET purged_index = greatest(s.purged_index, $5) FROM held
+            WHERE s.shard = $1
+                AND $6 <= coalesce((SELECT max(index) FROM ikada_log WHERE shard = $1), s.purged_index)
+                AND ($7 = 0 OR $6 < s.purged_index
+                    OR EXISTS (SELECT 1 FROM ikada_log AS k WHERE k.shard = $1 AND k.index = $6 AND k.chain = $7))
+            RETURNING 1";
         let (number, node, life) = (i32::from(shard), holder.node as i64, holder.life as i64);
         let (epoch, to_index) = (epoch as i64, to_index as i64);
-        let parameters: [Parameter<'_>; 5] = [
+        let (known_index, known_chain) = (known_index as i64, known_chain as i64);
+        let parameters: [Parameter<'_>; 7] = [
             (&number, Type::INT4),
             (&node, Type::INT8),
             (&life, Type::INT8),
             (&epoch, Type::INT8),
             (&to_index, Type::INT8),
+            (&known_index, Type::INT8),
+            (&known_chain, Type::INT8),
         ];
         let moved = self.client.query_typed(MOVE, &parameters).await;
         if moved.map_err(|error| self.explain(&error))?.is_empty() {

@@ -89,11 +89,16 @@ fn p_2_a_repeated_append_makes_the_same_chain_and_a_purge_keeps_it() {
         let outcome = db.append_entries(0, ANN, 2, (2, 0), &payloads(&["a", "b", "c"])).await;
         let AppendOutcome::Appended(chain) = outcome.unwrap() else { panic!("refused") };
         assert_eq!(end(&db, 0).await, (5, chain));
-        db.purge_entries(0, ANN, 2, 4).await.unwrap();
+        for missing in [(9, 0), (5, chain ^ 2)] {
+            // A database that was set back since: its log must not begin behind its own end.
+            db.purge_entries(0, ANN, 2, 5, missing).await.unwrap();
+            assert_eq!(db.read_entries(0, ANN, 5, 1).await.unwrap().purged_index, 1);
+        }
+        db.purge_entries(0, ANN, 2, 4, (5, chain)).await.unwrap();
         let tail = db.read_entries(0, ANN, 5, 1 << 20).await.unwrap();
         assert_eq!((tail.purged_index, tail.before), (4, Some((2, chain))));
         assert!(is_appended(append(&db, ANN, 2, (5, chain)).await));
-        db.purge_entries(0, ANN, 2, 5).await.unwrap();
+        db.purge_entries(0, ANN, 2, 5, (5, 0)).await.unwrap();
         let tail = db.read_entries(0, ANN, 5, 1 << 20).await.unwrap();
         assert_eq!(tail.before, None, "only the one at the beginning stays");
     });

@@ -182,16 +182,16 @@ fn a_long_log_is_read_in_parts_and_purged_below_a_snapshot() {
         let stored = db.newest_snapshot(0).await.unwrap().unwrap();
         assert_eq!((stored.index, stored.manifest.as_ref()), (50, &b"manifest"[..]));
         assert_eq!(db.snapshot_chunk(0, 50, 0).await.unwrap().unwrap(), "state");
-        db.purge_entries(0, BOB, 2, 50).await.unwrap();
+        db.purge_entries(0, BOB, 2, 50, (50, 0)).await.unwrap();
         assert_eq!(
             db.read_entries(0, ANN, 2, 1).await.unwrap().purged_index,
             1,
             "only the holder purges"
         );
-        db.purge_entries(0, ANN, 2, 50).await.unwrap();
+        db.purge_entries(0, ANN, 2, 50, (50, 0)).await.unwrap();
         let tail = db.read_entries(0, ANN, 51, 1 << 20).await.unwrap();
         assert_eq!((tail.purged_index, tail.entries.len()), (50, 51));
-        db.purge_entries(0, ANN, 2, 101).await.unwrap();
+        db.purge_entries(0, ANN, 2, 101, (101, 0)).await.unwrap();
         let tail = db.read_entries(0, ANN, 102, 1 << 20).await.unwrap();
         assert_eq!(
             (tail.purged_index, tail.last_index),
@@ -228,7 +228,7 @@ fn a_purge_goes_in_parts_and_takes_up_what_was_left() {
                     FOR EACH STATEMENT EXECUTE FUNCTION few_{table}()",
             ));
         }
-        db.purge_entries(0, ANN, 2, 700).await.unwrap();
+        db.purge_entries(0, ANN, 2, 700, (700, 0)).await.unwrap();
         let tail = db.read_entries(0, ANN, 1_101, 1 << 20).await.unwrap();
         assert_eq!((tail.purged_index, tail.entries.len()), (1_100, 101), "never back");
         let left = "SELECT (SELECT count(*) FROM ikada_log), (SELECT count(*) FROM ikada_snapshot)";

@@ -194,7 +194,7 @@ mod tests {
         let full = folders.take(None).unwrap();
         fs::write(full.outputs().join("file"), "").unwrap();
         let outputs = full.outputs();
-        let shelf = folders.shelf.clone().unwrap();
+        let shelf = folders.shelf.unwrap();
         let another = shelf.idle.lock().unwrap();
         let emptying = std::thread::spawn(move || drop(full));
         let is_empty = || fs::read_dir(&outputs).unwrap().next().is_none();
