@@ -22,6 +22,26 @@ from .cluster import Cluster, eventually, program
 ROOT = Path(__file__).resolve().parents[3]
 
 
+CALLS = """import ikada
+app = ikada.App()
+@app.task(queue="mail")
+def send(to: str, copies: int = 1) -> str:
+    return to * copies
+@app.task(queue="mail")
+async def report(month: str) -> dict[str, int]:
+    return {month: 1}
+send.enqueue("ann", copies=2)
+send.enqueue(7)  # wrong
+send.options(delay_s=1).enqueue("ann", colour="red")  # wrong
+send.new("ann")
+send.new()  # wrong
+length: int = send("ann")  # wrong
+async def main() -> None:
+    await report.enqueue_async("2026-11")
+    await report.enqueue_async(11)  # wrong
+"""
+
+
 def is_ci() -> bool:
     """Whether this is a machine that judges changes: there a missing tool is a failure."""
     return os.environ.get("CI", "") not in ("", "0", "false")
@@ -48,15 +68,26 @@ class TwinsTest(unittest.TestCase):
                 wanted, given = inspect.signature(method).parameters, inspect.signature(twin).parameters
                 self.assertEqual({one: (wanted[one].kind, wanted[one].default) for one in wanted}, {one: (given[one].kind, given[one].default) for one in given}, name)
 
-    def test_types_are_sound(self) -> None:
+    def judged(self, *sources: str) -> "subprocess.CompletedProcess[str]":
+        """What mypy says in its strictest mood."""
         found = shutil.which("mypy") or shutil.which(str(ROOT / "target/mypy/bin/mypy"))
         if found is None:
             self.assertFalse(is_ci(), "mypy is needed in CI to check the types of the Python package")
             print("SKIPPED: mypy is not installed; install it to check the types of the Python package", file=sys.stderr)
             self.skipTest("mypy is not installed")
         with tempfile.TemporaryDirectory() as cache:
-            told = subprocess.run([found, "--strict", "--cache-dir", cache, str(ROOT / "sdk/python/ikada")], capture_output=True, text=True, check=False)
+            return subprocess.run([found, "--strict", "--cache-dir", cache, *sources], capture_output=True, text=True, check=False,
+                                  cwd=ROOT / "sdk/python", env={**os.environ, "MYPYPATH": str(ROOT / "sdk/python")})
+
+    def test_types_are_sound(self) -> None:
+        told = self.judged("ikada")
         self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+
+    def test_arguments_of_a_task_are_those_of_its_function(self) -> None:
+        told = self.judged("-c", CALLS)
+        wrong = [line.split(":")[1] for line in told.stdout.splitlines() if ": error: " in line]
+        marked = [str(number) for number, line in enumerate(CALLS.splitlines(), 1) if line.endswith("# wrong")]
+        self.assertEqual(wrong, marked, told.stdout + told.stderr)
 
     def test_it_is_installed_as_its_pages_say(self) -> None:
         page = (ROOT / "docs/guides/python.md").read_text()
@@ -124,6 +155,27 @@ class WholeTest(unittest.TestCase):
                 finally:
                     worker.terminate()
                     self.assertEqual(worker.wait(), 0, "it ends gracefully on SIGTERM")
+
+    def test_the_shop_that_came_from_celery_sells(self) -> None:
+        blocks = [block.split("\n", 1) for block in (ROOT / "docs/guides/celery.md").read_text().split("```")[1::2]]
+        after = next(text for mark, text in blocks if mark == "python" and text.startswith("# after.py"))
+        usual = "http://127.0.0.1:7400,http://127.0.0.1:7410,http://127.0.0.1:7420"
+        self.assertIn(usual, after)
+        start = next(text.split() for mark, text in blocks if mark.startswith("sh"))
+        self.assertEqual(start[:3], ["python3", "-m", "ikada"])
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "after.py").write_text(after.replace(usual, ",".join(self.cluster.urls)))
+            bare = {name: value for name, value in os.environ.items() if not name.startswith("IKADA_")}
+            bare["PYTHONPATH"] = str(ROOT / "sdk/python")
+            worker = subprocess.Popen([sys.executable, *start[1:]], cwd=folder, env=bare, stderr=subprocess.DEVNULL)
+            try:
+                told = subprocess.run([sys.executable, "after.py"], cwd=folder, env=bare, capture_output=True, text=True, check=False)
+                self.assertEqual(told.stdout, "{'order': 'a-17', 'cents': 1250, 'try': 1} {'order': 'a-18', 'cents': 990, 'try': 1}\n", told.stderr)
+                receipts = eventually(lambda: [one for one in self.client.tasks(queue="mail", state="done") if one.result == "receipt for a-17"])
+                self.assertEqual(len(receipts), 1, "what follows is done once")
+            finally:
+                worker.terminate()
+                self.assertEqual(worker.wait(), 0, "it ends gracefully on SIGTERM")
 
     def test_a_job_is_done_and_its_result_comes(self) -> None:
         for name, text in (("a", b"one two two"), ("b", b"two three")):
