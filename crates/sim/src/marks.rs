@@ -28,6 +28,7 @@ macro_rules! marks {
 marks! {
     TaskRetried => "a task that had ended was given fresh attempts",
     TaskDropped => "a finished task was dropped",
+    GoneNameKnown => "a task that was no longer there was submitted again, and known",
     QueuePurged => "a waiting task was purged with its queue",
     DeadRefusedFull => "a task was refused because its queue had too many dead ones",
     DeadAged => "a dead task was removed when its time was over",

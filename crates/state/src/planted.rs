@@ -66,11 +66,13 @@ pub enum Bug {
     SweptNotCounted,
     /// Removal by count takes a dead task before one that ended otherwise.
     DeadPushedOut,
+    /// The names of tasks that were removed are forgotten with them.
+    GoneForgotten,
 }
 
 impl Bug {
     /// All planted defects of this crate.
-    pub const ALL: [Bug; 28] = [
+    pub const ALL: [Bug; 29] = [
         Bug::ExpireUnfenced,
         Bug::CompleteStaleFence,
         Bug::DedupNotInSnapshot,
@@ -99,6 +101,7 @@ impl Bug {
         Bug::GoneWorkerKeepsClaims,
         Bug::SweptNotCounted,
         Bug::DeadPushedOut,
+        Bug::GoneForgotten,
     ];
 }
 

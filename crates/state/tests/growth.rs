@@ -245,6 +245,31 @@ fn tombstones_travel_with_the_slots() {
     assert_eq!(cluster.route(late), refused(RefusalCode::RequestVoided));
 }
 
+// TQ-22, TQ-29: also of tasks that are no longer there.
+#[test]
+fn tq_22_names_of_removed_tasks_travel_with_the_slots() {
+    let mut cluster = Cluster::founded(1);
+    cluster.shards[0].run(Command::KeepDead(KeepDead { shard: 0 }));
+    let change = QueueChange { retention_count: Some(0), ..QueueChange::default() };
+    let set = SetQueue { queue: queue("q"), change, expected_version: None };
+    cluster.shards[0].run(Command::SetQueue(set));
+    let ids: Vec<String> = (0..20).map(|number| format!("t{number}")).collect();
+    for id in &ids {
+        cluster.shards[0].put(enqueue(id, "q"));
+        let grant = cluster.shards[0].take(1).remove(0);
+        assert_eq!(cluster.shards[0].run(complete(&grant, "w")), Reply::Completed);
+        assert!(cluster.find(id).is_none());
+    }
+    cluster.grow(2);
+    cluster.open_added();
+    cluster.settle();
+    assert!(ids.iter().any(|id| cluster.home(&task_id(id)) == 1));
+    for id in &ids {
+        let known = Reply::Enqueued { id: task_id(id), created: false };
+        assert_eq!(cluster.route(order(Command::Enqueue(enqueue(id, "q")))), known);
+    }
+}
+
 #[test]
 fn growth_has_bounds() {
     let mut cluster = Cluster::founded(4);

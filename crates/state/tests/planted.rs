@@ -115,6 +115,18 @@ fn dead_tasks_can_be_pushed_out() {
 }
 
 #[test]
+fn names_can_be_forgotten() {
+    let (mut world, grant) = claimed();
+    world.run(Command::KeepDead(KeepDead { shard: 0 }));
+    let change = QueueChange { retention_count: Some(0), ..QueueChange::default() };
+    let set = SetQueue { queue: queue("q"), change, expected_version: None };
+    world.run(Command::SetQueue(set));
+    with(Bug::GoneForgotten, || apply(&mut world.shard, complete(&grant, "w")));
+    let again = Reply::Enqueued { id: task_id("a"), created: true };
+    assert_eq!(world.run(Command::Enqueue(enqueue("a", "q"))), again);
+}
+
+#[test]
 fn messages_can_be_applied_twice() {
     let mut away = World::of(Shard::genesis(1, 2, &[]));
     let deliver = |sequence, version, paused| {

@@ -120,6 +120,23 @@ fn b4_16_tasks_are_listed_by_the_worker_that_has_them() {
     assert!(world.shard.tasks(&by("other", Some(TaskState::Claimed)), None, 10).tasks.is_empty());
 }
 
+#[test]
+fn tasks_are_found_by_a_part_of_their_ids() {
+    let mut world = World::new();
+    ["letter-1", "letter-2", "parcel-1"].iter().for_each(|id| world.add(id));
+    let found = |text: &str| {
+        let filter = TaskFilter { find: Some(text.into()), ..TaskFilter::default() };
+        let page = world.shard.tasks(&filter, None, 10);
+        let mut ids: Vec<String> =
+            page.tasks.iter().map(|task| task.id.as_str().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(found("letter"), ["letter-1", "letter-2"]);
+    assert_eq!(found("-1"), ["letter-1", "parcel-1"]);
+    assert_eq!(found("Letter"), Vec::<String>::new(), "letters count as they are");
+}
+
 // F-31
 #[test]
 fn a_raised_epoch_exceeds_all_older_fences() {

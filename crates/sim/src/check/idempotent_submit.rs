@@ -1,5 +1,5 @@
-//! Q8 Idempotent submit: however often it is sent, one submission makes at most one task; the same key with another
-//! body is refused.
+//! Q8 Idempotent submit: however often it is sent, under its own key or another, one submission makes at most one task,
+//! also when that task is no longer there; the same key with another body is refused.
 
 use std::collections::BTreeMap;
 

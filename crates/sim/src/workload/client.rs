@@ -1,7 +1,7 @@
 //! A client: submits tasks in small batches, cancels, retries, drops and purges some, changes queues, voids requests, resends what it is unsure about, and now
 //! and then misuses a request id.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use fastrand::Rng;
 use ikada_replica::call::{Answer, Outcome, Request};
@@ -34,12 +34,22 @@ pub struct Client {
     current: Option<Vec<Order>>,
     tries: u32,
     old: VecDeque<Vec<Order>>,
+    /// Requests that were made when every shard remembered the names of its tasks.
+    named: BTreeSet<RequestId>,
 }
 
 impl Client {
     /// A client with a number of its own.
     pub fn new(number: u64, rng: Rng) -> Self {
-        Self { number, rng, count: 0, current: None, tries: 0, old: VecDeque::new() }
+        Self {
+            number,
+            rng,
+            count: 0,
+            current: None,
+            tries: 0,
+            old: VecDeque::new(),
+            named: BTreeSet::new(),
+        }
     }
 
     /// Does a step.
@@ -71,19 +81,38 @@ impl Client {
             0..60 => self.submissions(world),
             60..72 => self.cancels(world),
             72..78 => vec![self.queue_change(world)],
-            78..92 if !self.old.is_empty() => {
-                let old = self.rng.usize(0..self.old.len());
-                return self.old[old].clone();
-            }
+            78..92 if !self.old.is_empty() => return self.again(),
             92..95 if !self.old.is_empty() => return self.misuse(),
             95..97 => vec![self.revision(world)],
             97 => self.sweeps(world),
             98 if !self.old.is_empty() => return self.voids(world),
             _ => self.submissions(world),
         };
+        if world.keeps_names() {
+            self.named
+                .extend(orders.iter().filter_map(|order| Some(order.request.as_ref()?.id.clone())));
+        }
         self.old.push_back(orders.clone());
         if self.old.len() > OLD_KEPT {
             self.old.pop_front();
+        }
+        orders
+    }
+
+    /// An old request, sometimes under another key: whoever lost the key still knows the names of the tasks. Only of tasks
+    /// that were submitted since all shards remember names, and while slots stay where they are.
+    fn again(&mut self) -> Vec<Order> {
+        let old = self.rng.usize(0..self.old.len());
+        let mut orders = self.old[old].clone();
+        let is_named = |order: &Order| {
+            let task = matches!(order.command, Command::Enqueue(_));
+            task && order.request.as_ref().is_some_and(|key| self.named.contains(&key.id))
+        };
+        if orders.iter().all(is_named) && chance(&mut self.rng, 300) {
+            self.count += 1;
+            for (item, order) in (0..).zip(&mut orders) {
+                order.request = Some(self.key(item));
+            }
         }
         orders
     }

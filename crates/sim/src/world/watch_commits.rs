@@ -165,6 +165,13 @@ impl World {
         self.watch.ledgers.first().and_then(|ledger| ledger.reference()).map_or(0, |s| s.level())
     }
 
+    /// Whether every shard remembers the names of tasks that are no longer there, and will: one that is added needs a while.
+    pub fn keeps_names(&self) -> bool {
+        let mut ledgers = self.watch.ledgers.iter();
+        self.plan.grows_to <= self.plan.shards
+            && ledgers.all(|ledger| ledger.reference().is_some_and(|state| state.keeps_dead()))
+    }
+
     /// Log time of the shard where it is earliest: clocks that jump may keep it hours away from true time.
     pub fn log_ms(&self) -> u64 {
         let references = self.watch.ledgers.iter().filter_map(|ledger| ledger.reference());
@@ -243,6 +250,9 @@ impl World {
         match &order.command {
             Command::Enqueue(enqueue) => {
                 self.mark_full(reply);
+                let gone = self.watch.model.task(&enqueue.id).is_some_and(|task| task.removed);
+                let known = matches!(reply, Reply::Enqueued { created: false, .. });
+                self.marks.hit_if(gone && known, Mark::GoneNameKnown);
                 let request = order.request.as_ref().map(|key| (shard, key.clone()));
                 self.watch.submits.applied(request, enqueue, reply)
             }

@@ -5,9 +5,12 @@
 //! already makes them idempotent. Entries hold hashes, not names; replies are rebuilt from the
 //! resent order.
 //!
+//! The names of tasks that are no longer there lie in the first window, too (`gone.rs`).
+//!
 //! Transient refusals (no room) are not remembered: a retry under the same id is judged afresh.
 
 mod entry;
+mod gone;
 mod remember;
 mod ring;
 mod submit;

@@ -37,6 +37,20 @@ fn request_item_hash(namespace: &Namespace, id: &RequestId, item: u32) -> [u64; 
     [(hash >> 64) as u64, hash as u64]
 }
 
+/// Hash of a task's full name, for what is remembered of it once it is gone. Seeded, so that no request has it.
+pub(crate) fn gone_hash(namespace: &Namespace, id: &TaskId) -> [u64; 2] {
+    let (namespace, id) = (namespace.as_str().as_bytes(), id.as_str().as_bytes());
+    // A handle is a key, a colon and an id.
+    let mut joined = [0u8; 3 * super::name::NAME_BYTES_MAX + 2];
+    let mut length = 0;
+    for part in [namespace, b"/", id] {
+        joined[length..length + part.len()].copy_from_slice(part);
+        length += part.len();
+    }
+    let hash = xxhash_rust::xxh3::xxh3_128_with_seed(&joined[..length], 0x676f_6e65);
+    [(hash >> 64) as u64, hash as u64]
+}
+
 /// Hash of a request as a whole, for its tombstone. No item has this number.
 pub(crate) fn void_hash(namespace: &Namespace, request: &RequestId) -> [u64; 2] {
     request_item_hash(namespace, request, u32::MAX)
@@ -53,6 +67,12 @@ pub fn derive_task_id(namespace: &Namespace, key: &RequestKey) -> TaskId {
     let text = base62(hasher.digest128());
     let text = std::str::from_utf8(&text).unwrap_or_default();
     TaskId::parse(text).unwrap_or_else(|error| panic!("derived task id: {error}"))
+}
+
+/// Whether a task's id looks derived from its request.
+pub(crate) fn is_derived(id: &TaskId) -> bool {
+    let text = id.bare_id().as_bytes();
+    text.len() == DERIVED_DIGITS && text.iter().all(u8::is_ascii_alphanumeric)
 }
 
 /// Digits of a derived id: 62^22 exceeds 2^128, and 22 bytes fit into a name without the heap.
@@ -122,6 +142,20 @@ mod tests {
     }
 
     #[test]
+    fn names_of_tasks_that_are_gone_are_told_apart() {
+        let hash = |namespace: &str, id: &str| {
+            gone_hash(&Namespace::parse(namespace).unwrap(), &TaskId::parse(id).unwrap())
+        };
+        let long = "x".repeat(128);
+        let longest = format!("{long}:{long}");
+        assert_eq!(hash(&long, &longest), hash(&long, &longest));
+        let all =
+            [hash("a", "b"), hash("a", "c"), hash("b", "b"), hash("a", "b:b"), hash("ab", "b")];
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+
+    #[test]
     fn the_id_of_an_instant_can_be_read() {
         let name = ScheduleName::parse("nightly").unwrap();
         assert_eq!(derive_fire_id(&name, 0), "nightly.19700101T000000Z");
@@ -141,6 +175,9 @@ mod tests {
         let first = derive_task_id(&default, &key("r1", 0));
         assert_eq!(first, derive_task_id(&default, &key("r1", 0)));
         assert_eq!(first.as_str().len(), DERIVED_DIGITS);
+        assert!(is_derived(&first));
+        assert!(is_derived(&TaskId::keyed("k", first.as_str()).unwrap()));
+        assert!(!is_derived(&TaskId::parse("order-7").unwrap()));
         assert_ne!(first, derive_task_id(&default, &key("r1", 1)));
         assert_ne!(first, derive_task_id(&default, &key("r2", 0)));
         assert_ne!(first, derive_task_id(&other, &key("r1", 0)));

@@ -1,5 +1,5 @@
 //! `Enqueue`: adds a task. An id that exists with the same body is answered as the first time; with
-//! another body it is refused (TQ-4, Q8).
+//! another body it is refused (TQ-4, Q8), and so is one that was here lately (TQ-22).
 
 use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64;
@@ -160,9 +160,12 @@ impl Shard {
         hashes: BodyHashes,
     ) -> Result<(TaskId, bool), RefusalCode> {
         let name_hash = task_hash(namespace.as_str(), order.id.as_str());
-        if let Some(slot) = self.find_task_hashed(namespace, &order.id, name_hash) {
-            let known = self.core.tasks.get(slot).map(|task| task.body_hash);
-            return match known == Some(hashes.body) {
+        let known = match self.find_task_hashed(namespace, &order.id, name_hash) {
+            Some(slot) => self.core.tasks.get(slot).map(|task| task.body_hash),
+            None => self.gone_body(namespace, &order.id),
+        };
+        if let Some(body) = known {
+            return match body == hashes.body {
                 true => Ok((order.id, false)),
                 false => Err(RefusalCode::Conflict),
             };

@@ -2,7 +2,7 @@
 //! by the shard's own bounds on number and bytes, oldest first. A task with a retention of its own
 //! is kept that long whatever the others do, within the shard's bounds. Dead tasks, once they are
 //! kept apart, go by their own age alone, and by the shard's bounds only when nothing else is left
-//! to go. Counters outlive the records (TQ-25).
+//! to go. Counters outlive the records (TQ-25), and names do for a while (`dedup/gone.rs`).
 
 use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};

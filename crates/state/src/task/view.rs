@@ -122,6 +122,8 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     /// Only those whose newest attempt is this worker's.
     pub worker: Option<WorkerId>,
+    /// Only those with this text in their ids.
+    pub find: Option<Box<str>>,
 }
 
 impl TaskFilter {
@@ -131,6 +133,7 @@ impl TaskFilter {
             && self.namespace.as_ref().is_none_or(|wanted| *wanted == queue.namespace)
             && self.queue.as_ref().is_none_or(|wanted| *wanted == queue.name)
             && self.worker.as_ref().is_none_or(|wanted| newest() == Some(wanted))
+            && self.find.as_ref().is_none_or(|text| task.id.as_str().contains(&**text))
     }
 }
 
