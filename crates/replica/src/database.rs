@@ -67,12 +67,13 @@ impl Replica {
         }
     }
 
-    /// The next node after this one that is up and may lead.
+    /// The next node after this one that is up and may lead; rather one that knows the log.
     pub(crate) fn next_holder(&self, shard: ShardId) -> Option<NodeId> {
         let voters = self.consensus.conf(shard).voters;
         let may_lead = |node: &&NodeId| self.is_up(**node) && !self.is_shunned(**node);
         let after = voters.iter().filter(|node| **node > self.config.node);
         let before = voters.iter().filter(|node| **node < self.config.node);
-        after.chain(before).find(may_lead).copied()
+        let lags = |node: &&NodeId| self.lags_too_far(shard, **node).is_some();
+        after.chain(before).filter(may_lead).min_by_key(lags).copied()
     }
 }

@@ -35,6 +35,7 @@ mod outbox;
 pub mod output;
 pub mod peer;
 pub mod planted;
+mod reach;
 mod replica;
 pub mod schedule;
 mod seat;

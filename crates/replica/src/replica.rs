@@ -58,6 +58,8 @@ pub struct Replica {
     pub(crate) read_count: u64,
     pub(crate) claim_turn: usize,
     pub(crate) peers: BTreeMap<NodeId, Peer>,
+    /// How far other nodes are in each shard, where logs live in a database.
+    pub(crate) reaches: BTreeMap<NodeId, Vec<u64>>,
     pub(crate) clocks: WallClocks,
     pub(crate) hashes: Hashes,
     pub(crate) transfers: Transfers,
@@ -111,6 +113,7 @@ impl Replica {
             read_count: 0,
             claim_turn: 0,
             peers: BTreeMap::new(),
+            reaches: BTreeMap::new(),
             clocks: WallClocks::default(),
             hashes: Hashes::default(),
             transfers: Transfers::default(),

@@ -89,7 +89,8 @@ pub struct ShardStatus {
     pub claimed: u64,
     /// Finished and still listed.
     pub finished: u64,
-    /// Every other member with the highest index that it is known to have stored; empty unless this node leads.
+    /// Every other member with the highest index that it is known to have stored, or to have read from a database; empty
+    /// unless this node leads.
     pub followers: Vec<(NodeId, u64)>,
 }
 
@@ -182,11 +183,6 @@ impl Replica {
             clock_offset_ms: self.clocks.offset(peer, now),
             level: self.level_of(peer),
         }
-    }
-
-    fn followers_of(&self, shard: ShardId) -> Vec<(NodeId, u64)> {
-        let progress = self.consensus.progress(shard).into_iter();
-        progress.map(|peer| (peer.node, peer.matched)).collect()
     }
 
     fn shard_status(&self, seat: &Seat) -> ShardStatus {

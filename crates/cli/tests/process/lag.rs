@@ -32,10 +32,10 @@ async fn all_tell(urls: &[String], what: &str, fits: impl Fn(u64) -> bool) {
     }
 }
 
-// B4-52: whoever leads a shard, every node says how far the others are in it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b4_52_any_node_tells_how_far_followers_are_in_all_shards() {
-    let mut cluster = Cluster::start_with(4).await;
+/// Shards of these clusters.
+const SHARDS: u16 = 4;
+
+async fn any_node_tells(mut cluster: Cluster) {
     cluster.settle().await;
     all_tell(&cluster.urls(), "nobody is behind", |behind| behind == 0).await;
     cluster.kill(GONE);
@@ -53,4 +53,17 @@ async fn b4_52_any_node_tells_how_far_followers_are_in_all_shards() {
     cluster.launch(GONE);
     cluster.settle().await;
     all_tell(&cluster.urls(), "it has caught up", |behind| behind == 0).await;
+}
+
+// B4-52: whoever leads a shard, every node says how far the others are in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_52_any_node_tells_how_far_followers_are_in_all_shards() {
+    any_node_tells(Cluster::start_with(SHARDS).await).await;
+}
+
+// The same where each node reads the log for itself, so that nobody knows but by its own word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b4_52_any_node_tells_how_far_followers_are_with_logs_in_postgres() {
+    let Some(cluster) = Cluster::start_in_postgres(SHARDS).await else { return };
+    any_node_tells(cluster).await;
 }

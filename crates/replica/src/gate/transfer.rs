@@ -42,7 +42,7 @@ impl Replica {
     }
 
     /// Why a voter cannot take over now: writes would stand still until it has caught up.
-    fn lags_too_far(&self, shard: ShardId, to: NodeId) -> Option<String> {
+    pub(crate) fn lags_too_far(&self, shard: ShardId, to: NodeId) -> Option<String> {
         let known = self.consensus.conf(shard).is_member(to) && to != self.config.node;
         if known && !self.is_up(to) {
             return Some(format!("node {to} is not connected to the leader of shard {shard}"));
@@ -50,10 +50,15 @@ impl Replica {
         if known && self.has_still_disk(to) {
             return Some(format!("the disk of node {to} stands still"));
         }
-        // Where the log lives in a database nobody else knows how far a node has read.
-        let peer = self.consensus.progress(shard).into_iter().find(|peer| peer.node == to)?;
-        let behind = self.consensus.last_index(shard).saturating_sub(peer.matched);
-        let lags = behind > TRANSFER_LAG_MAX || peer.state == PeerState::Snapshot;
+        let (matched, is_loading) = match self.is_leased() {
+            true => (self.reached(shard, to)?, false),
+            false => {
+                let peer = self.consensus.progress(shard).into_iter().find(|it| it.node == to)?;
+                (peer.matched, peer.state == PeerState::Snapshot)
+            }
+        };
+        let behind = self.consensus.last_index(shard).saturating_sub(matched);
+        let lags = behind > TRANSFER_LAG_MAX || is_loading;
         lags.then(|| {
             format!(
                 "node {to} is {behind} entries behind in shard {shard}; wait until it has caught up"

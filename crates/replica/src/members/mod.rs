@@ -40,6 +40,7 @@ pub(crate) struct Tending {
     priority: Option<i64>,
     noted_ms: u64,
     pub level_told_ms: u64,
+    pub reach_told_ms: u64,
     pub stragglers_at_ms: u64,
     election_ms: u64,
     pub balance: Balance,
@@ -58,6 +59,7 @@ impl Replica {
         self.note_priority(now);
         self.give_leaderships_away();
         self.tend_level(now);
+        self.tell_reach(now);
         if self.seats[0].leads() {
             self.drive_change(now);
             self.balance_leaders(now);

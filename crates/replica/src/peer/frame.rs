@@ -32,6 +32,7 @@ const END: u8 = 9;
 const DISK_STILL: u8 = 10;
 const LEVEL: u8 = 11;
 const DISK_LOW: u8 = 12;
+const REACH: u8 = 13;
 
 /// Who speaks to whom, and when by the speaker's wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +109,9 @@ impl Framer {
             PeerMessage::Level(level) => {
                 self.body(LEVEL, |out| out.extend_from_slice(&level.to_le_bytes()));
             }
+            PeerMessage::Reach(reach) => self.body(REACH, |out| {
+                reach.iter().for_each(|index| out.extend_from_slice(&index.to_le_bytes()));
+            }),
         }
     }
 
@@ -247,7 +251,7 @@ impl Messages {
             return Err(FrameError::Malformed);
         }
         let body = self.rest.split_to(length);
-        if !(RAFT..=DISK_LOW).contains(&kind) || (self.engine_only && kind != RAFT) {
+        if !(RAFT..=REACH).contains(&kind) || (self.engine_only && kind != RAFT) {
             return Ok(None);
         }
         self.given += 1;
@@ -291,6 +295,7 @@ fn message(kind: u8, mut body: Bytes) -> Option<PeerMessage> {
         DISK_STILL => PeerMessage::DiskStill,
         DISK_LOW => PeerMessage::DiskLow,
         LEVEL => PeerMessage::Level(body.try_get_u32_le().ok()?),
+        REACH => PeerMessage::Reach(std::iter::from_fn(|| body.try_get_u64_le().ok()).collect()),
         _ => {
             let shard = body.try_get_u16_le().ok()?;
             let ok = body.try_get_u8().ok()? != 0;

@@ -42,6 +42,8 @@ pub enum PeerMessage {
     DiskLow,
     /// What the sender's program understands.
     Level(u32),
+    /// How far the sender is in each shard, in their order, where logs live in a database.
+    Reach(Vec<u64>),
 }
 
 /// What a leader is asked.

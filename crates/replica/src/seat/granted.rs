@@ -26,8 +26,8 @@ pub(crate) struct Granted {
     by_asker: BTreeMap<Asker, Key>,
     /// The fences of a grant lie side by side: by the first of them, the last and the key.
     by_first: BTreeMap<u64, (u64, Key)>,
-    /// Keys in the order in which they came.
-    order: VecDeque<Key>,
+    /// Claims in the order in which they were asked for.
+    order: VecDeque<(Key, Asker)>,
 }
 
 impl Granted {
@@ -36,20 +36,18 @@ impl Granted {
         let key = (namespace.clone(), request.clone());
         match self.by_key.get_mut(&key) {
             Some((first, again)) => *again |= *first != asker,
-            None => {
-                self.by_key.insert(key.clone(), (asker, false));
-                self.order.push_back(key.clone());
-            }
+            None => drop(self.by_key.insert(key.clone(), (asker, false))),
         }
+        self.order.push_back((key.clone(), asker));
         self.by_asker.insert(asker, key);
         if self.order.len() > CLAIMS_MAX
-            && let Some(old) = self.order.pop_front()
+            && let Some((old, asker)) = self.order.pop_front()
         {
+            // Not told of yet, or for nothing.
+            if self.by_asker.get(&asker) == Some(&old) {
+                self.by_asker.remove(&asker);
+            }
             self.by_key.remove(&old);
-        }
-        // Not told of yet, or for nothing; numbers of calls only rise, so that the first are the oldest of their node.
-        if self.by_asker.len() > CLAIMS_MAX {
-            self.by_asker.pop_first();
         }
     }
 
@@ -78,5 +76,50 @@ impl Granted {
     /// Forgets everything (this node does not lead).
     pub fn clear(&mut self) {
         *self = Granted::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ikada_state::{QueueName, RequestId, TaskId};
+
+    fn key(name: &str) -> RequestKey {
+        RequestKey { id: RequestId::parse(name).expect("id"), item: 0 }
+    }
+
+    fn grant(fence: u64) -> Grant {
+        Grant {
+            id: TaskId::parse("t").expect("id"),
+            queue: QueueName::parse("q").expect("queue"),
+            fence: Fence(fence),
+            attempt: 1,
+            max_attempts: 5,
+            ttl_ms: 30_000,
+            payload: Vec::new().into(),
+            timeout_ms: 0,
+            work: None,
+            checkpoint: None,
+        }
+    }
+
+    /// However many claims were never told of, and wherever they came from: the newest are remembered.
+    #[test]
+    fn the_oldest_are_forgotten_first() {
+        let namespace = Namespace::default();
+        let mut granted = Granted::default();
+        granted.asked(&namespace, &key("first"), Asker::Local(1));
+        for number in 0..CLAIMS_MAX as u64 {
+            granted.asked(&namespace, &key(&format!("k{number}")), Asker::Remote(2, number));
+        }
+        granted.asked(&namespace, &key("last"), Asker::Local(2));
+        granted.told(&[grant(7)], Asker::Local(2));
+        assert!(granted.may_be_given_back(Fence(7)), "the newest is known");
+        granted.told(&[grant(9)], Asker::Local(1));
+        assert!(!granted.may_be_given_back(Fence(9)), "the oldest is not");
+        for number in 0..3 * CLAIMS_MAX as u64 {
+            granted.asked(&namespace, &key("same"), Asker::Remote(3, number));
+        }
+        assert!(granted.by_asker.len() <= CLAIMS_MAX && granted.by_key.len() <= CLAIMS_MAX);
     }
 }

@@ -67,6 +67,7 @@ impl Replica {
             PeerMessage::DiskStill => self.disk_still(from, now),
             PeerMessage::DiskLow => self.disk_low(from, now),
             PeerMessage::Level(level) => self.peers.entry(from).or_default().level = Some(level),
+            PeerMessage::Reach(reach) => self.reach_heard(from, reach),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Writes through any node: committed once, told truly.
 
 use ikada_replica::call::{Answer, Outcome, Request, Routing, Unavailable};
-use ikada_replica::state::{RefusalCode, Reply};
+use ikada_replica::state::{Command, Namespace, QueueName, RefusalCode, Reply, TaskId};
 
 use crate::harness::{Cluster, enqueue, enqueue_as};
 
@@ -46,7 +46,53 @@ fn a_resend_through_another_node_gets_the_first_reply() {
     assert_eq!(first, again);
     let other = replies(cluster.ask(3, Request::Write(vec![enqueue_as("once", "other")])));
     assert!(matches!(other[0], Reply::Enqueued { created: false, .. }), "{other:?}");
-    let _ = RefusalCode::Conflict;
+    let mut wrong = enqueue_as("once", "third");
+    if let Command::Enqueue(task) = &mut wrong.command {
+        task.priority = Some(9);
+    }
+    let refused = replies(cluster.ask(1, Request::Write(vec![wrong])));
+    assert_eq!(refused, [Reply::refused(RefusalCode::Conflict)]);
+}
+
+/// What no other node has heard of dies with its leader; sent again with the same id it becomes one task, also when the old
+/// leader comes back with it in its log.
+#[test]
+fn tq_20_what_died_with_its_leader_is_sent_again_and_makes_one_task() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let old = cluster.leader(0).expect("leader");
+    let others: Vec<u64> = (1..=3).filter(|node| *node != old).collect();
+    others.iter().for_each(|other| drop(cluster.cut.insert((old, *other))));
+    let before = cluster.records(old);
+    let call = cluster.call(old, Request::Write(vec![enqueue("t")]));
+    cluster.deliver();
+    assert!(cluster.records(old) > before, "it is in the old leader's log");
+    cluster.kill(old);
+    cluster.cut.clear();
+    cluster.settle();
+    let id = TaskId::parse("t").expect("id");
+    let namespace = Namespace::default();
+    let new = cluster.leader(0).expect("leader");
+    assert!(cluster.nodes[&new].shard(0).expect("shard").task(&namespace, &id).is_none());
+    assert!(!cluster.answers.contains_key(&call), "its client hears nothing");
+    let first = replies(cluster.ask(others[0], Request::Write(vec![enqueue("t")])));
+    assert_eq!(first, [Reply::Enqueued { id, created: true }]);
+    assert_eq!(replies(cluster.ask(others[1], Request::Write(vec![enqueue("t")]))), first);
+    cluster.revive(old);
+    cluster.pass(8_000);
+    // Unknown, or the first reply; never that it did not happen.
+    match cluster.answers.remove(&call) {
+        Some(Answer::Written(outcomes)) => {
+            let told = matches!(&outcomes[..], [Outcome::Unknown | Outcome::Reply { .. }]);
+            assert!(told, "{outcomes:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let queue = QueueName::parse("q").expect("queue");
+    for replica in cluster.nodes.values() {
+        let view = replica.shard(0).expect("shard").queue(&namespace, &queue).expect("queue");
+        assert_eq!(view.counters.submitted, 1);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod harness;
 mod leadership;
 mod leases;
 mod level;
+mod long;
 mod lost_claims;
 mod members;
 mod newer;
