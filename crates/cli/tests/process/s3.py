@@ -97,6 +97,12 @@ assert [b["Name"] for b in s3.list_buckets()["Buckets"]] == ["b", "l"]
 # Copies, removal, presigned addresses.
 s3.copy_object(Bucket="b", Key="copy", CopySource={"Bucket": "b", "Key": "large"})
 assert s3.head_object(Bucket="b", Key="copy")["ContentLength"] == len(large)
+# Copied in parts, as clients do with what is large.
+s3.copy({"Bucket": "b", "Key": "large"}, "b", "large2", Config=transfer)
+assert s3.get_object(Bucket="b", Key="large2")["Body"].read() == large
+s3.delete_object(Bucket="b", Key="large2")
+refused("NotImplemented", s3.put_object, Bucket="b", Key="x", Body=b"x", ServerSideEncryption="AES256")
+assert s3.get_object_tagging(Bucket="b", Key="large")["TagSet"] == []
 # boto3 presigns with an older signature unless it is told otherwise.
 v4 = client(key, secret, signature_version="s3v4")
 address = v4.generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "dir/small name+é"})

@@ -10,6 +10,7 @@ use hyper::http::request::Parts;
 use super::Entered;
 use super::chunked::{ChunkReader, Step};
 use super::fault::Fault;
+use super::route::Action;
 use super::sign::Payload;
 use super::sums::Sums;
 use crate::http::app::App;
@@ -45,6 +46,7 @@ where
         app: &App<D>,
         parts: &Parts,
         entered: &Entered,
+        action: Action,
         body: B,
     ) -> Result<Reader<B>, Fault> {
         let payload = entered.signed.as_ref().map(|signed| &signed.payload);
@@ -60,12 +62,17 @@ where
         if announced.is_some_and(|bytes| bytes > Upload::BYTES_MAX) {
             return Err(problems::object_too_large(Upload::BYTES_MAX).into());
         }
+        // There the headers speak of the object, and the body is a list of its parts.
+        let sums = match action {
+            Action::CompleteUpload => Sums::of_signature(payload),
+            _ => Sums::read(&parts.headers, payload)?,
+        };
         Ok(Reader {
             body: Box::pin(body),
             pace: Pace::new(app.limits.body_timeout),
             buffer: BytesMut::new(),
             chunks,
-            sums: Sums::read(&parts.headers, payload)?,
+            sums,
             announced,
             arrived: 0,
         })

@@ -73,6 +73,13 @@ pub(super) fn location() -> Reply {
     page("<LocationConstraint xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"/>")
 }
 
+/// Never turned on: the versions that are kept cannot be named at this door.
+pub(super) fn versioning(context: &Context) -> Result<Reply, Fault> {
+    bucket(context)?;
+    let space = "http://s3.amazonaws.com/doc/2006-03-01/";
+    Ok(page(&format!("<VersioningConfiguration xmlns=\"{space}\"/>")))
+}
+
 /// An empty bucket is gone already.
 pub(super) async fn delete<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Fault> {
     let query = Query::Objects {

@@ -54,6 +54,11 @@ impl Fault {
         Fault::new(404, "NoSuchUpload", "there is no such upload; it was ended or never begun")
     }
 
+    pub(super) fn old_signature() -> Fault {
+        let detail = "this address is signed by version 2; have the client sign by version 4 (signature_version = s3v4)";
+        Fault::new(400, "InvalidRequest", detail)
+    }
+
     pub(super) fn unsupported(what: &str) -> Fault {
         Fault::new(501, "NotImplemented", format!("{what} is not part of this door"))
     }

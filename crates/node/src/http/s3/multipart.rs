@@ -15,6 +15,7 @@ use super::buckets::page;
 use super::fault::Fault;
 use super::object::{announced, newest, object_key, store};
 use super::route::Call;
+use super::sums::Sums;
 use crate::admission::Lane;
 use crate::http::answer::{Reply, text};
 use crate::http::app::App;
@@ -97,6 +98,22 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let key = part_place(app, context, call).await?;
+    let announced = Announced {
+        content_type: PART_TYPE.to_owned(),
+        condition: PutCondition::Any,
+        digest: None,
+        length: 0,
+    };
+    store(app, context, key, announced, reader).await
+}
+
+/// Where the part goes that a call names, of an upload that was begun.
+pub(super) async fn part_place<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    call: &Call,
+) -> Result<ObjectKey, Fault> {
     let upload = upload_of(call)?;
     let number = call.query("partNumber").and_then(|number| number.parse().ok());
     let number = number.filter(|number| (1..=PARTS_MAX).contains(number));
@@ -104,14 +121,7 @@ where
     newest(app, context, place(context, &part_name(upload, 0))?)
         .await
         .map_err(|fault| if fault.code == "NoSuchKey" { Fault::no_upload() } else { fault })?;
-    let announced = Announced {
-        content_type: PART_TYPE.to_owned(),
-        condition: PutCondition::Any,
-        digest: None,
-        length: 0,
-    };
-    let key = place(context, &part_name(upload, number))?;
-    store(app, context, key, announced, reader).await
+    Ok(place(context, &part_name(upload, number))?)
 }
 
 pub(super) async fn complete<D, B>(
@@ -137,10 +147,13 @@ where
         chosen => chosen?,
     };
     let made = Made { upload, bytes: bytes_of(&stored) };
+    let mut sums = Sums::of_object(&parts.headers)?;
     let size = versions.iter().map(|version| version.size).fold(0, u64::saturating_add);
+    check_size(parts, size)?;
     admit_in_place(app, context, (&key.0, &key.1), size, made.bytes).await?;
     let _place = app.transfer(Lane::Upload, context).await?;
-    let content = assemble(app, &versions).await?;
+    let content = assemble(app, &versions, |bytes| sums.add(bytes)).await?;
+    sums.check()?;
     let digest = content.digest;
     let announced = Announced { content_type, ..announced };
     let mut keyed = context.clone();
@@ -148,6 +161,18 @@ where
     commit_made(app, &keyed, key, announced, content, Some(made)).await?;
     try_forget(app, context, &stored, upload).await;
     Ok(completed(call, &digest))
+}
+
+/// The size that the caller says the object has.
+fn check_size(parts: &Parts, size: u64) -> Result<(), Fault> {
+    let Some(told) = parts.headers.get("x-amz-mp-object-size") else { return Ok(()) };
+    match told.to_str().ok().and_then(|told| told.parse().ok()) == Some(size) {
+        true => Ok(()),
+        false => {
+            let detail = format!("the parts have {size} bytes, not what x-amz-mp-object-size says");
+            Err(Fault::new(400, "InvalidRequest", detail))
+        }
+    }
 }
 
 fn completed(call: &Call, digest: &Digest) -> Reply {

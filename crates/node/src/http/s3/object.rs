@@ -1,11 +1,10 @@
-//! One object: put, copy, get, delete; and many removed at once.
+//! One object: put, get, delete; and many removed at once.
 
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::header::{CONTENT_TYPE, ETAG};
 use hyper::http::request::Parts;
-use ikada_api::s3::escape::decode;
 use ikada_api::state::{ObjectKey, ObjectName, ObjectVersion};
 use ikada_replica::call::{Query, View};
 
@@ -18,12 +17,11 @@ use crate::http::app::App;
 use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
 use crate::http::namespaces::admit_objects;
-use crate::http::objects::{Announced, commit, condition, delete as remove, download, iso_date};
+use crate::http::objects::{Announced, commit, condition, delete as remove, download};
 use crate::http::passage::Arrived;
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::requests::read;
-use crate::objects::Content;
 use ikada_api::s3::xml::{element, elements, unescape};
 
 /// What an object is when its writer does not say, as S3 has it.
@@ -102,40 +100,10 @@ pub(super) async fn newest<D: Door>(
     version.ok_or_else(|| problems::refusal(missing).into())
 }
 
-/// A copy has the same pieces; no byte travels.
-pub(super) async fn copy<D: Door>(
-    app: &App<D>,
-    context: &Context,
-    parts: &Parts,
-) -> Result<Reply, Fault> {
-    let key = object_key(context)?;
-    let broken = || Fault::argument("x-amz-copy-source must be bucket/key");
-    let source = parts.headers.get("x-amz-copy-source").and_then(|value| value.to_str().ok());
-    // A question mark that is part of the name would be escaped.
-    if source.is_some_and(|source| source.contains("?versionId=")) {
-        return Err(Fault::unsupported("versionId"));
-    }
-    let source = source.and_then(decode).and_then(|bytes| String::from_utf8(bytes).ok());
-    let source = source.ok_or_else(broken)?;
-    let (from, name) = source.trim_start_matches('/').split_once('/').ok_or_else(broken)?;
-    let names = vec![from.to_owned(), name.to_owned()];
-    let namespace = context.namespace.clone();
-    let there = Context::of_s3(context.principal.clone(), namespace, names, context.timeout);
-    let found = newest(app, &there, object_key(&there)?).await?;
-    let replaced =
-        parts.headers.get("x-amz-metadata-directive").is_some_and(|word| word == "REPLACE");
-    let mut announced = announced(parts)?;
-    if !replaced {
-        announced.content_type = found.content_type.clone();
-    }
-    app.door.shelf().pin(&found.chunks);
-    let confirmed = app.door.shelf().confirm(&found.chunks).await;
-    confirmed.map_err(|error| problems::not_spread(&error))?;
-    let content = Content { size: found.size, digest: found.digest, chunks: found.chunks };
-    commit(app, context, key, announced, content).await?;
-    let tag = element("ETag", &format!("\"{}\"", found.digest));
-    let time = element("LastModified", &iso_date(crate::watch::wall_ms()));
-    Ok(page(&format!("<CopyObjectResult>{tag}{time}</CopyObjectResult>")))
+/// No object has tags, which clients look at before they copy one.
+pub(super) async fn tags<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Fault> {
+    newest(app, context, object_key(context)?).await?;
+    Ok(page("<Tagging><TagSet></TagSet></Tagging>"))
 }
 
 pub(super) async fn get<D: Door>(
@@ -180,6 +148,7 @@ where
     let keys: Option<Vec<String>> = elements(&document, "Key").into_iter().map(unescape).collect();
     let keys = keys.filter(|keys| (1..=DELETES_MAX).contains(&keys.len()));
     let keys = keys.ok_or_else(Fault::malformed_xml)?;
+    context.subject.are(keys.iter().map(|key| format!("{}/{key}", context.names[0])));
     let quiet = elements(&document, "Quiet").first() == Some(&"true");
     let mut body = String::from("<DeleteResult>");
     for key in keys {

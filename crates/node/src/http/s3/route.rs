@@ -5,7 +5,9 @@ use hyper::http::request::Parts;
 use ikada_api::routes::{Operation, read_query};
 use ikada_api::s3::escape::decode;
 
+use super::copy::copies;
 use super::fault::Fault;
+use super::headers;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,15 +17,19 @@ pub(super) enum Action {
     HeadBucket,
     DeleteBucket,
     Location,
+    /// Whether versions are kept: not in the sense of S3.
+    Versioning,
     ListObjects,
     DeleteMany,
     Put,
     Copy,
     /// `HEAD` too.
     Get,
+    Tags,
     Delete,
     BeginUpload,
     PutPart,
+    CopyPart,
     CompleteUpload,
     AbortUpload,
     ListParts,
@@ -32,18 +38,20 @@ pub(super) enum Action {
 impl Action {
     /// Whether it gives an object its bytes, now or at the end of an upload.
     pub(super) fn writes(self) -> bool {
-        use Action::{BeginUpload, CompleteUpload, Copy, Put, PutPart};
-        matches!(self, Put | Copy | BeginUpload | PutPart | CompleteUpload)
+        use Action::{BeginUpload, CompleteUpload, Copy, CopyPart, Put, PutPart};
+        matches!(self, Put | Copy | BeginUpload | PutPart | CopyPart | CompleteUpload)
     }
 
     /// The operation whose policy decides.
     pub(super) fn operation(self) -> Operation {
         match self {
             Action::ListBuckets => Operation::ListBuckets,
-            Action::HeadBucket | Action::Location | Action::ListObjects | Action::ListParts => {
-                Operation::ListObjects
-            }
-            Action::Get => Operation::GetObject,
+            Action::HeadBucket
+            | Action::Location
+            | Action::Versioning
+            | Action::ListObjects
+            | Action::ListParts => Operation::ListObjects,
+            Action::Get | Action::Tags => Operation::GetObject,
             Action::Delete | Action::DeleteMany | Action::DeleteBucket | Action::AbortUpload => {
                 Operation::DeleteObject
             }
@@ -52,6 +60,7 @@ impl Action {
             | Action::Copy
             | Action::BeginUpload
             | Action::PutPart
+            | Action::CopyPart
             | Action::CompleteUpload => Operation::PutObject,
         }
     }
@@ -90,11 +99,31 @@ impl Call {
         format!("{}/{}", self.bucket, self.key)
     }
 
+    /// Refuses what would be passed over.
+    fn check(&self, parts: &Parts) -> Result<(), Fault> {
+        headers::check(&parts.headers)?;
+        for (name, value) in &self.query {
+            let header = name.to_ascii_lowercase();
+            if KNOWN.contains(&name.as_str()) || SIGNATURE.contains(&header.as_str()) {
+                continue;
+            }
+            match header.starts_with("x-amz-") {
+                // Whoever presigns an address may put headers there.
+                true => headers::check_one(&header, value)?,
+                false if name == OLD_KEY => return Err(Fault::old_signature()),
+                false => return Err(Fault::unsupported(name)),
+            }
+        }
+        let asked = SHOWN.into_iter().find(|name| self.query(name).is_some());
+        match asked.filter(|_| parts.method != Method::GET) {
+            Some(name) => Err(Fault::unsupported(name)),
+            None => Ok(()),
+        }
+    }
+
     fn find(&self, parts: &Parts) -> Result<Action, Fault> {
         let has = |name| self.query(name).is_some();
-        if let Some((name, _)) = self.query.iter().find(|(name, _)| !is_known(name)) {
-            return Err(Fault::unsupported(name));
-        }
+        self.check(parts)?;
         let verb = match parts.method {
             Method::HEAD => "GET",
             _ => parts.method.as_str(),
@@ -105,7 +134,10 @@ impl Call {
             ("GET", (true, _)) => Action::ListBuckets,
             ("GET", (_, true)) if head => Action::HeadBucket,
             ("GET", (_, true)) if has("location") => Action::Location,
-            ("GET", (_, true)) if has("uploads") => return Err(Fault::unsupported("uploads")),
+            ("GET", (_, true)) if has("versioning") => Action::Versioning,
+            ("GET", (_, true)) if has("tagging") || has("uploads") => {
+                return Err(Fault::unsupported("tagging or uploads of a bucket"));
+            }
             ("GET", (_, true)) => Action::ListObjects,
             ("PUT", (false, true)) => Action::CreateBucket,
             ("DELETE", (false, true)) => Action::DeleteBucket,
@@ -114,12 +146,13 @@ impl Call {
             ("GET", (_, false)) if has("partNumber") => {
                 return Err(Fault::unsupported("reading a part"));
             }
+            ("GET", (_, false)) if has("tagging") => Action::Tags,
             ("GET", (_, false)) => Action::Get,
-            ("PUT", (false, false)) if has("partNumber") => match copies(parts) {
-                true => return Err(Fault::unsupported("copying into a part")),
+            ("PUT", (false, false)) if has("partNumber") => match copies(&parts.headers) {
+                true => Action::CopyPart,
                 false => Action::PutPart,
             },
-            ("PUT", (false, false)) if copies(parts) => Action::Copy,
+            ("PUT", (false, false)) if copies(&parts.headers) => Action::Copy,
             ("PUT", (false, false)) => Action::Put,
             ("DELETE", (false, false)) if has("uploadId") => Action::AbortUpload,
             ("DELETE", (false, false)) => Action::Delete,
@@ -136,7 +169,7 @@ impl Call {
 /// Query parameters that are understood, or change nothing that is stored. Anything else would be taken for a plain call on
 /// the object: with `versionId` a removal of one version would remove all, with `legal-hold` a setting would become its
 /// bytes.
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 26] = [
     "continuation-token",
     "delete",
     "delimiter",
@@ -158,16 +191,26 @@ const KNOWN: [&str; 23] = [
     "response-content-type",
     "response-expires",
     "start-after",
+    "tagging",
     "uploadId",
     "uploads",
+    "versioning",
+    // By this name some clients say which call it is.
+    "x-id",
 ];
 
-/// Whether a parameter is known: by name, as part of a signature, or as the name that some clients give the call.
-fn is_known(name: &str) -> bool {
-    let is_of_signature = name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("x-amz-"));
-    KNOWN.contains(&name) || is_of_signature || name == "x-id"
-}
+/// Parameters of a presigned address that are its signature, or tell how it was made.
+const SIGNATURE: [&str; 6] = [
+    "x-amz-algorithm",
+    "x-amz-credential",
+    "x-amz-date",
+    "x-amz-expires",
+    "x-amz-signature",
+    "x-amz-signedheaders",
+];
 
-fn copies(parts: &Parts) -> bool {
-    parts.headers.contains_key("x-amz-copy-source")
-}
+/// What is told, since there is none of it, and cannot be changed.
+const SHOWN: [&str; 2] = ["tagging", "versioning"];
+
+/// In addresses that are signed by version 2.
+const OLD_KEY: &str = "AWSAccessKeyId";

@@ -121,13 +121,19 @@ fn published_chunk_signatures_hold_and_changed_chunks_do_not() {
 }
 
 /// A caller of its own making, so that the door is not checked against itself.
-struct Caller {
-    key: String,
-    secret: String,
+pub(super) struct Caller {
+    pub(super) key: String,
+    pub(super) secret: String,
 }
 
 impl Caller {
-    fn sign(&self, method: &str, path: &str, query: &str, body: &[u8]) -> Request<Full<Bytes>> {
+    pub(super) fn sign(
+        &self,
+        method: &str,
+        path: &str,
+        query: &str,
+        body: &[u8],
+    ) -> Request<Full<Bytes>> {
         let hash = hex(digest::digest(&digest::SHA256, body).as_ref());
         let now = crate::http::objects::iso_date(wall_ms()).replace(['-', ':'], "");
         let time = format!("{}Z", &now[..15]);
@@ -163,15 +169,18 @@ impl Caller {
     }
 }
 
-type App<D> = crate::http::app::App<D>;
+pub(super) type App<D> = crate::http::app::App<D>;
 
-fn app(security: Security) -> App<impl crate::http::Door> {
+pub(super) fn app(security: Security) -> App<impl crate::http::Door> {
     let (_, stopping) = tokio::sync::watch::channel(false);
     let admission = crate::admission::Admission::open();
     App::new(fake_door(), HttpLimits::default(), security, admission, stopping)
 }
 
-async fn hear<D: crate::http::Door>(app: &App<D>, request: Request<Full<Bytes>>) -> (u16, String) {
+pub(super) async fn hear<D: crate::http::Door>(
+    app: &App<D>,
+    request: Request<Full<Bytes>>,
+) -> (u16, String) {
     let response = answer(app, request).await;
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -216,16 +225,18 @@ async fn strangers_forgers_and_plain_tokens_stay_outside() {
 }
 
 /// Every action with a call for it, and the roles that may: written out, and not taken from the policies.
-const ACTIONS: [(Action, &str, &str, &str, &str); 15] = [
+pub(super) const ACTIONS: [(Action, &str, &str, &str, &str); 17] = [
     (Action::ListBuckets, "GET", "/", "", LOOK),
     (Action::CreateBucket, "PUT", "/b", "", WRITE),
     (Action::HeadBucket, "HEAD", "/b", "", LOOK),
     (Action::DeleteBucket, "DELETE", "/b", "", REMOVE),
     (Action::Location, "GET", "/b", "location=", LOOK),
+    (Action::Versioning, "GET", "/b", "versioning=", LOOK),
     (Action::ListObjects, "GET", "/b", "list-type=2", LOOK),
     (Action::DeleteMany, "POST", "/b", "delete=", REMOVE),
     (Action::Put, "PUT", "/b/k", "", WRITE),
     (Action::Get, "GET", "/b/k", "", "admin operator submitter worker viewer"),
+    (Action::Tags, "GET", "/b/k", "tagging=", "admin operator submitter worker viewer"),
     (Action::Delete, "DELETE", "/b/k", "", REMOVE),
     (Action::BeginUpload, "POST", "/b/k", "uploads=", WRITE),
     (Action::PutPart, "PUT", "/b/k", "partNumber=1&uploadId=0123456789abcdef", WRITE),
@@ -264,7 +275,9 @@ async fn x_4_every_action_lets_in_exactly_the_roles_that_may() {
         }
     }
     // A copy writes; what it reads is of the same namespace, where all who write may read.
-    assert_eq!(Action::Copy.operation(), Action::Put.operation());
+    for copy in [Action::Copy, Action::CopyPart] {
+        assert!(copy.writes() && copy.operation() == Action::Put.operation());
+    }
 }
 
 #[tokio::test]
@@ -283,7 +296,7 @@ async fn x_14_a_rebound_name_reaches_no_object() {
     assert_eq!(hear(&app, own).await.0, 200);
 }
 
-fn open(method: &str, uri: &str, body: &str) -> Request<Full<Bytes>> {
+pub(super) fn open(method: &str, uri: &str, body: &str) -> Request<Full<Bytes>> {
     let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
     Request::builder().method(method).uri(uri).body(body).unwrap()
 }
@@ -303,6 +316,11 @@ async fn bad_requests_are_told_what_is_wrong() {
         ("GET", "/b?acl", 501, "NotImplemented"),
         ("GET", "/b/x?versionId=1", 501, "NotImplemented"),
         ("PUT", "/b/x?legal-hold", 501, "NotImplemented"),
+        ("PUT", "/b/x?tagging", 501, "NotImplemented"),
+        ("DELETE", "/b?tagging", 501, "NotImplemented"),
+        ("PUT", "/b?versioning", 501, "NotImplemented"),
+        ("PUT", "/b/x?X-Amz-Acl=public-read", 501, "NotImplemented"),
+        ("GET", "/b/x?AWSAccessKeyId=a&Signature=b&Expires=1", 400, "version 4"),
         ("GET", "/b/x?partNumber=1", 501, "NotImplemented"),
         ("PUT", "/b/x?partNumber=1&uploadId=../../x", 404, "NoSuchUpload"),
         ("PUT", "/b/x?partNumber=0&uploadId=0123456789abcdef", 400, "InvalidArgument"),
@@ -318,7 +336,7 @@ async fn bad_requests_are_told_what_is_wrong() {
 }
 
 /// A request with one more header.
-fn with(
+pub(super) fn with(
     mut request: Request<Full<Bytes>>,
     name: &'static str,
     value: &str,
@@ -407,7 +425,7 @@ async fn ch_1_a_body_of_another_length_leaves_nothing() {
 }
 
 /// Begins an upload and sends its only part; its id.
-async fn one_part(app: &App<impl crate::http::Door>, key: &str, body: &str) -> String {
+pub(super) async fn one_part(app: &App<impl crate::http::Door>, key: &str, body: &str) -> String {
     let (status, said) = hear(app, open("POST", &format!("/b/{key}?uploads"), "")).await;
     assert_eq!(status, 200, "{said}");
     let id = said.split("<UploadId>").nth(1).and_then(|rest| rest.split('<').next());
@@ -417,7 +435,7 @@ async fn one_part(app: &App<impl crate::http::Door>, key: &str, body: &str) -> S
     id
 }
 
-fn complete(key: &str, id: &str, body: &str) -> Request<Full<Bytes>> {
+pub(super) fn complete(key: &str, id: &str, body: &str) -> Request<Full<Bytes>> {
     let tag = blake3::hash(body.as_bytes()).to_hex();
     let part = format!("<Part><PartNumber>1</PartNumber><ETag>{tag}</ETag></Part>");
     let list = format!("<CompleteMultipartUpload>{part}</CompleteMultipartUpload>");

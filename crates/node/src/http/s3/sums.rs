@@ -39,7 +39,25 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// What the headers promise.
+    /// What the headers promise of the whole object that an upload ends as. A sum of sums says nothing of its bytes.
+    pub(super) fn of_object(headers: &HeaderMap) -> Result<Sums, Fault> {
+        let kind = headers.get("x-amz-checksum-type").and_then(|kind| kind.to_str().ok());
+        match kind {
+            Some("FULL_OBJECT") => Sums::read(headers, None),
+            _ => Ok(Sums::of_signature(None)),
+        }
+    }
+
+    /// What the signature promises of a body, and nothing else.
+    pub(super) fn of_signature(payload: Option<&Payload>) -> Sums {
+        let whole = match payload {
+            Some(Payload::Whole(wanted)) => Some((*wanted, digest::Context::new(&digest::SHA256))),
+            _ => None,
+        };
+        Sums { sums: Vec::new(), whole }
+    }
+
+    /// What the headers promise of the body.
     pub(super) fn read(headers: &HeaderMap, payload: Option<&Payload>) -> Result<Sums, Fault> {
         let trailer = headers.get("x-amz-trailer").and_then(|value| value.to_str().ok());
         let mut sums = Vec::new();
@@ -54,11 +72,7 @@ impl Sums {
             };
             sums.push((name, wanted, kind.begin()));
         }
-        let whole = match payload {
-            Some(Payload::Whole(wanted)) => Some((*wanted, digest::Context::new(&digest::SHA256))),
-            _ => None,
-        };
-        Ok(Sums { sums, whole })
+        Ok(Sums { sums, ..Sums::of_signature(payload) })
     }
 
     pub(super) fn add(&mut self, bytes: &[u8]) {

@@ -77,6 +77,11 @@ fn read_order(wanted: &NewToken, token: &TokenText) -> Result<AddToken, FieldErr
     for (position, text) in wanted.namespaces.iter().enumerate() {
         namespaces.push(parse_name(&format!("namespaces[{position}]"), text, Namespace::parse)?);
     }
+    // None of its calls can say which one it means.
+    if wanted.s3 && namespaces.len() > 1 {
+        let detail = "a key of the S3 door works in one namespace; make a key for each";
+        return Err(FieldError::bad_value("namespaces", detail));
+    }
     let name = match (wanted.s3, &wanted.certificate) {
         (true, Some(_)) => {
             let detail = "a certificate is no key of the S3 door; make one of the two";

@@ -18,7 +18,7 @@ mod show;
 mod sweep;
 
 pub(super) use again::{version_of, written};
-pub(super) use assemble::{Unmeasured, assemble};
+pub(super) use assemble::{Unmeasured, assemble, cut};
 pub(super) use begin::begin;
 pub(super) use end::end;
 pub(super) use finish::finish;
