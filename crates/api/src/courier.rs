@@ -12,7 +12,7 @@ use hyper::{Method, Request};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::client::{Connector, TrustedAuthority, innermost};
+use crate::client::{Connector, TrustedAuthority, innermost, without_secrets};
 
 /// How long a connection may take to come about.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -43,16 +43,18 @@ pub struct Courier {
 impl Courier {
     /// A way to this URL, with headers that go with every document. Nothing is sent yet.
     pub fn new(url: &str, headers: HeaderMap) -> Result<Courier, String> {
-        let uri: hyper::Uri = url.parse().map_err(|error| format!("{url}: {error}"))?;
+        // What it is told as: a password in it is nobody's business.
+        let told = without_secrets(url);
+        let uri: hyper::Uri = url.parse().map_err(|error| format!("{told}: {error}"))?;
         let authority = match uri.scheme_str() {
             Some("http") => None,
             Some("https") => {
-                Some(TrustedAuthority::of_system().map_err(|error| format!("{url}: {error}"))?)
+                Some(TrustedAuthority::of_system().map_err(|error| format!("{told}: {error}"))?)
             }
-            _ => return Err(format!("{url}: it must begin with http:// or https://")),
+            _ => return Err(format!("{told}: it must begin with http:// or https://")),
         };
         if uri.authority().is_none_or(|place| place.as_str().contains('@')) {
-            return Err(format!("{url}: it must name a host, and no user"));
+            return Err(format!("{told}: it must name a host, and no user"));
         }
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE)
@@ -92,5 +94,14 @@ mod tests {
             assert!(Courier::new(bad, HeaderMap::new()).is_err(), "{bad}");
         }
         assert!(Courier::new("http://127.0.0.1:4318/v1/traces", HeaderMap::new()).is_ok());
+    }
+
+    #[test]
+    fn x_6_a_refused_collector_is_told_without_its_secrets() {
+        for bad in ["http://me:CANARY@host:4318", "ftp://me:CANARY@host", "ftp://host/?key=CANARY"]
+        {
+            let said = Courier::new(bad, HeaderMap::new()).err().expect(bad);
+            assert!(said.contains("host") && !said.contains("CANARY"), "{said}");
+        }
     }
 }

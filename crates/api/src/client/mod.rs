@@ -56,8 +56,8 @@ pub use objects::{GetOptions, ObjectReader, ObjectSource, OpenSource, PutOptions
 pub(crate) use send::{innermost, read_retry_after};
 pub use tasks::{Consistency, TaskQuery};
 pub use token::{AccessToken, BadToken};
-pub(crate) use url::unique_bits;
 pub use url::{BaseUrl, unique_key};
+pub(crate) use url::{unique_bits, without_secrets};
 
 /// How a client behaves; [`ClientOptions::default`] suits most.
 #[derive(Debug, Clone)]

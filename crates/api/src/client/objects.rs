@@ -1,13 +1,13 @@
 //! Objects: upload, download, list, remove. Bytes are streamed; nothing is held whole.
 //!
-//! An upload is sent again from its beginning, on another node, when it breaks off; one request id makes that safe. A
+//! An upload is sent again from its beginning, on another node, when it breaks off, as long as any other call would be; one request id makes that safe. A
 //! download that breaks off can be continued by the caller with `from` and `if_match`.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{BodyExt, Full, Limited};
@@ -26,7 +26,7 @@ use super::{Client, Error, SentBody};
 use crate::problem::Problem;
 use crate::v1::{
     BucketPage, IDEMPOTENCY_KEY, Number, OBJECT_DIGEST_HEADER, OBJECT_MODIFIED_HEADER,
-    OBJECT_VERSION_HEADER, ObjectInfo, ObjectPage, ObjectRemoved, UploadInfo,
+    OBJECT_VERSION_HEADER, ObjectInfo, ObjectPage, ObjectPieces, ObjectRemoved, UploadInfo,
 };
 
 /// Bytes read from a file at one time.
@@ -35,8 +35,8 @@ const READ_BYTES: usize = 256 << 10;
 const PARTS_MAX: usize = 4;
 /// A transfer without any progress for this long is given up.
 const STALL: Duration = Duration::from_secs(60);
-/// Tries per node before an upload is given up.
-const ROUNDS_MAX: usize = 3;
+/// Tries per node that an upload has at least, however long each takes.
+const ROUNDS_MIN: usize = 3;
 /// Longest problem document.
 const PROBLEM_BYTES_MAX: usize = 64 << 10;
 
@@ -94,6 +94,16 @@ pub struct GetOptions {
     pub min_lsn: Option<String>,
     /// Whatever the node has.
     pub stale: bool,
+}
+
+impl GetOptions {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        let mut query = Vec::new();
+        query.extend(self.version.map(|version| ("version", version.to_string())));
+        query.extend(self.min_lsn.clone().map(|lsn| ("min_lsn", lsn)));
+        query.extend(self.stale.then(|| ("consistency", "stale".to_owned())));
+        query
+    }
 }
 
 /// Bytes of an object as they arrive.
@@ -172,8 +182,9 @@ impl Client {
         let request = unique_key();
         let mut backoff = Backoff::new(unique_bits());
         let mut maybe_done = false;
-        let nodes = self.inner.urls.len();
-        for attempt in 0.. {
+        let (nodes, patience) = (self.inner.urls.len(), self.inner.options.timeout);
+        let mut failing_since = None;
+        for attempt in 1_usize.. {
             let node = self.inner.current.load(Ordering::Relaxed) % nodes;
             let head = self.head(method.clone(), path, node);
             let sent = build_put(head, source, options, &request).await;
@@ -195,15 +206,18 @@ impl Client {
                 }
             };
             self.leave(node);
-            if attempt + 1 >= nodes * ROUNDS_MAX {
+            // Sending takes its time; what is bounded is how long it fails.
+            let since: &Instant = failing_since.get_or_insert_with(Instant::now);
+            let is_round_over = attempt.is_multiple_of(nodes);
+            let pause = if is_round_over { backoff.next(after) } else { Duration::ZERO };
+            let is_over = attempt >= nodes * ROUNDS_MIN && since.elapsed() + pause >= patience;
+            if is_over || pause >= patience {
                 return Err(match maybe_done {
                     true => Error::Unknown { request, detail },
                     false => Error::Unavailable { detail },
                 });
             }
-            if (attempt + 1).is_multiple_of(nodes) {
-                tokio::time::sleep(backoff.next(after)).await;
-            }
+            tokio::time::sleep(pause).await;
         }
         Err(Error::Unavailable { detail: "no node was asked".to_owned() })
     }
@@ -247,11 +261,7 @@ impl Client {
         key: &str,
         options: &GetOptions,
     ) -> Result<ObjectReader, Try> {
-        let mut query = Vec::new();
-        query.extend(options.version.map(|version| ("version", version.to_string())));
-        query.extend(options.min_lsn.clone().map(|lsn| ("min_lsn", lsn)));
-        query.extend(options.stale.then(|| ("consistency", "stale".to_owned())));
-        let path = with_query(&object_path(bucket, key), &query);
+        let path = with_query(&object_path(bucket, key), &options.query());
         let mut request = self.head(Method::GET, &path, node).map_err(Try::NotSent)?;
         if options.from > 0 {
             request = request.header(RANGE, format!("bytes={}-", options.from));
@@ -277,6 +287,19 @@ impl Client {
         let problem = problem.and_then(|body| serde_json::from_slice::<Problem>(&body).ok());
         let (status, problem) = (parts.status.as_u16(), problem.map(Box::new));
         Err(Try::Answer { status, problem, retry_after })
+    }
+
+    /// The digests of an object's pieces, for whoever can read these elsewhere. Which bytes the options leave out is up to
+    /// the caller, and whether the digest is the one that they name.
+    pub async fn object_pieces(
+        &self,
+        bucket: &str,
+        key: &str,
+        options: &GetOptions,
+    ) -> Result<ObjectPieces, Error> {
+        let mut query = options.query();
+        query.push(("pieces", "true".to_owned()));
+        self.ask(&Ask::get(with_query(&object_path(bucket, key), &query))).await
     }
 
     /// What is known of an object; none if there is none of this name.

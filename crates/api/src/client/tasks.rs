@@ -47,6 +47,8 @@ pub struct TaskQuery {
     pub state: Option<TaskStateName>,
     /// Only those whose newest attempt is this worker's.
     pub worker: Option<String>,
+    /// Only those with this text in their ids.
+    pub find: Option<String>,
     /// Continue where the page before ended: its `next`.
     pub after: Option<String>,
     /// Most tasks; the server's default when absent.
@@ -131,6 +133,9 @@ impl Client {
         }
         if let Some(worker) = &query.worker {
             pairs.push(("worker", worker.clone()));
+        }
+        if let Some(find) = &query.find {
+            pairs.push(("find", find.clone()));
         }
         if let Some(after) = &query.after {
             pairs.push(("after", after.clone()));

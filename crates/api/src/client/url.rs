@@ -13,7 +13,7 @@ pub struct BaseUrl(String);
 impl BaseUrl {
     /// Reads a base URL; a bare `host:port` is taken as http.
     pub fn parse(text: &str) -> Result<BaseUrl, BadUrl> {
-        let refuse = |rule| BadUrl { url: text.chars().take(80).collect(), rule };
+        let refuse = |rule| BadUrl { url: without_secrets(text).chars().take(80).collect(), rule };
         let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: hyper::Uri =
             full.parse().map_err(|_| refuse("must look like http://host:port"))?;
@@ -52,6 +52,22 @@ impl BaseUrl {
 impl fmt::Display for BaseUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
+    }
+}
+
+/// A URL as it may be told: without what may be a password or a key in it, however it is broken otherwise.
+pub(crate) fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (rest, query) = match rest.split_once('?') {
+        Some((rest, _)) => (rest, "?.."),
+        None => (rest, ""),
+    };
+    // A question mark may stand in a password as well.
+    let place = url.rsplit_once('@').map(|(_, place)| place.split('?').next().unwrap_or(place));
+    let colon = if scheme.is_empty() { "" } else { "://" };
+    match place {
+        Some(place) => format!("{scheme}{colon}..@{place}{query}"),
+        None => format!("{scheme}{colon}{rest}{query}"),
     }
 }
 
@@ -131,6 +147,24 @@ mod tests {
         for bad in ["", "ftp://a:1", "http://a:1/v1", "http://a:1/?x=1", "http://u:p@a:1", "ht tp"]
         {
             assert!(BaseUrl::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn x_6_a_refused_url_is_told_without_its_secrets() {
+        for (url, told) in [
+            ("http://ann:CANARY@a:1", "http://..@a:1"),
+            ("http://ann:CAN@ARY@a:1/v1", "http://..@a:1/v1"),
+            ("http://ann:CAN?ARY@a:1", "http://..@a:1?.."),
+            ("ann:CANARY@a:1", "..@a:1"),
+            ("ftp://CANARY@a", "ftp://..@a"),
+            ("http://a:1/?token=CANARY", "http://a:1/?.."),
+            ("http://a b:CANARY@c", "http://..@c"),
+            ("ht tp", "ht tp"),
+        ] {
+            let refused = BaseUrl::parse(url).expect_err(url);
+            assert_eq!(refused.url, told, "{url}");
+            assert!(!refused.to_string().contains("CAN"), "{refused}");
         }
     }
 

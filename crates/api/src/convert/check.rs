@@ -22,6 +22,15 @@ pub(super) fn read_body(
         .map_err(|error| FieldError::bad_value(format!("{field}_base64"), error.to_string()))
 }
 
+/// The field by which a body was given.
+pub(super) fn given_as(field: &str, json: Option<&RawValue>, base64: Option<&str>) -> String {
+    match (json, base64) {
+        (Some(_), _) => field.to_owned(),
+        (None, Some(_)) => format!("{field}_base64"),
+        (None, None) => format!("{field}_bytes"),
+    }
+}
+
 pub(super) fn check_size(field: &str, bytes: usize, bytes_max: u32) -> Result<(), FieldError> {
     if bytes > bytes_max as usize {
         let detail = format!("has {bytes} bytes, at most {bytes_max} are allowed");
@@ -53,13 +62,14 @@ pub(super) fn check_moment(field: &str, at_ms: Option<u64>) -> Result<(), FieldE
 }
 
 pub(super) fn check_retention(
+    field: &str,
     retention_ms: Option<u64>,
     limits: &Limits,
 ) -> Result<(), FieldError> {
     match retention_ms {
         Some(retention_ms) if retention_ms > limits.delay_ms_max => {
             let detail = format!("must be at most {}", limits.delay_ms_max);
-            Err(FieldError::bad_value("retention_ms", detail))
+            Err(FieldError::bad_value(field, detail))
         }
         _ => Ok(()),
     }

@@ -10,7 +10,7 @@ use ikada_state::{
 
 use super::check::{
     check_attempts, check_deadline_in, check_delay, check_key_limit, check_moment, check_retention,
-    check_size, check_timeout, check_ttl, read_backoff, read_body, read_labels,
+    check_size, check_timeout, check_ttl, given_as, read_backoff, read_body, read_labels,
 };
 use super::field::{FieldError, parse_name};
 use super::program::{FindProgram, read_work};
@@ -68,7 +68,8 @@ pub(super) fn read_task(
     let queue = parse_name("queue", queue, QueueName::parse)?;
     let (json, base64) = (task.payload.as_deref(), task.payload_base64.as_deref());
     let payload = read_body("payload", json, base64, task.payload_bytes.as_ref())?;
-    check_size("payload", payload.len(), limits.payload_bytes_max)?;
+    let given = given_as("payload", json, base64);
+    check_size(&given, payload.len(), limits.payload_bytes_max)?;
     let below = then.as_ref().map_or(0, |then| then.len());
     check_size("then", payload.len() + below, limits.payload_bytes_max)?;
     if task.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
@@ -109,7 +110,7 @@ fn read_options(
     }
     check_timeout(task.timeout_ms)?;
     check_moment("deadline_ms", task.deadline_ms)?;
-    check_retention(task.retention_ms, limits)?;
+    check_retention("retention_ms", task.retention_ms, limits)?;
     check_deadline_in(task.deadline_in_ms, limits)?;
     if task.deadline_ms.is_some() && task.deadline_in_ms.is_some() {
         let detail = "give deadline_ms or deadline_in_ms, not both";

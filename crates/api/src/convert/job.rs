@@ -68,7 +68,7 @@ fn read_job(
     found.take(check_attempts(job.max_attempts, &limits));
     found.take(check_ttl(job.ttl_ms, &limits));
     found.take(check_timeout(job.timeout_ms));
-    found.take(check_retention(job.retention_ms, &limits));
+    found.take(check_retention("retention_ms", job.retention_ms, &limits));
     found.take(check_duplicates(job));
     let queue = job.queue.as_deref().unwrap_or(QUEUE_DEFAULT);
     let queue = found.take(parse_name("queue", queue, QueueName::parse));

@@ -11,7 +11,8 @@ use ikada_state::{
 
 use super::check::{
     check_at_most, check_attempts, check_deadline_in, check_delay, check_key_limit,
-    check_retention, check_size, check_timeout, check_ttl, read_backoff, read_body, read_labels,
+    check_retention, check_size, check_timeout, check_ttl, given_as, read_backoff, read_body,
+    read_labels,
 };
 use super::enqueue::read_then;
 use super::field::{FieldError, parse_name};
@@ -30,7 +31,8 @@ pub fn complete_order(
 ) -> Result<Order, FieldError> {
     let (json, base64) = (item.result.as_deref(), item.result_base64.as_deref());
     let result = read_body("result", json, base64, item.result_bytes.as_ref())?;
-    check_size("result", result.len(), Limits::default().result_bytes_max)?;
+    let given = given_as("result", json, base64);
+    check_size(&given, result.len(), Limits::default().result_bytes_max)?;
     let id = parse_name("id", &item.id, TaskId::parse)?;
     let then = read_then(namespace, &id, item.fence.0, &item.then, programs)?;
     let command = Command::Complete(Complete {
@@ -130,7 +132,8 @@ pub fn set_queue_order(
     check_at_most("alerts.dead_percent", alerts.dead_percent, 100)?;
     check_at_most("alerts.growing_s", alerts.growing_s, AlertThresholds::GROWING_S_MAX)?;
     check_timeout(body.timeout_ms)?;
-    check_retention(body.retention_ms, &limits)?;
+    check_retention("retention_ms", body.retention_ms, &limits)?;
+    check_retention("dead_retention_ms", body.dead_retention_ms, &limits)?;
     check_deadline_in(body.deadline_in_ms, &limits)?;
     check_key_limit(body.key_limit)?;
     let jitter = body.jitter_permille.map(u32::from);

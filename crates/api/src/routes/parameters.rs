@@ -22,6 +22,8 @@ pub(super) const BRIEF: Parameter = Parameter {
 };
 pub(super) const FIND: Parameter =
     Parameter { name: "find", about: "Only those with this text in their names." };
+pub(super) const FIND_ID: Parameter =
+    Parameter { name: "find", about: "Only tasks with this text in their ids." };
 pub(super) const ORDER: Parameter = Parameter {
     name: "order",
     about: "`name` (default), or `need`: those with alerts or paused first, then by unfinished tasks; the first page only.",
@@ -68,6 +70,10 @@ pub(super) const PREFIX: Parameter =
 pub(super) const VERSIONS: Parameter = Parameter {
     name: "versions",
     about: "`true`: every version, the newest first; `false` when absent.",
+};
+pub(super) const PIECES: Parameter = Parameter {
+    name: "pieces",
+    about: "`true`: size and digests of its pieces as JSON, instead of its bytes.",
 };
 pub(super) const VERSION: Parameter =
     Parameter { name: "version", about: "This version instead of the newest (or of all)." };

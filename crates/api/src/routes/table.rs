@@ -49,7 +49,18 @@ const OTHERS: &[Route] = &[
         )
     },
     Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, QUEUE, STATE, WORKER, BRIEF, AFTER_ID, LIMIT],
+        query: &[
+            NAMESPACE,
+            CONSISTENCY,
+            MIN_LSN,
+            FIND_ID,
+            QUEUE,
+            STATE,
+            WORKER,
+            BRIEF,
+            AFTER_ID,
+            LIMIT,
+        ],
         answer: Some(of::<v1::TaskPage>),
         ..look(
             "/v1/tasks",
@@ -297,7 +308,7 @@ const OTHERS: &[Route] = &[
         )
     },
     Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, VERSION],
+        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, VERSION, PIECES],
         ..look(
             "/v1/objects/{bucket}/{key*}",
             Operation::GetObject,

@@ -40,7 +40,7 @@ pub use log::{LogEnd, LogGap, LogText};
 pub use members::{AddNode, ChangeView, ElectionsView, SteerNode, TuneElections};
 pub use namespace::{NamespaceInfo, NamespacePage, QuotaBody, QuotaInfo};
 pub use number::Number;
-pub use object::{BucketPage, ObjectInfo, ObjectPage, ObjectRemoved};
+pub use object::{BucketPage, ObjectInfo, ObjectPage, ObjectPieces, ObjectRemoved};
 pub use payload::{Body, BodyError, JSON_DEPTH_MAX, RawBytes, json_depth};
 pub use position::{Position, PositionError, parse_positions, print_positions};
 pub use program::{

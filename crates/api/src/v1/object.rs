@@ -30,6 +30,21 @@ pub struct ObjectInfo {
     pub lsn: Option<String>,
 }
 
+/// Where the bytes of one version are: pieces, each named by its digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectPieces {
+    /// Number of the version.
+    pub version: Number,
+    /// Bytes in all.
+    pub size: u64,
+    /// BLAKE3 digest of all bytes, in hex.
+    pub digest: String,
+    /// Bytes of each piece but the last.
+    pub piece_bytes: u64,
+    /// BLAKE3 digests of the pieces in order, in hex.
+    pub pieces: Vec<String>,
+}
+
 /// A page of a bucket's objects, in order of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectPage {

@@ -193,7 +193,7 @@ pub(crate) struct JobsBenchArgs {
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384), value_name = "N")]
     pub(crate) mib: u32,
     /// MiB of one input of the phase words, which is one task's.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_024), value_name = "N")]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_024), value_name = "N")]
     pub(crate) input_mib: u32,
     /// Tasks of the phase expansion.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000), value_name = "N")]

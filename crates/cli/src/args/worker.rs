@@ -92,6 +92,10 @@ pub(crate) struct WorkerArgs {
     /// An address below which outputs may go, as in s3://results. It allows no reading. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_OUTPUT_URL", value_delimiter = ',', value_name = "PREFIX", value_parser = read_prefix)]
     pub(crate) allow_output_url: Vec<String>,
+    /// The data folder of a node on this machine: pieces of objects are read from its disk, each checked by its digest, and
+    /// come over the connection only where they are not there.
+    #[arg(long, env = "IKADA_NEAR", value_name = "FOLDER")]
+    pub(crate) near: Option<PathBuf>,
     /// A folder that commands may read and run programs from, beside the system's own. May be given several times.
     #[arg(long, env = "IKADA_ALLOW_READ", value_delimiter = ',', value_name = "FOLDER")]
     pub(crate) allow_read: Vec<PathBuf>,

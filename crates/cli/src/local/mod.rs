@@ -95,6 +95,11 @@ impl Nodes {
         self.folder.path()
     }
 
+    /// The nodes' data folders, in id order.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        self.nodes.iter().map(|node| node.folder.clone()).collect()
+    }
+
     /// The nodes' URLs, in id order.
     pub(crate) fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| self.url(node)).collect()

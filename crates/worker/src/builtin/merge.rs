@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::wordcount::lines;
 use super::{BuiltinError, Counts, Made, Program};
 
 /// What is made of the lines.
@@ -108,7 +109,7 @@ impl Program for Merge {
         let sorted = sums.sorted();
         let total: u64 = sorted.iter().map(|(_, count)| count).sum();
         let result = serde_json::json!({ "sum": total, "different": sorted.len() });
-        (vec![("counts.tsv".to_owned(), sums.lines())], result)
+        (vec![("counts.tsv".to_owned(), lines(&sorted))], result)
     }
 }
 

@@ -5,6 +5,7 @@
 //! waits so long before the work, to try things out.
 //! Leaves out: whose result counts (the cluster's fence), and slots (the agent's).
 
+mod ahead;
 mod grep;
 mod merge;
 mod read;
@@ -22,7 +23,7 @@ use ikada_api::v1::{OutputItem, WorkInfo};
 
 pub use wordcount::Counts;
 
-use crate::exec::{Carried, Destination, Urls};
+use crate::exec::{Carried, Destination, Objects, Urls};
 use crate::run::{Claimed, TaskError, TaskResult, Worker};
 
 /// Longest `pause-ms`.
@@ -74,7 +75,8 @@ trait Program: Send {
 
 /// Gives a worker all programs that are built in; their inputs may also come from some addresses, and their outputs go to some.
 pub fn equip(worker: Worker, client: &Client, urls: &Urls) -> Worker {
-    let sources = Arc::new(Sources { client: client.clone(), urls: urls.clone() });
+    let objects = Objects::new(client.clone(), urls.near.as_deref());
+    let sources = Arc::new(Sources { client: client.clone(), objects, urls: urls.clone() });
     BUILTIN_PROGRAMS.into_iter().fold(worker, |worker, name| {
         let sources = sources.clone();
         worker.function(name, move |task: Claimed| {
@@ -87,10 +89,11 @@ pub fn equip(worker: Worker, client: &Client, urls: &Urls) -> Worker {
 /// Where inputs come from.
 struct Sources {
     client: Client,
+    objects: Objects,
     urls: Urls,
 }
 
-async fn attempt(sources: &Sources, task: Claimed) -> Result<TaskResult, TaskError> {
+async fn attempt(sources: &Arc<Sources>, task: Claimed) -> Result<TaskResult, TaskError> {
     let work = task.work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
     let missing = || TaskError::new(format!("program {} is not built in", work.program.name));
     let destination = Destination::of(&work, &task.id, task.fence);
@@ -103,7 +106,7 @@ async fn attempt(sources: &Sources, task: Claimed) -> Result<TaskResult, TaskErr
 
 /// Runs a program by name; none if it is not built in.
 async fn run(
-    sources: &Sources,
+    sources: &Arc<Sources>,
     work: &WorkInfo,
     destination: Option<Destination>,
 ) -> Option<Result<Brought, BuiltinError>> {
@@ -120,7 +123,7 @@ async fn run(
 }
 
 async fn carry_out(
-    sources: &Sources,
+    sources: &Arc<Sources>,
     work: &WorkInfo,
     destination: Option<Destination>,
     program: Box<dyn Program>,

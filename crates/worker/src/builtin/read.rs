@@ -1,10 +1,12 @@
 //! Hands the bytes of all inputs to a program, on a thread of its own, while the next ones are on their way.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use ikada_api::client::GetOptions;
 use ikada_api::v1::WorkInput;
 use tokio::sync::mpsc;
 
+use super::ahead::{Ahead, options};
 use super::{BuiltinError, KEPT_BYTES_MAX, Made, Program, Sources};
 use crate::exec::{UrlReader, Wanted};
 use crate::run::TaskError;
@@ -34,7 +36,15 @@ impl Sender {
         self.send(Part::Begin(name)).await
     }
 
-    async fn bytes(&mut self, bytes: Bytes) -> Result<(), BuiltinError> {
+    async fn bytes(&mut self, mut bytes: Bytes) -> Result<(), BuiltinError> {
+        // What lies ahead of the program is bounded in parts.
+        while bytes.len() > PART_BYTES {
+            self.gather(bytes.split_to(PART_BYTES)).await?;
+        }
+        self.gather(bytes).await
+    }
+
+    async fn gather(&mut self, bytes: Bytes) -> Result<(), BuiltinError> {
         self.gathered_bytes += bytes.len();
         self.gathered.push(bytes);
         match self.gathered_bytes >= PART_BYTES || self.gathered.len() >= PART_PIECES_MAX {
@@ -73,7 +83,7 @@ enum Reading {
 
 /// Reads all inputs in order and lets the program finish.
 pub(super) async fn read_all(
-    sources: &Sources,
+    sources: &Arc<Sources>,
     inputs: &[WorkInput],
     mut program: Box<dyn Program>,
 ) -> Result<(Made, serde_json::Value), BuiltinError> {
@@ -92,7 +102,7 @@ pub(super) async fn read_all(
 }
 
 async fn read_once(
-    sources: &Sources,
+    sources: &Arc<Sources>,
     inputs: &[WorkInput],
     program: Box<dyn Program>,
 ) -> Result<Reading, BuiltinError> {
@@ -100,8 +110,9 @@ async fn read_once(
     let mut sender = Sender { parts: parts_in, gathered: Vec::new(), gathered_bytes: 0 };
     let working = tokio::task::spawn_blocking(move || take_in(program, parts));
     let mut read = Ok(());
-    for input in inputs {
-        read = read_one(sources, input, &mut sender).await;
+    let mut ahead = Ahead::new(sources, inputs);
+    while let Some((input, here)) = ahead.next().await {
+        read = read_one(sources, input, here, &mut sender).await;
         if read.is_err() {
             break;
         }
@@ -139,10 +150,15 @@ fn take_in(mut program: Box<dyn Program>, mut parts: mpsc::Receiver<Part>) -> Re
 async fn read_one(
     sources: &Sources,
     input: &WorkInput,
+    here: Option<Vec<Bytes>>,
     sender: &mut Sender,
 ) -> Result<(), BuiltinError> {
     sender.begin(input.name.clone()).await?;
-    if let Some(text) = &input.text {
+    if let Some(pieces) = here {
+        for bytes in pieces {
+            sender.bytes(bytes).await?;
+        }
+    } else if let Some(text) = &input.text {
         sender.bytes(Bytes::from(text.clone().into_bytes())).await?;
     } else if let Some(url) = &input.url {
         let opened = UrlReader::open(&sources.urls.inputs, url, Wanted::of(input)).await;
@@ -172,17 +188,11 @@ async fn read_object(
     let failed = |error: ikada_api::client::Error| {
         BuiltinError::Failed(format!("input {bucket}/{key} could not be read: {error}"))
     };
-    let options = GetOptions {
-        version: input.version.map(|version| version.0),
-        from: input.offset.unwrap_or(0),
-        if_match: input.digest.clone(),
-        ..GetOptions::default()
-    };
     let mut left = input.length.unwrap_or(u64::MAX);
     if left == 0 {
         return Ok(());
     }
-    let mut reader = sources.client.get_object(bucket, key, &options).await.map_err(failed)?;
+    let mut reader = sources.objects.open(bucket, key, &options(input)).await.map_err(failed)?;
     while left > 0
         && let Some(bytes) = reader.next().await.map_err(failed)?
     {

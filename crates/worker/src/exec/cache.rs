@@ -4,19 +4,23 @@
 //! nobody uses it, in this process or in another that shares the folder: who uses one holds a shared lock on it.
 //! Leaves out: whether the bytes are those of the digest (the download checks that).
 
+use std::collections::VecDeque;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use ikada_api::Client;
 use ikada_api::client::{GetOptions, unique_key};
 use ikada_api::v1::ProgramManifest;
 
 use super::fetch::download;
+use super::near::Objects;
 use crate::run::TaskError;
 
+/// Manifests that are kept in memory.
+const MANIFESTS_MAX: usize = 16;
 /// Largest manifest.
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of all programs together: a hundred of the largest that can be pushed.
@@ -30,13 +34,37 @@ const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
 /// The bucket of programs.
 const BUCKET: &str = "programs";
 
-/// What a program consists of, by the digest that the task names.
-pub(super) async fn manifest(
-    client: &Client,
+/// Manifests that were read lately: what has a digest never changes.
+#[derive(Debug, Default)]
+pub(super) struct Manifests(Mutex<VecDeque<(String, ProgramManifest)>>);
+
+impl Manifests {
+    /// What a program consists of, by the digest that the task names.
+    pub(super) async fn get(
+        &self,
+        objects: &Objects,
+        store: &Path,
+        digest: &str,
+    ) -> Result<ProgramManifest, TaskError> {
+        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept().iter().find(|(known, _)| known == digest).map(|(_, it)| it.clone());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let read = manifest(objects, store, digest).await?;
+        let mut kept = kept();
+        kept.push_front((digest.to_owned(), read.clone()));
+        kept.truncate(MANIFESTS_MAX);
+        Ok(read)
+    }
+}
+
+async fn manifest(
+    objects: &Objects,
     store: &Path,
     digest: &str,
 ) -> Result<ProgramManifest, TaskError> {
-    let (_, file) = program(client, store, "manifest", digest).await?;
+    let (_, file) = program(objects, store, "manifest", digest).await?;
     if file.metadata()?.len() > MANIFEST_BYTES_MAX {
         return Err(TaskError::give_up("the program's manifest is too large"));
     }
@@ -45,7 +73,7 @@ pub(super) async fn manifest(
 
 /// A file of a program, fetched once. It stays for as long as the handle is held.
 pub(super) async fn program(
-    client: &Client,
+    objects: &Objects,
     store: &Path,
     kind: &str,
     digest: &str,
@@ -58,7 +86,7 @@ pub(super) async fn program(
         if let Some(file) = take(&path)? {
             return Ok((path, file));
         }
-        fetch(client, store, kind, digest).await?;
+        fetch(objects, store, kind, digest).await?;
     }
     Err(TaskError::new(format!("program {digest} does not stay in {}", store.display())))
 }
@@ -84,7 +112,7 @@ fn take(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-async fn fetch(client: &Client, store: &Path, kind: &str, digest: &str) -> Result<(), TaskError> {
+async fn fetch(objects: &Objects, store: &Path, kind: &str, digest: &str) -> Result<(), TaskError> {
     fs::create_dir_all(store)?;
     fs::set_permissions(store, Permissions::from_mode(0o711))?;
     let fresh = store.join(format!("fresh-{}", unique_key()));
@@ -93,7 +121,7 @@ async fn fetch(client: &Client, store: &Path, kind: &str, digest: &str) -> Resul
     // Nobody makes room with what is still on its way.
     file.lock_shared()?;
     let fetched =
-        download(client, BUCKET, &format!("{kind}/{digest}"), &options, None, &mut file).await;
+        download(objects, BUCKET, &format!("{kind}/{digest}"), &options, None, &mut file).await;
     if let Err(error) = fetched {
         // What came is not whole; nobody will ask for it by this name.
         let _ = fs::remove_file(&fresh);

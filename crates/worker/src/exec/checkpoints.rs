@@ -14,6 +14,7 @@ use ikada_api::Client;
 use ikada_api::client::{GetOptions, ObjectSource, OpenSource, PutOptions};
 
 use super::folder::{CHECKPOINT, Folder};
+use super::near::Objects;
 use super::{Stop, fetch};
 use crate::beneath::Beneath;
 use crate::run::{Claimed, TaskError, checkpoint_place};
@@ -58,7 +59,8 @@ impl<'a> Keeper<'a> {
             let mut file = folder.handle().create(CHECKPOINT)?;
             let (bucket, key) = checkpoint_place(&self.task.id);
             let options = GetOptions::default();
-            fetch::download(self.client, bucket, &key, &options, None, &mut file).await?;
+            let objects = Objects::new(self.client.clone(), None);
+            fetch::download(&objects, bucket, &key, &options, None, &mut file).await?;
             folder.hand_over_open(&file)?;
             self.note(mark(&file.metadata()?));
         }

@@ -4,25 +4,28 @@
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ikada_api::Client;
 use ikada_api::client::{Error, GetOptions};
 use ikada_api::v1::WorkInput;
 
 use super::folder::{Folder, INPUTS};
+use super::near::Objects;
 use super::stores::{UrlReader, Wanted};
 use crate::beneath::Beneath;
 use crate::run::TaskError;
 
-/// Addresses that the operator of this worker allows: what lies below them.
+/// What the operator of this worker says about places: addresses that tasks may name, with what lies below them, and where
+/// objects are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Urls {
     /// Where inputs may come from.
     pub inputs: Vec<String>,
     /// Where outputs may go. What may be read may not be written for that.
     pub outputs: Vec<String>,
+    /// The data folder of a node on this machine, on whose disk pieces of objects are read.
+    pub near: Option<PathBuf>,
 }
 
 /// First pause before asking again; it doubles.
@@ -31,7 +34,7 @@ pub(super) const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Puts all inputs into the attempt's folder.
 pub(super) async fn inputs(
-    client: &Client,
+    objects: &Objects,
     urls: &[String],
     inputs: &[WorkInput],
     folder: &Folder,
@@ -48,7 +51,7 @@ pub(super) async fn inputs(
                     if_match: input.digest.clone(),
                     ..GetOptions::default()
                 };
-                download(client, bucket, key, &options, input.length, &mut file).await?;
+                download(objects, bucket, key, &options, input.length, &mut file).await?;
             }
             (.., Some(url), _) => copy_url(urls, url, Wanted::of(input), &mut file).await?,
             (.., Some(text)) => file.write_all(text.as_bytes())?,
@@ -104,6 +107,7 @@ fn place(folder: &Folder, name: &str) -> Result<File, TaskError> {
         let hand_over = |made: &Beneath| folder.hand_over_open(made);
         inputs.make_folder(folders, hand_over).map_err(failed)?;
     }
+    folder.move_spare(name);
     inputs.create(name).map_err(failed)
 }
 
@@ -119,7 +123,7 @@ pub(super) async fn is_worth_waiting(error: &Error, pause: &mut Duration) -> boo
 }
 
 pub(super) async fn download(
-    client: &Client,
+    objects: &Objects,
     bucket: &str,
     key: &str,
     options: &GetOptions,
@@ -131,7 +135,7 @@ pub(super) async fn download(
     let mut left = length.unwrap_or(u64::MAX);
     let mut pause = PAUSE_FIRST;
     let mut reader = loop {
-        match client.get_object(bucket, key, options).await {
+        match objects.open(bucket, key, options).await {
             Ok(reader) => break reader,
             Err(error) if is_worth_waiting(&error, &mut pause).await => {}
             Err(error) => return Err(failed(error)),

@@ -109,7 +109,8 @@ async fn x_11_all_inputs_together_keep_within_the_bound_of_an_attempts_folder() 
     let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(data.path().join("large"), vec![b'x'; 600]).unwrap();
     let url = format!("file://{}/large", data.path().display());
-    let client = Client::new(["http://127.0.0.1:1"]).unwrap();
+    let client = ikada_api::Client::new(["http://127.0.0.1:1"]).unwrap();
+    let objects = Objects::new(client, None);
     let text =
         WorkInput { name: "text".to_owned(), text: Some("y".repeat(400)), ..WorkInput::default() };
     let file =
@@ -118,7 +119,7 @@ async fn x_11_all_inputs_together_keep_within_the_bound_of_an_attempts_folder() 
     for (bytes_max, good) in [(1_000, true), (999, false), (0, false)] {
         let folder = Folder::make(work.path(), None).unwrap();
         let brought =
-            inputs(&client, std::slice::from_ref(&url), &wanted, &folder, bytes_max).await;
+            inputs(&objects, std::slice::from_ref(&url), &wanted, &folder, bytes_max).await;
         assert_eq!(brought.is_ok(), good, "{bytes_max}: {brought:?}");
         if let Err(error) = brought {
             assert!(

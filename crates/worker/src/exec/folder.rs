@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ikada_api::client::unique_key;
 
-use super::folders::Shelf;
+use super::folders::{SPARES, Shelf};
 use super::strays::end_strays;
 use crate::beneath::{Beneath, Kind};
 
@@ -157,6 +157,24 @@ impl Folder {
         let mut text = Vec::new();
         self.all.open(STATUS)?.take(STATUS_BYTES_MAX).read_to_end(&mut text)?;
         Ok(text)
+    }
+
+    /// Gives the file of an input of an earlier attempt to one of this name, which has none yet. It still has the old bytes: creating
+    /// the input empties it. False if there is none.
+    pub(super) fn move_spare(&self, name: &str) -> bool {
+        let input = format!("{TASK}/{INPUTS}/{name}");
+        let moves = |spare: &&str| self.all.rename(spare, &input).is_ok();
+        if self.shelf.is_none() || !SPARES.iter().any(|spare| moves(&spare)) {
+            return false;
+        }
+        // As new files are; the program before may have changed it.
+        let mode = Permissions::from_mode(0o644);
+        let emptied = self.all.create(&input).and_then(|file| file.set_permissions(mode));
+        if emptied.is_err() {
+            // A fresh one is made instead; where this one stays, that fails.
+            let _ = self.all.remove(&input);
+        }
+        emptied.is_ok()
     }
 
     /// Writes a file for the program's user alone.

@@ -2,9 +2,10 @@
 //!
 //! Making and removing a handful of folders for every command is most of what a short one costs on some file systems. Where
 //! nothing is isolated, programs could look into each other's folders anyway; there, an emptied one serves again. With walls it never
-//! does.
+//! does. Nor are files made for its inputs that could be had: some file systems look long for room for a new one.
 //!
-//! Promises: nothing that an attempt left is in the folder of the next, and nobody of it lives who could write there; idle
+//! Promises: nothing that an attempt left is in the folder of the next, and nobody of it lives who could write there; a file
+//! that serves again does so empty, and lies beside the folder until then; idle
 //! folders are gone with the worker, and take little room. Emptying and removing is done by threads that may wait for a disk.
 
 use std::fs::{self, Permissions};
@@ -20,6 +21,11 @@ use super::home::Home;
 const IDLE_MAX: usize = 256;
 /// Largest file of settings that stays: a task's have less, and a program may have written there.
 const SETTINGS_KEPT_BYTES_MAX: u64 = 256 << 10;
+
+/// Files that inputs were, beside the task's folder, for inputs of the next.
+pub(super) const SPARES: [&str; 4] = ["spare-0", "spare-1", "spare-2", "spare-3"];
+/// Largest file that is kept so.
+const SPARE_BYTES_MAX: u64 = 64 << 10;
 
 /// Where attempts get their folders.
 #[derive(Debug, Clone)]
@@ -85,9 +91,22 @@ fn empty(root: &Path) -> io::Result<()> {
             return Err(io::Error::other("it is not the folder that was made"));
         }
     }
-    for room in &rooms {
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let stays =
+            name == TASK || (SPARES.iter().any(|spare| name == *spare) && is_spare(&entry)?);
+        if !stays {
+            take_away(&entry)?;
+        }
+    }
+    for (place, room) in rooms.iter().enumerate() {
         for entry in fs::read_dir(room)? {
-            take_away(&entry?)?;
+            let entry = entry?;
+            let is_kept = place == 0 && is_spare(&entry)? && put_aside(root, &entry)?;
+            if !is_kept {
+                take_away(&entry)?;
+            }
         }
     }
     for entry in fs::read_dir(&task)? {
@@ -99,13 +118,24 @@ fn empty(root: &Path) -> io::Result<()> {
             take_away(&entry)?;
         }
     }
-    for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        if entry.file_name() != TASK {
-            take_away(&entry)?;
+    Ok(())
+}
+
+/// Whether it is a plain file that has no other name, and small.
+fn is_spare(entry: &fs::DirEntry) -> io::Result<bool> {
+    let about = entry.metadata()?;
+    Ok(about.is_file() && about.nlink() == 1 && about.len() <= SPARE_BYTES_MAX)
+}
+
+/// Keeps a file for an input of the next attempt, if there is a place for it.
+fn put_aside(root: &Path, entry: &fs::DirEntry) -> io::Result<bool> {
+    for place in SPARES.map(|spare| root.join(spare)) {
+        if !place.try_exists()? {
+            fs::rename(entry.path(), place)?;
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Keeps a plain file that has no other name and no more bytes than settings have; anything else of that name goes.
@@ -128,6 +158,7 @@ fn take_away(entry: &fs::DirEntry) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::os::unix::fs::symlink;
     use std::time::Duration;
 
@@ -147,11 +178,14 @@ mod tests {
         let folders = Folders::new(Home::open(work.path()).unwrap(), true);
         let folder = folders.take(None).unwrap();
         let task = folder.task();
+        assert!(!folder.move_spare("early"), "nothing was there before");
         folder.write_settings(b"{\"a\":1}").unwrap();
         fs::create_dir_all(folder.outputs().join("deep/er")).unwrap();
         for file in ["in/letter", "out/deep/er/file", "tmp/x", "result.json", "checkpoint", "new"] {
             fs::write(task.join(file), "left").unwrap();
         }
+        fs::set_permissions(task.join("in/letter"), Permissions::from_mode(0o400)).unwrap();
+        fs::hard_link(task.join("tmp/x"), task.join("in/linked")).unwrap();
         symlink("/etc/hostname", task.join("link")).unwrap();
         fs::write(folder.payload(), "payload").unwrap();
         drop(folder);
@@ -161,7 +195,16 @@ mod tests {
         for room in ["in", "out", "tmp"] {
             assert!(names(&task.join(room)).is_empty(), "{room}");
         }
+        assert_eq!(names(task.parent().unwrap()), ["spare-0", "task"]);
+        // The file of an input serves again, empty and under its new name.
+        fs::create_dir(task.join("in/deep")).unwrap();
+        assert!(again.move_spare("deep/line"), "there is one");
+        let mut file = again.handle().folder("in").unwrap().create("deep/line").unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read(task.join("in/deep/line")).unwrap(), b"new");
+        assert_eq!(fs::metadata(task.join("in/deep/line")).unwrap().mode() & 0o777, 0o644);
         assert_eq!(names(task.parent().unwrap()), ["task"]);
+        assert!(!again.move_spare("another"), "it was the only one");
         again.write_settings(b"{}").unwrap();
         assert_eq!(fs::read(again.task().join("settings.json")).unwrap(), b"{}");
         assert!(fs::exists("/etc/hostname").unwrap());

@@ -9,7 +9,9 @@ use ikada_api::client::{ObjectSource, OpenSource};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
 
 use super::at_hand::AtHand;
+use super::cache::Manifests;
 use super::checkpoints::Keeper;
+use super::near::Objects;
 use super::{
     Attempt, Carried, Code, Destination, Finish, Log, Progress, Sandbox, Urls, cache, deliver,
     fetch, logs, stopped,
@@ -28,9 +30,11 @@ pub struct Programs(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     client: Client,
+    objects: Objects,
     sandbox: Sandbox,
     urls: Urls,
     store: PathBuf,
+    manifests: Manifests,
     at_hand: AtHand,
 }
 
@@ -39,7 +43,16 @@ impl Programs {
     pub fn new(client: Client, sandbox: Sandbox, urls: Urls) -> Programs {
         let store = sandbox.config().work_dir.join("programs");
         let at_hand = AtHand::of(&store);
-        Programs(Arc::new(Inner { client, sandbox, urls, store, at_hand }))
+        let objects = Objects::new(client.clone(), urls.near.as_deref());
+        Programs(Arc::new(Inner {
+            client,
+            objects,
+            sandbox,
+            urls,
+            store,
+            manifests: Manifests::default(),
+            at_hand,
+        }))
     }
 }
 
@@ -81,7 +94,7 @@ impl Inner {
         let keeper = Keeper::new(&self.client, &task);
         let bring = async |folder: &Arc<super::Folder>| {
             let most = self.sandbox.config().limits.disk_bytes;
-            fetch::inputs(&self.client, &self.urls.inputs, &work.inputs, folder, most).await?;
+            fetch::inputs(&self.objects, &self.urls.inputs, &work.inputs, folder, most).await?;
             self.at_hand.read(&work.inputs);
             keeper.begin(folder).await
         };
@@ -98,10 +111,10 @@ impl Inner {
         let name = &work.program.name;
         let digest = work.program.digest.as_deref();
         let digest = digest.ok_or_else(|| TaskError::give_up(format!("{name} has no digest")))?;
-        let manifest = cache::manifest(&self.client, &self.store, digest).await?;
+        let manifest = self.manifests.get(&self.objects, &self.store, digest).await?;
         let file = match &manifest.file {
             Some(file) => {
-                Some(cache::program(&self.client, &self.store, "file", &file.digest).await?)
+                Some(cache::program(&self.objects, &self.store, "file", &file.digest).await?)
             }
             None => None,
         };

@@ -31,7 +31,7 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Longer than any call of a bench should take: a stall shows as a slow figure, not as an error.
 const CALL_PATIENCE: Duration = Duration::from_secs(60);
 /// How often a job is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// A job that gets nowhere for this long has failed.
 const STALL_PATIENCE: Duration = Duration::from_secs(120);
 /// The function that handler workers have.

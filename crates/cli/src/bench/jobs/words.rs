@@ -20,7 +20,6 @@ use crate::failure::Failure;
 const READ_BYTES: usize = 256 << 10;
 /// The job may take so many times as long as the plain count.
 const TIMES_MAX: f64 = 1.15;
-const QUEUE: &str = "bench-words";
 const BUCKET: &str = "bench-words";
 
 impl Bench<'_> {
@@ -40,27 +39,50 @@ impl Bench<'_> {
         self.note(Row::new(what, megabytes / plain, "MiB/s"));
         // While the result of one task is on its way, another one counts.
         let slots = cores as u32;
+        let node = self.nodes.folders().remove(0).display().to_string();
+        let tasks = inputs.len();
+        for (way, flags) in
+            [("read over connections", None), ("read beside a node (--near)", Some(node))]
+        {
+            let seconds = self.count_as_job(&inputs, slots, flags.as_deref(), &expected).await?;
+            let what =
+                format!("the same as a job of {tasks} tasks, two workers of {slots} slots, {way}");
+            self.note(Row::new(what, megabytes / seconds, "MiB/s"));
+            let row =
+                Row::new(format!("{way}, beside threads alone"), seconds / plain, "times as long");
+            self.note(row.with(Aim::AtMost(TIMES_MAX)));
+        }
+        Ok(())
+    }
+
+    /// Counts by a job; gives the seconds. A result other than the expected one is an error.
+    async fn count_as_job(
+        &self,
+        inputs: &[WorkInput],
+        slots: u32,
+        near: Option<&str>,
+        expected: &[u8],
+    ) -> Result<f64, Failure> {
+        let queue = if near.is_some() { "bench-words-near" } else { "bench-words" };
+        let flags: Vec<&str> = ["--isolation", "best"]
+            .into_iter()
+            .chain(near.into_iter().flat_map(|it| ["--near", it]))
+            .collect();
         let (root, urls) = (self.nodes.folder().to_owned(), self.nodes.urls());
-        let crew =
-            Crew::start(&root, &urls, (QUEUE, slots), &["one", "two"], &["--isolation", "best"])?;
+        let crew = Crew::start(&root, &urls, (queue, slots), &["one", "two"], &flags)?;
         // Until the workers are there.
-        self.timed(&job(inputs[..1].to_vec())).await?;
-        let (ended, seconds) = self.timed(&job(inputs)).await?;
+        self.timed(&job(queue, inputs[..1].to_vec())).await?;
+        let (ended, seconds) = self.timed(&job(queue, inputs.to_vec())).await?;
         drop(crew);
         let result = self.client.job_result(&ended.id).await?;
         let [output] = result.outputs.as_slice() else {
             return Err(Failure::failed("the word count has no result"));
         };
         let reader = self.client.get_object("jobs", &output.key, &GetOptions::default()).await?;
-        if reader.collect().await? != expected {
-            return Err(Failure::failed("the word count differs from the plain one"));
+        match reader.collect().await? == expected {
+            true => Ok(seconds),
+            false => Err(Failure::failed("the word count differs from the plain one")),
         }
-        let what = format!("word count of {mib} MiB as a job, two workers of {slots} slots");
-        self.note(Row::new(what, megabytes / seconds, "MiB/s"));
-        let row =
-            Row::new("the job beside threads alone".to_owned(), seconds / plain, "times as long");
-        self.note(row.with(Aim::AtMost(TIMES_MAX)));
-        Ok(())
     }
 
     async fn upload(&self, files: &[PathBuf]) -> Result<Vec<WorkInput>, Failure> {
@@ -82,10 +104,10 @@ impl Bench<'_> {
     }
 }
 
-fn job(inputs: Vec<WorkInput>) -> NewJob {
+fn job(queue: &str, inputs: Vec<WorkInput>) -> NewJob {
     let (map, reduce) = ("wordcount".to_owned(), "merge".to_owned());
     NewJob {
-        queue: Some(QUEUE.to_owned()),
+        queue: Some(queue.to_owned()),
         map: Some(NewStage { program: map, inputs, ..NewStage::default() }),
         reduce: Some(NewReduce { program: reduce, ..NewReduce::default() }),
         ..NewJob::default()

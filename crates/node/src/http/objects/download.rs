@@ -15,6 +15,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use ikada_api::state::limits::OBJECT_CHUNK_BYTES;
 use ikada_api::state::{Digest, ObjectVersion};
+use ikada_api::v1::{Number, ObjectPieces};
 use ikada_replica::call::{Query, View};
 
 use super::name::{object_key, version};
@@ -30,11 +31,13 @@ use crate::http::dispatch::mismatch;
 use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::Context;
-use crate::http::requests::{Seen, label, read};
+use crate::http::requests::{Seen, label, read, show_view};
 use crate::objects::Shelf;
 
 /// Pieces that wait for a slow reader.
 const PIECES_MAX: usize = 2;
+/// Most pieces whose digests are told at once: 16 GiB of bytes, a megabyte of digests.
+const PIECES_SHOWN_MAX: usize = 16 << 10;
 
 pub(in crate::http) async fn download<D: Door>(
     app: &App<D>,
@@ -57,6 +60,9 @@ pub(in crate::http) async fn download<D: Door>(
     if tags(&parts.headers, &IF_NONE_MATCH)?.is_some_and(|tags| tags.hold(&found.digest)) {
         return Ok(bare(StatusCode::NOT_MODIFIED, context, &seen, found));
     }
+    if context.query_as("pieces", "must be true or false")?.unwrap_or(false) {
+        return pieces(app, context, &seen, found);
+    }
     let (status, from, to) = match span(&parts.headers, found.size, &found.digest) {
         Span::Whole => (StatusCode::OK, 0, found.size),
         Span::Part(from, to) => (StatusCode::PARTIAL_CONTENT, from, to),
@@ -76,6 +82,28 @@ pub(in crate::http) async fn download<D: Door>(
         *response.body_mut() = stream(app, context, found, from, to).await?;
     }
     Ok(response)
+}
+
+/// Where the bytes of a version are. They stay for the grace time, so that whoever reads them elsewhere finds them.
+fn pieces<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    seen: &Seen,
+    found: &ObjectVersion,
+) -> Result<Reply, Stop> {
+    if found.chunks.len() > PIECES_SHOWN_MAX {
+        let rule = "is for objects of fewer pieces";
+        return Err(problems::bad_parameter("pieces", rule).into());
+    }
+    app.door.shelf().pin(&found.chunks);
+    let pieces = ObjectPieces {
+        version: Number(found.version),
+        size: found.size,
+        digest: found.digest.to_string(),
+        piece_bytes: OBJECT_CHUNK_BYTES,
+        pieces: found.chunks.iter().map(ToString::to_string).collect(),
+    };
+    show_view(context, seen, &pieces)
 }
 
 /// A response about a version, without its bytes.

@@ -29,7 +29,7 @@ pub(super) use download::download;
 pub(super) use fold::{Folded, Wish, fold};
 pub(super) use list::{limit as page_limit, list, list_buckets, some_limit};
 pub(super) use name::check_bucket;
-pub(super) use precondition::condition;
+pub(super) use precondition::{condition, tags};
 pub(super) use put::{
     Announced, Made, commit, commit_made, read_headers, show_stored, take_in, write_one,
 };

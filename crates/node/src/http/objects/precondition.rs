@@ -8,7 +8,7 @@ use crate::http::problems::bad_parameter;
 
 /// Tags of one header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Tags {
+pub(in crate::http) enum Tags {
     /// `*`.
     Any,
     /// Those that can be tags of ours.
@@ -17,7 +17,7 @@ pub(super) enum Tags {
 
 impl Tags {
     /// Whether a digest is among them.
-    pub(super) fn hold(&self, digest: &Digest) -> bool {
+    pub(in crate::http) fn hold(&self, digest: &Digest) -> bool {
         match self {
             Tags::Any => true,
             Tags::These(tags) => tags.contains(digest),
@@ -26,7 +26,7 @@ impl Tags {
 }
 
 /// The tags of a header; none if it is absent. A tag that cannot be ours matches nothing.
-pub(super) fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Stop> {
+pub(in crate::http) fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Stop> {
     let mut found = Vec::new();
     let mut given = false;
     for value in headers.get_all(name) {
