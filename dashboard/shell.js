@@ -3,7 +3,7 @@
 import { h, s } from "./lib/dom.js";
 import { known } from "./lib/pulse.js";
 import { to } from "./lib/route.js";
-import { span } from "./lib/format.js";
+import { some, span } from "./lib/format.js";
 import { askForToken, changeNamespace, forgetToken } from "./lib/session.js";
 import { namespace, token } from "./lib/api.js";
 import { WAYS } from "./pages/index.js";
@@ -26,14 +26,27 @@ function nextTheme() {
   dispatchEvent(new Event("dashboard:reload"));
 }
 
+/** Ways behind which something needs a look, with the words for it. */
+export function needs() {
+  const found = new Map();
+  const { cluster, queues } = known;
+  const alarmed = (queues ?? []).filter((queue) => queue.health.alerts.length > 0).length;
+  const missing = (cluster?.members ?? []).filter((member) => !member.connected).length;
+  const leaderless = (cluster?.shards ?? []).filter((shard) => !shard.leader).length;
+  if (alarmed) found.set("queues", `${some(alarmed, "queue")} ${alarmed === 1 ? "has an alert" : "have alerts"}`);
+  if (leaderless) found.set("elections", `${some(leaderless, "shard")} without a leader`);
+  if (missing) found.set("cluster", `${some(missing, "node")} missing`);
+  return found;
+}
+
 /** The frame around a page. */
 export function shell(where, main) {
-  const at = where.parts[0] ?? "";
+  const [at, marks] = [where.parts[0] ?? "", needs()];
   return h("div", { class: "frame" },
     h("header", { class: "side" },
       h("a", { class: "mark", href: to([]), "aria-label": "Ikada, overview" }, mark(), h("span", {}, "Ikada")),
-      h("nav", { "aria-label": "Pages" }, h("ul", {}, WAYS.map(([name, word]) =>
-        h("li", {}, h("a", { href: to(name ? [name] : []), "aria-current": name === at ? "page" : null }, word))))),
+      h("nav", { "aria-label": "Pages" }, h("ul", {}, WAYS.map(([name, word, kind]) =>
+        h("li", { class: kind }, h("a", { href: to(name ? [name] : []), "aria-current": name === at ? "page" : null, title: marks.get(name) }, word, marks.has(name) && h("i", { class: "way-mark" })))))),
       h("div", { class: "side-foot" }, pulseLine(), caller(), settings())),
     main);
 }

@@ -4,15 +4,16 @@ import { known, start, watch } from "./lib/pulse.js";
 import { h, show } from "./lib/dom.js";
 import { here } from "./lib/route.js";
 import { trouble } from "./lib/parts.js";
-import { applyTheme, banner, shell } from "./shell.js";
+import { applyTheme, banner, needs, shell } from "./shell.js";
 import { askForToken } from "./lib/session.js";
 import { pageFor } from "./pages/index.js";
 
-let current = { text: null, page: null, data: null, problem: null, loading: false };
+let current = { place: null, page: null, data: null, problem: null, loading: false };
 
 applyTheme();
 addEventListener("hashchange", turn);
 addEventListener("dashboard:reload", () => load(current));
+addEventListener("dashboard:draw", draw);
 document.addEventListener("visibilitychange", () => document.hidden || load(current));
 watch(() => {
   if (known.trouble?.status === 401) askForToken();
@@ -21,12 +22,20 @@ watch(() => {
 turn();
 start();
 
-/** Goes to the page that the address names. */
+/**
+ * Goes to the page that the address names. Another query of the same page changes nothing until its answer is there, so that
+ * whoever types into a search keeps the field, and a list does not blink.
+ */
 function turn() {
   const where = here();
-  current = { text: where.text, where, page: pageFor(where), data: null, problem: null, loading: false, loaded_ms: 0 };
-  scrollTo(0, 0);
+  const place = JSON.stringify(where.parts);
+  const same = place === current.place && current.data !== null;
+  const kept = same ? { data: current.data, shown: current.shown } : { data: null, shown: where };
+  if (!same || where.query.after !== current.where.query.after) scrollTo(0, 0);
+  current = { place, where, page: pageFor(where), problem: null, loading: false, loaded_ms: 0, ...kept };
   load(current);
+  // On a phone the ways are wider than the screen.
+  if (!same) document.querySelector("nav [aria-current=page]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 const due = (view) => view.page.load && !document.hidden && Date.now() - view.loaded_ms >= (view.page.every_ms ?? 2000);
@@ -39,9 +48,12 @@ async function load(view) {
   draw();
   try {
     [view.data, view.problem] = [await view.page.load(view.where, view.data), null];
+    view.shown = view.where;
   } catch (problem) {
     if (problem.code === undefined) console.error(problem);
     view.problem = problem;
+    // What was kept belongs to another query.
+    if (view.shown !== view.where && !problem.offline) Object.assign(view, { data: null, shown: view.where });
   }
   view.loading = false;
   view.loaded_ms = Date.now();
@@ -49,9 +61,10 @@ async function load(view) {
 }
 
 function draw() {
-  const { page, data, problem, where } = current;
-  document.title = `${page.title(where)} · Ikada`;
-  show(document.getElementById("shell"), shell(where, h("main", { id: "content", tabindex: "-1", "data-key": current.text }, banner(), body(page, data, problem, where))));
+  const { page, data, problem, place } = current;
+  const where = page.load ? current.shown : current.where;
+  document.title = `${needs().size > 0 ? "! " : ""}${page.title(where)} · Ikada`;
+  show(document.getElementById("shell"), shell(where, h("main", { id: "content", tabindex: "-1", "data-key": place }, banner(), body(page, data, problem, where))));
 }
 
 function body(page, data, problem, where) {

@@ -29,7 +29,7 @@ export function logPanel(over, ...parts) {
   return h("section", { class: "panel log-panel" },
     h("h2", {}, "Log ", words && h("span", { class: "quiet" }, words), lines.length > 0 && h("button", { class: "link log-save", type: "button", onclick: () => saveAll(parts) }, parts[0] === "tasks" ? "save the newest attempt’s" : "save all")),
     dropped > 0 && h("p", { class: "more" }, `${some(dropped, "earlier line")} ${dropped === 1 ? "is" : "are"} not shown.`),
-    lines.length > 0 ? h("pre", { class: "text log", tabindex: 0, "aria-label": "Log" }, lines.map(row)) : h("p", { class: "quiet" }, "Nothing was said yet."));
+    lines.length > 0 ? h("pre", { class: "text log", tabindex: 0, "aria-label": "Log" }, lines.map(row)) : h("p", { class: "quiet" }, state === "ended" ? "Nothing was said." : "Nothing was said yet."));
 }
 
 function row(line) {

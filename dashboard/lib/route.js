@@ -26,3 +26,8 @@ export function to(parts, query) {
 export function go(parts, query) {
   location.hash = to(parts, query);
 }
+
+/** Shows the page with another query, in the place of what is shown: the way back does not lead through every letter that was typed. */
+export function swap(parts, query) {
+  location.replace(to(parts, query));
+}

@@ -14,7 +14,7 @@ export const cluster = {
   view: () => {
     const view = known.cluster;
     if (!view) return known.caller ? h("div", {}, head("Cluster"), empty("Not for this token", "The cluster as a whole is shown to tokens that are not bound to namespaces.")) : h("p", { class: "loading" }, "Looking …");
-    return h("div", {}, head("Cluster", `Cluster ${view.cluster}: ${view.status}, as node ${view.answered_by} sees it.`, button("Move all leaders", () => transfer(view, null), "plain")),
+    return h("div", {}, head("Cluster", `Cluster ${BigInt(view.cluster).toString(16).padStart(16, "0")}: ${view.status}, as node ${view.answered_by} sees it.`, button("Move all leaders", () => transfer(view, null), "plain")),
       members(view), h("h2", {}, "Shards"), shards(view), known.node && self(known.node, view.members.find((member) => member.load)?.load));
   },
 };

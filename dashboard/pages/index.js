@@ -18,10 +18,10 @@ import { buckets } from "./buckets.js";
 import { objects } from "./objects.js";
 import { cluster } from "./cluster.js";
 
-/** The ways in the side bar: first part of the address, and its word. */
+/** The ways in the side bar: first part of the address, its word, and `apart` where another kind of thing begins: work, what is kept, the cluster. */
 export const WAYS = [
-  ["", "Overview"], ["jobs", "Jobs"], ["queues", "Queues"], ["tasks", "Tasks"], ["workers", "Workers"], ["schedules", "Schedules"], ["objects", "Objects"], ["leases", "Leases"],
-  ["elections", "Elections"], ["cluster", "Cluster"],
+  ["", "Overview"], ["jobs", "Jobs", "apart"], ["queues", "Queues"], ["tasks", "Tasks"], ["workers", "Workers"], ["schedules", "Schedules"], ["objects", "Objects", "apart"], ["leases", "Leases"],
+  ["elections", "Elections", "apart"], ["cluster", "Cluster"],
 ];
 
 // Maps: an address such as `__proto__` names nothing.

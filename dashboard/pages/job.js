@@ -3,7 +3,7 @@
 import { h } from "../lib/dom.js";
 import { act, get, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
-import { count, instant, words } from "../lib/format.js";
+import { count, instant, span, words } from "../lib/format.js";
 import { button, facts, head, longText, moment, state, tag, turns } from "../lib/parts.js";
 import { to } from "../lib/route.js";
 import { download } from "../lib/object_actions.js";
@@ -39,11 +39,18 @@ function cancel(id) {
 
 /** The stages in order, each a timber that fills. */
 function stages(shown) {
-  return h("section", { class: "panel" }, h("h2", {}, `${count(shown.tasks_done)} of ${count(shown.tasks_total)} tasks done`),
+  return h("section", { class: "panel" }, h("h2", {}, `${count(shown.tasks_done)} of ${count(shown.tasks_total)} tasks done`, left(shown)),
     h("ol", { class: "stages" }, shown.stages.map((stage) => h("li", { "data-key": stage.name },
       h("div", { class: "stage-head" }, h("b", {}, stage.name), h("span", { class: "quiet" }, stage.program), stage.settled && tag("settled", "calm"),
         stage.dead > 0 && tag(`${count(stage.dead)} dead`, "bad"), h("span", { class: "right" }, `${count(stage.done)} of ${count(stage.tasks)} done, ${count(stage.claimed)} held`)),
       bar(stage.done, stage.tasks, stage.dead ? "error" : "in_progress")))));
+}
+
+/** What the pace so far says of the rest; nothing while that is too early to say. */
+function left(shown) {
+  const [done, rest] = [shown.tasks_done, shown.tasks_total - shown.tasks_done];
+  if (isFinished(shown) || !shown.started_ms || done < 5 || rest === 0) return null;
+  return h("span", { class: "quiet" }, ` · about ${span(((Date.now() - shown.started_ms) / done) * rest)} left at this pace`);
 }
 
 /** Every task a square. */

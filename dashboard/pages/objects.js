@@ -13,9 +13,17 @@ const PAGE = 200;
 export const objects = {
   title: (where) => where.parts[1],
   every_ms: 5000,
-  load: (where) => get(path("v1", "objects", where.parts[1]), { prefix: where.query.prefix, delimiter: "/", after: where.query.after, limit: PAGE, consistency: "stale" }),
+  load: async (where) => {
+    try {
+      return await get(path("v1", "objects", where.parts[1]), { prefix: where.query.prefix, delimiter: "/", after: where.query.after, limit: PAGE, consistency: "stale" });
+    } catch (problem) {
+      if (problem.code !== "bad_parameter" || problem.field !== "prefix" || where.query.prefix) throw problem;
+      return { byOwner: true };
+    }
+  },
   view: (data, where) => {
     const [bucket, prefix] = [where.parts[1], where.query.prefix ?? ""];
+    if (data.byOwner) return h("div", {}, head(bucket, crumbs(bucket, prefix)), ofOwners());
     const rows = [...(data.prefixes ?? []).map((name) => folder(bucket, name, prefix)), ...data.objects.map((one) => file(one, prefix))];
     return h("div", { class: "drop-here", ondragover: (event) => event.preventDefault(), ondrop: (event) => drop(event, bucket, prefix) },
       head(bucket, crumbs(bucket, prefix), button("Upload", () => upload(bucket, prefix), "main")),
@@ -24,6 +32,10 @@ export const objects = {
       turns(["objects", bucket], { prefix: where.query.prefix }, where.query.after, data.next, "Pages of objects"));
   },
 };
+
+/** What jobs bring and tasks say has its place below their ids. */
+const ofOwners = () => empty("Kept by job and task", "These files are listed below the id of the job or task that they belong to. A job’s page has its outputs, a task’s page its log.",
+  h("p", {}, h("a", { href: to(["jobs"]) }, "Look at the jobs"), "."));
 
 const folder = (bucket, name, prefix) => ({ key: name, cells: [h("a", { href: to(["objects", bucket], { prefix: name }) }, name.slice(prefix.length)), "", "folder", "", "", ""] });
 

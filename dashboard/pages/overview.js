@@ -8,27 +8,32 @@ import { brief, count, perSecond, some, span, when, words } from "../lib/format.
 import { empty, tag } from "../lib/parts.js";
 import { raft } from "../lib/raft.js";
 
+/** Queues in a list; the queues' own page has all. */
+const ROWS_MAX = 8;
+
 export const overview = {
   title: () => "Overview",
   view: () => {
     const { cluster, queues, samples } = known;
     if (!cluster && !queues) return h("p", { class: "loading" }, known.trouble ? "" : "Looking …");
-    return h("div", { class: "overview" }, cluster && hero(cluster), cluster && raft(cluster, known.node), charts(samples), attention(queues ?? []), recent());
+    return h("div", { class: "overview" }, cluster && hero(cluster, queues ?? []), cluster && raft(cluster, known.node), charts(samples), attention(queues ?? []), recent());
   },
 };
 
 /** One sentence on how things are. */
-function hero(cluster) {
+function hero(cluster, queues) {
   const missing = cluster.members.filter((member) => !member.connected);
   const leaderless = cluster.shards.filter((shard) => !shard.leader);
+  const alarmed = queues.filter((queue) => queue.health.alerts.length > 0);
   const [kind, sentence] =
     leaderless.length > 0 ? ["bad", leaderless.length === cluster.shards.length ? "No leader is known." : `${some(leaderless.length, "shard")} without a leader.`]
     : missing.length > 0 ? ["warn", missing.length === 1 ? `Node ${missing[0].node} is missing.` : `${missing.length} nodes are missing.`]
+    : alarmed.length > 0 ? ["look", alarmed.length === 1 ? "One queue needs a look." : `${count(alarmed.length)} queues need a look.`]
     : ["calm", "All is calm."];
   const term = Math.max(0, ...cluster.shards.map((shard) => shard.term));
   return h("section", { class: `hero hero-${kind}` },
     h("h1", {}, sentence),
-    h("p", {}, `${some(cluster.members.length, "node")}, ${some(cluster.shards.length, "shard")}, highest term ${count(term)}. `, `Cluster ${cluster.cluster}, as node ${cluster.answered_by} sees it.`),
+    h("p", {}, kind === "look" && "The cluster itself is well. ", `${some(cluster.members.length, "node")}, ${some(cluster.shards.length, "shard")}, highest term ${count(term)}, as node ${cluster.answered_by} sees it.`),
     kind === "warn" && h("p", {}, "Everything goes on as long as a majority of the nodes is here."),
     cluster.change && h("p", {}, tag("membership", "warn"), ` ${cluster.change.stage}: ${cluster.change.shards_done} of ${some(cluster.change.shards, "shard")} done.`),
     cluster.growth && h("p", {}, tag("growth", "warn"), ` from ${cluster.growth.from} to ${some(cluster.growth.to, "shard")}: ${count(cluster.growth.moved)} of ${count(cluster.growth.slots)} slots moved.`));
@@ -54,13 +59,16 @@ function attention(queues) {
       h("p", {}, "or ", h("a", { href: to(["tasks"], { new: "1" }) }, "write it here"), "."));
   }
   const alarmed = queues.filter((queue) => queue.health.alerts.length > 0 || queue.settings.paused);
-  const rows = (alarmed.length ? alarmed : busiest(queues)).slice(0, 8);
-  return h("section", { class: "panel list" }, h("h2", {}, alarmed.length ? "Queues that need a look" : "Busiest queues"),
-    h("ul", {}, rows.map((queue) => h("li", { "data-key": queue.name },
-      h("a", { href: to(["queues", queue.name]) }, queue.name), " ",
-      queue.settings.paused && tag("paused", "warn"), queue.health.alerts.map((alert) => tag(words(alert), "bad")),
-      h("span", { class: "right" }, `${brief(queue.counts.ready)} ready · ${brief(queue.counts.claimed)} claimed`)))));
+  const others = busiest(queues.filter((queue) => !alarmed.includes(queue) && weight(queue) > 0));
+  return h("div", { class: "two lists" }, alarmed.length > 0 && lines("Queues that need a look", alarmed),
+    (others.length > 0 || alarmed.length === 0) && lines("Busiest queues", others.length > 0 ? others : busiest(queues)));
 }
+
+const lines = (title, queues) => h("section", { class: "panel list", "data-key": title }, h("h2", {}, title),
+  h("ul", {}, queues.slice(0, ROWS_MAX).map((queue) => h("li", { "data-key": queue.name },
+    h("a", { href: to(["queues", queue.name]) }, queue.name), " ",
+    queue.settings.paused && tag("paused", "warn"), queue.health.alerts.map((alert) => tag(words(alert), "bad")),
+    h("span", { class: "right" }, `${brief(queue.counts.ready)} ready · ${brief(queue.counts.claimed)} claimed`)))));
 
 const busiest = (queues) => [...queues].sort((one, other) => weight(other) - weight(one));
 const weight = ({ counts }) => counts.ready + counts.claimed + counts.scheduled;

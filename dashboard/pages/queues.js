@@ -4,7 +4,7 @@ import { h } from "../lib/dom.js";
 import { get } from "../lib/api.js";
 import { brief, count, rate, span, words } from "../lib/format.js";
 import { button, empty, head, table, tag, turns } from "../lib/parts.js";
-import { go, to } from "../lib/route.js";
+import { swap, to } from "../lib/route.js";
 import { hold } from "../lib/queue_actions.js";
 
 /** Queues on a page. */
@@ -27,7 +27,7 @@ export const queues = {
 };
 
 const search = (find) => h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find by name", value: find, spellcheck: "false",
-  oninput: (event) => go(["queues"], { find: event.target.value }) });
+  oninput: (event) => swap(["queues"], { find: event.target.value }) });
 
 function row(queue, most) {
   const { name, counts, health, settings } = queue;

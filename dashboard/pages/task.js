@@ -19,9 +19,10 @@ export const task = {
     return { shown, why };
   },
   view: ({ shown, why }) => h("div", {},
-    head(shown.id, h("span", {}, state(shown.state), shown.dead_reason && tag(words(shown.dead_reason), "bad"), " in ", h("a", { href: to(["queues", shown.queue]) }, shown.queue)),
+    head(shown.id, h("span", {}, state(shown.state), shown.dead_reason && tag(words(shown.dead_reason), "bad"), " in ", h("a", { href: to(["queues", shown.queue]) }, shown.queue),
+      shown.work?.job && [", part of job ", h("a", { href: to(["jobs", shown.work.job.job]) }, shown.work.job.job)]),
       actions(shown)),
-    why && reasons(why), attempts(shown),
+    why && reasons(why), attempts(shown), shown.work && work(shown.work),
     shown.work && shown.attempts_begun > 0 && logPanel(isFinished(shown), "tasks", shown.id),
     h("div", { class: "two" }, body("Payload", shown.payload, shown.payload_base64), body("Result", shown.result, shown.result_base64)),
     settings(shown)),
@@ -62,6 +63,24 @@ function reasons(why) {
     h("ul", {}, why.reasons.map((reason) => h("li", {}, tag(words(reason.code), reason.code === "claimed" || reason.code === "next_in_line" ? "calm" : "warn"), " ", reason.sentence))));
 }
 
+/** Inputs that are named; all others are a number. */
+const INPUTS_SHOWN = 20;
+
+/** The program, what it is told and what it reads. */
+function work({ program, settings: told, inputs = [], job }) {
+  const more = inputs.length - INPUTS_SHOWN;
+  return h("section", { class: "panel" }, h("h2", {}, "Runs"), facts([
+    ["program", [h("b", {}, program.name), " ", h("span", { class: "quiet" }, words(program.kind))]], job && ["place in the job", `${job.stage}, ${count(job.index)}`],
+    Object.keys(told ?? {}).length > 0 && ["settings", Object.entries(told).map(([name, value]) => tag(`${name}=${value}`))],
+    inputs.length > 0 && ["reads", h("ul", { class: "inputs" }, inputs.slice(0, INPUTS_SHOWN).map((one) => h("li", {}, source(one))), more > 0 && h("li", { class: "quiet" }, `and ${count(more)} more`))]]));
+}
+
+function source(input) {
+  if (input.bucket === undefined) return [input.name, " ", h("span", { class: "quiet" }, input.url ?? "a text")];
+  const folder = input.key.slice(0, input.key.lastIndexOf("/") + 1);
+  return h("a", { href: to(["objects", input.bucket], { prefix: folder }), title: `${input.bucket}/${input.key}` }, input.name);
+}
+
 /** Attempts over time, then as a table. */
 function attempts(shown) {
   if (shown.attempts.length === 0) return h("section", { class: "panel" }, h("h2", {}, "Attempts"), h("p", { class: "quiet" }, "No worker has had it yet."));
@@ -70,7 +89,7 @@ function attempts(shown) {
     attempt.ended_ms ? span(attempt.ended_ms - attempt.started_ms) : "runs", h("code", {}, attempt.fence), attempt.error ? longText(attempt.error, 500) : ""] }));
   const known = shown.attempts.filter((attempt) => attempt.program_digest || attempt.inputs_digest || attempt.outputs_digest);
   const digests = known.map((attempt) => ({ key: attempt.fence, cells: [attempt.fence, attempt.program_digest, attempt.inputs_digest, attempt.outputs_digest].map((text) => h("code", { title: text ?? "" }, text ? text.slice(0, 16) : "-")) }));
-  return h("section", {}, h("h2", {}, `Attempts, ${count(shown.attempts_begun)} of ${count(shown.max_attempts)}`), life(shown), table("Attempts", columns, rows),
+  return h("section", { class: "attempts" }, h("h2", {}, `Attempts, ${count(shown.attempts_begun)} of ${count(shown.max_attempts)}`), life(shown), table("Attempts", columns, rows),
     digests.length > 0 && table("What was run, read and brought", [["fence", "number"], ["program"], ["inputs"], ["outputs"]], digests));
 }
 

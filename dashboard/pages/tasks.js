@@ -6,11 +6,13 @@ import { dialog, note } from "../lib/dialog.js";
 import { known } from "../lib/pulse.js";
 import { cut, instant, when } from "../lib/format.js";
 import { button, empty, head, state, table, turns } from "../lib/parts.js";
-import { go, here, to } from "../lib/route.js";
+import { go, here, swap, to } from "../lib/route.js";
 
 const STATES = ["scheduled", "ready", "claimed", "done", "dead", "cancelled"];
 /** Tasks on a page; fewer when their payloads are too much for one answer. */
 const PAGES = [50, 10, 1];
+/** A node looks at so many tasks at a time and answers with those that fit; so many answers are asked for until one has any. */
+const LOOKS_MAX = 10;
 
 let asked = null;
 
@@ -18,10 +20,9 @@ export const tasks = {
   title: () => "Tasks",
   every_ms: 3000,
   load: async (where) => {
-    const { queue, state: wanted, worker, after } = where.query;
     for (const limit of PAGES) {
       try {
-        return await get("/v1/tasks", { queue, state: wanted, worker, after, limit, consistency: "stale" });
+        return await look(where.query, limit);
       } catch (problem) {
         if (!problem.tooLarge || limit === 1) throw problem;
       }
@@ -33,11 +34,22 @@ export const tasks = {
       submit(where.query.queue);
     }
     return h("div", {}, head("Tasks", "In no particular order; tasks that change meanwhile may be met twice.", button("New task", () => submit(where.query.queue), "main")),
-      filters(where.query), data.tasks.length === 0 ? nothing(where.query) : list(data.tasks), turns(["tasks"], chosen(where.query), where.query.after, data.next, "Pages of tasks"));
+      filters(where.query), data.tasks.length === 0 ? nothing(where.query, data.next) : list(data.tasks), turns(["tasks"], chosen(where.query), where.query.after, data.next, "Pages of tasks"));
   },
 };
 
-const chosen = ({ queue, state: wanted, worker }) => ({ queue, state: wanted, worker });
+const chosen = ({ find, queue, state: wanted, worker }) => ({ find, queue, state: wanted, worker });
+
+/** The next tasks that fit. */
+async function look(query, limit) {
+  let [found, after] = [null, query.after];
+  for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
+    found = await get("/v1/tasks", { ...chosen(query), after, limit, consistency: "stale" });
+    if (found.tasks.length > 0 || !found.next) break;
+    after = found.next;
+  }
+  return found;
+}
 
 function filters(query) {
   const change = (more) => go(["tasks"], { ...chosen(query), ...more });
@@ -47,7 +59,8 @@ function filters(query) {
     const id = new FormData(event.target).get("id").trim();
     if (id) go(["tasks", id]);
   } },
-    h("label", {}, h("span", {}, "Find by id"), h("input", { name: "id", type: "search", placeholder: "id or key:id, then Enter", spellcheck: "false" })),
+    h("label", {}, h("span", {}, "Find by id"), h("input", { name: "id", type: "search", placeholder: "part of an id; Enter opens it", spellcheck: "false", autocomplete: "off", value: query.find ?? "",
+      oninput: (event) => swap(["tasks"], { ...chosen(query), find: event.target.value.trim() }) })),
     // A form with several fields obeys Enter only if it has a button.
     h("button", { class: "unseen", type: "submit", tabindex: "-1" }, "Find"),
     h("label", {}, h("span", {}, "Queue"), h("input", { name: "queue", type: "search", list: "queue-names", placeholder: "all", spellcheck: "false", autocomplete: "off", value: query.queue ?? "", onchange: (event) => change({ queue: event.target.value.trim() }) }),
@@ -75,8 +88,9 @@ function glimpse(task) {
   return task.payload_base64 ? cut(`base64 ${task.payload_base64}`, 90) : "";
 }
 
-function nothing({ queue, state: wanted, worker, after }) {
-  if (queue || wanted || worker || after) return empty("No such tasks here", "Nothing fits the filters now. Finished tasks go after their retention time.");
+function nothing({ find, queue, state: wanted, worker, after }, next) {
+  if (next) return empty("None so far", "Many tasks were looked at and none of them fits; there are more to look at.");
+  if (find || queue || wanted || worker || after) return empty("No such tasks here", "Nothing fits the filters now. Finished tasks go after their retention time.");
   return empty("No tasks yet", `Nothing has been submitted to namespace ${namespace.get()}.`, "ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'",
     "curl -s localhost:7400/v1/tasks --json '{\"queue\": \"mail\", \"payload\": {\"to\": \"ann\"}}'");
 }

@@ -5,7 +5,7 @@ import { act, get, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { count, cut, instant, some, span, when, words } from "../lib/format.js";
 import { button, empty, head, state, table, tag, turns } from "../lib/parts.js";
-import { go, to } from "../lib/route.js";
+import { swap, to } from "../lib/route.js";
 
 /** Workers on a page. */
 const PAGE = 100;
@@ -40,7 +40,7 @@ function gather(tasks) {
 }
 
 const search = (find) => h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find by name", value: find, spellcheck: "false",
-  oninput: (event) => go(["workers"], { find: event.target.value }) });
+  oninput: (event) => swap(["workers"], { find: event.target.value }) });
 
 function row(worker, held) {
   return { key: worker.id, cells: [

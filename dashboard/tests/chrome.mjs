@@ -102,7 +102,10 @@ class Tab {
 
   /** Answers with a file of the folder, under the headers of the program's own. */
   async serve({ requestId, request, responseHeaders = [] }) {
-    const name = new URL(request.url).pathname.replace(/^\/(dashboard\/)?/, "") || "index.html";
+    const { pathname } = new URL(request.url);
+    // An address may end as the page's own does.
+    if (pathname !== "/" && !pathname.startsWith("/dashboard/")) return this.call("Fetch.continueRequest", { requestId }).catch(() => null);
+    const name = pathname.replace(/^\/(dashboard\/)?/, "") || "index.html";
     const kept = responseHeaders.filter((header) => !/^(content-type|content-length|etag)$/i.test(header.name));
     const type = { name: "Content-Type", value: `${TYPES[name.split(".").at(-1)]}; charset=utf-8` };
     await this.call("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders: [...kept, type], body: readFileSync(join(FILES, name)).toString("base64") }).catch(() => null);

@@ -24,6 +24,15 @@ async function freePort(taken) {
   }
 }
 
+let founded = 0;
+
+/** How a cluster finds its logs and its nodes: each other, or a schema of its own where a database is given for the tests. */
+function ways(nodes, node) {
+  const database = process.env.IKADA_TEST_LOG_URL;
+  if (database) return ["--log", `${database}?options=-csearch_path%3Dcluster_${founded}`];
+  return nodes.filter((other) => other !== node).flatMap((other) => ["--peer", `127.0.0.1:${other.peer}`]);
+}
+
 /** Starts so many nodes and waits until each serves; `flags` may be a function of the node. */
 export async function startCluster(program, count, flags = []) {
   const folder = mkdtempSync(join(tmpdir(), "ikada-dashboard-"));
@@ -31,11 +40,11 @@ export async function startCluster(program, count, flags = []) {
   const nodes = [];
   const own = typeof flags === "function" ? flags : () => flags;
   for (let id = 1; id <= count; id += 1) nodes.push({ id, client: await freePort(taken), peer: await freePort(taken) });
+  founded += 1;
   for (const node of nodes) {
-    const peers = nodes.filter((other) => other !== node).flatMap((other) => ["--peer", `127.0.0.1:${other.peer}`]);
     const log = openSync(join(folder, `${node.id}.log`), "a");
     const settings = ["server", "--node-id", node.id, "--data", join(folder, `node-${node.id}`), "--expect", count, "--shards", 4, "--listen", `127.0.0.1:${node.client}`,
-      "--peer-listen", `127.0.0.1:${node.peer}`, "--until-stdin-closes", "--shed", "off", ...peers, ...own(node)].map(String);
+      "--peer-listen", `127.0.0.1:${node.peer}`, "--until-stdin-closes", "--shed", "off", ...ways(nodes, node), ...own(node)].map(String);
     const bare = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("IKADA_")));
     node.child = spawn(program, settings, { stdio: ["pipe", "ignore", log], env: bare });
     node.url = `http://127.0.0.1:${node.client}`;

@@ -206,7 +206,7 @@ export async function survivesALeader({ tab, cluster }) {
   const leader = await leaderOf(cluster, 0);
   const watched = cluster.nodes.find((node) => node.id !== leader);
   await tab.go(`${watched.url}/`);
-  await tab.text("All is calm.");
+  await tab.until("document.querySelector('.hero-calm, .hero-look')", "the cluster is well");
   await cluster.kill(leader);
   await tab.text(`Node ${leader} is missing.`);
   await tab.until("document.querySelectorAll('.raft-row .knot-leader').length === 4", "every shard has a leader again");

@@ -63,9 +63,9 @@ class AsyncClient:
         """Waits for a task's result."""
         return await self.sync.handle(id).result_async(timeout_s)
 
-    def tasks(self, *, queue: Optional[str] = None, state: Optional[str] = None, worker: Optional[str] = None) -> AsyncIterator[Task]:
+    def tasks(self, *, queue: Optional[str] = None, state: Optional[str] = None, worker: Optional[str] = None, find: Optional[str] = None) -> AsyncIterator[Task]:
         """All tasks that fit, page by page."""
-        return _each(lambda: self.sync.tasks(queue=queue, state=state, worker=worker))
+        return _each(lambda: self.sync.tasks(queue=queue, state=state, worker=worker, find=find))
 
     async def cancel(self, id: str) -> Outcome:
         """Cancels a task that is not finished."""

@@ -66,11 +66,11 @@ class Client:
         """A handle to a task that was submitted before."""
         return Handle(self, id)
 
-    def tasks(self, *, queue: Optional[str] = None, state: Optional[str] = None, worker: Optional[str] = None) -> Iterator[Task]:
-        """All tasks that fit, page by page, in no particular order. `worker` is whose attempt is the newest."""
+    def tasks(self, *, queue: Optional[str] = None, state: Optional[str] = None, worker: Optional[str] = None, find: Optional[str] = None) -> Iterator[Task]:
+        """All tasks that fit, page by page, in no particular order. `worker` is whose attempt is the newest, `find` a part of the id."""
         after: Optional[str] = None
         while True:
-            query = {"queue": queue, "state": state, "worker": worker, "after": after}
+            query = {"queue": queue, "state": state, "worker": worker, "find": find, "after": after}
             page = self._transport.call("GET", "/v1/tasks", query=query).json()
             yield from (Task.read(one) for one in page["tasks"])
             after = page.get("next")

@@ -41,18 +41,23 @@ def free_ports(count: int) -> List[int]:
 
 
 class Cluster:
-    """Nodes that can be killed; ended by `stop`."""
+    """Nodes that can be killed; ended by `stop`. Where a database is given for the tests, each cluster has its logs in a schema there."""
+
+    founded = 0
 
     def __init__(self, count: int = 3, *flags: str):
         self.folder = tempfile.TemporaryDirectory(prefix="ikada-python-")
         ports = free_ports(count * 2)
         self.urls = [f"http://127.0.0.1:{port}" for port in ports[:count]]
         self.nodes: List[Optional[subprocess.Popen[Any]]] = []
+        Cluster.founded += 1
         settings = {name: value for name, value in os.environ.items() if not name.startswith("IKADA_")}
         for place in range(count):
-            peers = [part for other in range(count) if other != place for part in ("--peer", f"127.0.0.1:{ports[count + other]}")]
+            ways = [part for other in range(count) if other != place for part in ("--peer", f"127.0.0.1:{ports[count + other]}")]
+            if "IKADA_TEST_LOG_URL" in os.environ:
+                ways = ["--log", os.environ["IKADA_TEST_LOG_URL"] + f"?options=-csearch_path%3Dcluster_{Cluster.founded}"]
             command = [program(), "server", "--node-id", str(place + 1), "--data", str(self.data(place)), "--expect", str(count), "--shards", "2",
-                       "--listen", f"127.0.0.1:{ports[place]}", "--peer-listen", f"127.0.0.1:{ports[count + place]}", "--until-stdin-closes", "--shed", "off", *peers, *flags]
+                       "--listen", f"127.0.0.1:{ports[place]}", "--peer-listen", f"127.0.0.1:{ports[count + place]}", "--until-stdin-closes", "--shed", "off", *ways, *flags]
             log = open(Path(self.folder.name) / f"{place + 1}.log", "w")
             self.nodes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log, env=settings))
             log.close()

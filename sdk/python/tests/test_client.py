@@ -60,6 +60,7 @@ class ClientTest(unittest.TestCase):
         assert outcomes[1].problem is not None
         self.assertEqual(outcomes[1].problem["field"], "tasks[1].priority")
         self.assertEqual(sorted(task.id for task in self.client.tasks(queue="many")), ["m1", "m2"])
+        self.assertEqual([task.id for task in self.client.tasks(queue="many", find="2")], ["m2"])
 
     def test_a_worker_by_hand_and_a_stale_one(self) -> None:
         self.client.enqueue(queue="hand", id="h1", ttl_s=1, max_attempts=3)
