@@ -43,7 +43,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("ikada: {failure}");
+            // It may repeat what somebody else has written.
+            eprintln!("ikada: {}", render::plain(&failure.to_string()));
             if let Some(next) = failure.next() {
                 eprintln!("  {next}");
             }

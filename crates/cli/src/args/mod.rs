@@ -11,6 +11,7 @@ mod dev;
 mod doctor;
 #[cfg(test)]
 mod examples_test;
+mod help;
 mod job;
 mod join_token;
 mod lease;
@@ -53,6 +54,7 @@ pub(crate) use cluster::{
 pub(crate) use demo::DemoArgs;
 pub(crate) use dev::DevArgs;
 pub(crate) use doctor::{CompletionsArgs, DoctorArgs, ManArgs};
+pub(crate) use help::command;
 pub(crate) use job::{JobCommand, JobRunArgs, JobSubmitArgs};
 pub(crate) use join_token::JoinTokenCommand;
 pub(crate) use lease::{LeaseCommand, LeaseRunArgs, LeaseTakeArgs};
@@ -226,22 +228,22 @@ pub(crate) enum Command {
     Server(Box<ServerArgs>),
     /// Run a worker: takes tasks and runs their programs.
     Worker(Box<WorkerArgs>),
-    /// Show it work: three nodes, two workers, a word count; a worker and the leader are killed, the result is right.
+    /// See it work: a word count, in which a worker and a leader are killed.
     Demo(DemoArgs),
-    /// Run a node and a worker in one process, for daily use on one machine.
+    /// Run a node and a worker in one process, for work on one machine.
     Dev(DevArgs),
-    /// Measure a cluster on this machine: cold starts, killed leaders.
+    /// Measure: starts, killed leaders, queues, jobs, files, floods.
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Work a test cluster of your own and judge what its clients saw.
     Verify(VerifyArgs),
-    /// Look at the cluster, change its members, steer its leaders, back it up.
+    /// See the cluster, change its members, move leaders, back it up.
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// Run a program over many inputs: submit, follow, fetch the result, cancel.
+    /// Run a program over many inputs: submit, follow, get the result.
     #[command(subcommand)]
     Job(JobCommand),
-    /// Submit, show, list, cancel, retry and drop tasks; claim and settle them by hand.
+    /// Submit tasks, look at them, cancel and retry; claim by hand.
     #[command(subcommand)]
     Task(TaskCommand),
     /// Look at queues, change their settings, purge them.
@@ -274,13 +276,13 @@ pub(crate) enum Command {
     /// Look at workers, let them leave, remove them.
     #[command(subcommand)]
     WorkerPool(WorkerPoolCommand),
-    /// Locks and elections: hold a lease, run a command while holding it, see who does.
+    /// Locks and elections: run a command while holding a lease.
     #[command(subcommand)]
     Lease(LeaseCommand),
     /// Ask what became of a request, or rule it out.
     #[command(subcommand)]
     Request(RequestCommand),
-    /// Check this machine and the cluster: disk, clocks, limits, ports, members.
+    /// Check machine and cluster: disk, clocks, limits, ports, peers.
     Doctor(DoctorArgs),
     /// Print completions for a shell.
     Completions(CompletionsArgs),

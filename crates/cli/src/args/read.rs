@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::process::exit;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
-use super::Cli;
+use super::help::as_flag;
+use super::{Cli, command};
 
 /// Words that people type for commands with another name, and the command that they mean.
 const MEANT: &[(&[&str], &str)] = &[
@@ -22,7 +23,12 @@ const MEANT: &[(&[&str], &str)] = &[
 
 /// The command line; an error ends the process.
 pub(crate) fn read() -> Cli {
-    Cli::try_parse().unwrap_or_else(|error| {
+    let read = || {
+        Cli::from_arg_matches(
+            &command().try_get_matches_from(as_flag(std::env::args_os().collect()))?,
+        )
+    };
+    read().unwrap_or_else(|error| {
         // Nobody is there to be told if this cannot be printed.
         let _ = error.print();
         let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -43,6 +49,8 @@ fn meant(words: &[OsString]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     fn meant_by(line: &str) -> Option<&'static str> {

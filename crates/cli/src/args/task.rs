@@ -236,7 +236,7 @@ pub(crate) struct LogsArgs {
 /// Flags of `list`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada task list --queue mail --state dead\n  ikada task list --limit 1000 --output quiet"
+    after_help = "Examples:\n  ikada task list --queue mail --state dead\n  ikada task list --find invoice-2026\n  ikada task list --limit 1000 --output quiet"
 )]
 pub(crate) struct ListArgs {
     /// Only this queue.
@@ -248,6 +248,9 @@ pub(crate) struct ListArgs {
     /// Only tasks whose newest attempt is this worker's; with --state claimed: what it runs now.
     #[arg(long)]
     pub(crate) worker: Option<String>,
+    /// Only tasks with this text in their ids.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) find: Option<String>,
     /// Most tasks to show.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,

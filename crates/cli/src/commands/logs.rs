@@ -10,24 +10,25 @@ use ikada_api::client::{Error, LogStream, LogWord};
 use super::events::all_nodes;
 use crate::args::{LogsArgs, SharedArgs};
 use crate::failure::Failure;
+use crate::render::Terminal;
 
 /// What the log of one task is printed like.
 pub(super) async fn task_logs(shared: &SharedArgs, args: &LogsArgs) -> Result<(), Failure> {
     if !args.follow {
         let newest = shared.client()?.task_log(&args.id, args.attempt, 0).await?;
         return match newest {
-            Some(newest) => print(&newest.bytes),
+            Some(newest) => print(&mut Terminal::of_stdout(), &newest.bytes),
             None => Err(silent("task", &args.id)),
         };
     }
     let stream = all_nodes(shared).await?.follow_task_logs(&args.id, args.attempt);
-    let mut shown = None;
+    let (mut shown, mut terminal) = (None, Terminal::of_stdout());
     let said = tell(stream, |_, attempt, bytes| {
         if shown.is_some_and(|shown| shown != attempt) {
             eprintln!("attempt {attempt} begins");
         }
         shown = Some(attempt);
-        print(bytes)
+        print(&mut terminal, bytes)
     });
     match said.await? {
         true => Ok(()),
@@ -41,6 +42,7 @@ pub(super) async fn job_logs(shared: &SharedArgs, id: &str, follow: bool) -> Res
         true => all_nodes(shared).await?,
         false => shared.client()?,
     };
+    let mut terminal = Terminal::of_stdout();
     let said = tell(client.follow_job_logs(id, follow), |task, attempt, bytes| {
         let task = task.strip_prefix(id).and_then(|task| task.strip_prefix(':')).unwrap_or(task);
         let name = match attempt {
@@ -53,7 +55,7 @@ pub(super) async fn job_logs(shared: &SharedArgs, id: &str, follow: bool) -> Res
             text.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
             text.push(b'\n');
         }
-        print(&text)
+        print(&mut terminal, &text)
     });
     match said.await? {
         true => Ok(()),
@@ -90,8 +92,9 @@ fn silent(what: &str, id: &str) -> Failure {
     Failure::failed(format!("{what} {id} has said nothing that was kept"))
 }
 
-fn print(bytes: &[u8]) -> Result<(), Failure> {
+fn print(terminal: &mut Terminal, bytes: &[u8]) -> Result<(), Failure> {
+    let bytes = terminal.show(bytes);
     let mut out = std::io::stdout().lock();
-    let printed = out.write_all(bytes).and_then(|()| out.flush());
+    let printed = out.write_all(&bytes).and_then(|()| out.flush());
     printed.map_err(|error| Failure::failed(format!("standard output: {error}")))
 }

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use clap::CommandFactory;
-
-use crate::args::{Cli, CompletionsArgs, ManArgs};
+use crate::args::{CompletionsArgs, ManArgs, command};
 use crate::failure::Failure;
 use crate::render::write;
 
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "ikada", &mut script);
+    clap_complete::generate(args.shell, &mut command(), "ikada", &mut script);
     write(&String::from_utf8_lossy(&script))
 }
 
@@ -20,7 +18,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
         Failure::failed(format!("{}: {error}", path.display()))
     };
     std::fs::create_dir_all(&args.folder).map_err(|error| failed(&args.folder, error))?;
-    let mut command = Cli::command();
+    let mut command = command();
     command.build();
     let mut pages = Vec::new();
     collect(&command, "ikada", &mut pages)
@@ -43,7 +41,8 @@ fn collect(
         collect(inner, &format!("{name}-{}", inner.get_name()), pages)?;
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    let source = concat!("Ikada ", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(command.clone()).source(source).manual("Ikada").render(&mut page)?;
     pages.push((name.to_owned(), page));
     Ok(())
 }
@@ -67,7 +66,7 @@ mod tests {
         assert!(page("ikada-doctor.1").contains("sync") || page("ikada-doctor.1").contains("disk"));
         for shell in clap_complete::Shell::value_variants() {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "ikada", &mut script);
+            clap_complete::generate(*shell, &mut command(), "ikada", &mut script);
             assert!(String::from_utf8(script).unwrap().contains("enqueue"), "{shell}");
         }
     }

@@ -18,7 +18,12 @@ use crate::typed_url::without_password;
 const FILE_DEFAULT: &str = "ikada.toml";
 
 pub(crate) async fn server(args: Box<ServerArgs>) -> Result<(), Failure> {
-    start_logging();
+    start_logging("info");
+    serve(args).await
+}
+
+/// Runs a node; what is logged was settled before.
+pub(super) async fn serve(args: Box<ServerArgs>) -> Result<(), Failure> {
     if let Some(url) = &args.raw().log {
         let elsewhere = ", or the whole URL into IKADA_LOG_URL or the settings file";
         without_password("--log", url, elsewhere)?;
@@ -50,9 +55,9 @@ pub(crate) async fn server(args: Box<ServerArgs>) -> Result<(), Failure> {
     run.await.map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// Log lines go to standard error; `IKADA_LOG` chooses which, `IKADA_LOG_FORMAT=json` makes each an object.
-pub(super) fn start_logging() {
-    let filter = EnvFilter::try_from_env("IKADA_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+/// Log lines go to standard error; `IKADA_LOG` chooses which, in the place of `usual`, and `IKADA_LOG_FORMAT=json` makes each an object.
+pub(super) fn start_logging(usual: &str) {
+    let filter = EnvFilter::try_from_env("IKADA_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let format = std::env::var("IKADA_LOG_FORMAT").unwrap_or_default();
     let started = match format.as_str() {

@@ -12,7 +12,7 @@ use crate::args::{
     DropArgs, EnqueueArgs, ListArgs, LogsArgs, ManyArgs, SharedArgs, TaskCommand, TaskSettings,
 };
 use crate::failure::Failure;
-use crate::render::{Screen, spinner};
+use crate::render::{Screen, plain, spinner};
 
 /// Tasks asked for at once when listing.
 const PAGE: u32 = 1_000;
@@ -205,7 +205,7 @@ async fn each(
         match verb(id).await {
             Ok(outcome) => done.push(outcome),
             Err(Error::Refused(problem)) => {
-                eprintln!("{id}: {problem}");
+                eprintln!("{id}: {}", plain(&problem.to_string()));
                 refused.get_or_insert(Failure::refused(&problem));
             }
             Err(error) => {
@@ -223,6 +223,7 @@ async fn list(client: &Client, args: ListArgs, screen: &mut Screen) -> Result<()
         queue: args.queue,
         state: args.state,
         worker: args.worker,
+        find: args.find,
         after: None,
         limit: None,
         consistency: freshness(args.stale),

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 const WORK_DIR: &str = "ikada-work";
 
 pub(crate) async fn worker(shared: &SharedArgs, args: WorkerArgs) -> Result<(), Failure> {
-    start_logging();
+    start_logging("info");
     work(shared, args).await
 }
 
@@ -25,7 +25,11 @@ pub(super) async fn work(shared: &SharedArgs, args: WorkerArgs) -> Result<(), Fa
     let sandbox =
         Sandbox::open(config(&args)?).map_err(|error| Failure::usage(error.to_string()))?;
     describe(&args, &sandbox);
-    let urls = Urls { inputs: args.allow_url.clone(), outputs: args.allow_output_url.clone() };
+    let urls = Urls {
+        inputs: args.allow_url.clone(),
+        outputs: args.allow_output_url.clone(),
+        near: args.near.clone(),
+    };
     let mut worker = builtin::equip(Worker::new(client.clone()), &client, &urls);
     let programs = Programs::new(client.clone(), sandbox, urls);
     worker = worker

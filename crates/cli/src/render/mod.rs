@@ -7,6 +7,7 @@ mod paint;
 mod progress;
 mod quiet;
 mod table;
+mod terminal;
 mod time;
 mod timeline;
 
@@ -16,6 +17,7 @@ use clap::ValueEnum;
 
 pub(crate) use document::{ClientCertificate, Document, Grid, JoinTokenPage, S3Key};
 pub(crate) use progress::{bar, bytes_bar, counter, spinner};
+pub(crate) use terminal::{Terminal, plain};
 pub(crate) use timeline::draw;
 
 use crate::failure::Failure;
@@ -93,7 +95,7 @@ fn table_here(wide: bool) -> table::Table {
     let size = console::Term::stdout().size_checked();
     let width = size.map(|(_, columns)| usize::from(columns)).filter(|_| !wide);
     let colour = paint::is_wanted(|name| std::env::var(name).ok());
-    table::Table { width, colour }
+    table::Table { width, colour, is_terminal: true }
 }
 
 /// Puts text on standard output.

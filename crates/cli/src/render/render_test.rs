@@ -27,6 +27,14 @@ fn a_document_has_three_forms() {
 }
 
 #[test]
+fn a_page_of_nothing_says_so_to_people_alone() {
+    let page = ikada_api::v1::QueuePage::default();
+    let seen = table::Table { is_terminal: true, ..table::Table::default() };
+    assert!(seen.render(&page).unwrap().ends_with("\n(none)\n"));
+    assert_eq!(table::Table::default().render(&page).unwrap().lines().count(), 1);
+}
+
+#[test]
 fn nothing_quiet_is_nothing_at_all() {
     let page = ikada_api::v1::QueuePage::default();
     assert_eq!(quiet::Quiet.render(&page).unwrap(), "");
@@ -45,7 +53,7 @@ fn rows(width: usize, cells: [&str; 3]) -> String {
             Vec::new()
         }
     }
-    let table = table::Table { width: Some(width), colour: false };
+    let table = table::Table { width: Some(width), ..table::Table::default() };
     table.render(&One(cells.map(str::to_owned).to_vec())).unwrap()
 }
 

@@ -3,6 +3,8 @@
 //! On a terminal a table is as wide as that (`fit`). Whole values are in JSON, with `--wide`, and wherever the output is no
 //! terminal. There, too, nothing is coloured.
 
+use console::measure_text_width;
+
 use super::fit::{Column, WRAPPED_LINES_MAX, fit, lines};
 use super::paint::{paint, paint_heading};
 use super::{Document, Grid, Renderer};
@@ -18,6 +20,8 @@ pub(super) struct Table {
     pub(super) width: Option<usize>,
     /// Whether states are coloured.
     pub(super) colour: bool,
+    /// Whether somebody looks at it.
+    pub(super) is_terminal: bool,
 }
 
 impl Renderer for Table {
@@ -45,6 +49,10 @@ impl Table {
                 columns.iter().map(|column| column.heading.clone()).collect();
             text.push_str(&self.line_up(&columns, &cells, |_, shown| paint_heading(shown)));
         }
+        // A page of nothing is no mistake, and should not look like one.
+        if rows.is_empty() && with_headings && self.is_terminal {
+            text.push_str("(none)\n");
+        }
         for row in &rows {
             let cells: Vec<Vec<String>> =
                 row.iter().zip(&columns).map(|(cell, column)| lines(cell, column)).collect();
@@ -61,14 +69,16 @@ impl Table {
         cells: &[Vec<String>],
         colour: impl Fn(usize, &str) -> String,
     ) -> String {
-        let height = cells.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let shown = cells.iter().zip(columns).filter(|(_, column)| !column.is_hidden);
+        let height = shown.map(|(cell, _)| cell.len()).max().unwrap_or(0).max(1);
         let mut text = String::new();
         for place in 0..height {
             let mut line = String::new();
-            for (number, (cell, column)) in cells.iter().zip(columns).enumerate() {
+            let shown = cells.iter().zip(columns).enumerate();
+            for (number, (cell, column)) in shown.filter(|(_, (_, column))| !column.is_hidden) {
                 let gap = if number == 0 { "" } else { GAP };
                 let shown = cell.get(place).map_or("", String::as_str);
-                let padding = " ".repeat(column.width.saturating_sub(shown.chars().count()));
+                let padding = " ".repeat(column.width.saturating_sub(measure_text_width(shown)));
                 let shown = match self.colour && !shown.is_empty() {
                     true => colour(number, shown),
                     false => shown.to_owned(),

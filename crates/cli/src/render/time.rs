@@ -38,13 +38,28 @@ fn date(mut days: u64) -> (u64, u64, u64) {
     (year, month, days + 1)
 }
 
-/// A span in the largest unit that shows it exactly: `30 s`, `24 h`, `1500 ms`.
+/// A span in the largest unit that shows it exactly: `30 s`, `24 h`, `14 d`, `1500 ms`.
 pub(crate) fn span(ms: u64) -> String {
-    let units = [(60 * 60 * 1000, "h"), (60 * 1000, "min"), (1000, "s")];
-    let fitting = units.iter().find(|(length, _)| ms > 0 && ms.is_multiple_of(*length));
+    let units = [(DAY_MS, "d"), (60 * 60 * 1000, "h"), (60 * 1000, "min"), (1000, "s")];
+    // A single day is 24 h to everybody.
+    let exact =
+        |length: u64| ms > 0 && ms.is_multiple_of(length) && (length < DAY_MS || ms > DAY_MS);
+    let fitting = units.iter().find(|(length, _)| exact(*length));
     match fitting {
         Some((length, unit)) => format!("{} {unit}", ms / length),
         None => format!("{ms} ms"),
+    }
+}
+
+/// A measured length of time, rounded: `84 ms`, `7.1 s`, `12 min`, `14 d`.
+pub(crate) fn length(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..10_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        10_000..120_000 => format!("{} s", ms / 1000),
+        120_000..7_200_000 => format!("{} min", ms / 60_000),
+        7_200_000..172_800_000 => format!("{} h", ms / 3_600_000),
+        _ => format!("{} d", ms / DAY_MS),
     }
 }
 
@@ -67,5 +82,12 @@ mod tests {
     fn spans_are_exact() {
         let shown: Vec<String> = [0, 999, 1_000, 90_000, 60_000, 86_400_000].map(span).into();
         assert_eq!(shown, ["0 ms", "999 ms", "1 s", "90 s", "1 min", "24 h"]);
+        assert_eq!([14 * DAY_MS, 36 * 3_600_000].map(span), ["14 d", "36 h"]);
+    }
+
+    #[test]
+    fn measured_lengths_are_rounded() {
+        let shown = [84, 7_063, 61_900, 600_500, 86_400_001, 14 * DAY_MS + 1].map(length);
+        assert_eq!(shown, ["84 ms", "7.0 s", "61 s", "10 min", "24 h", "14 d"]);
     }
 }

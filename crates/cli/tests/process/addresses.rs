@@ -190,6 +190,69 @@ fn x_13_a_worker_takes_no_address_of_the_network_for_a_rule() {
     assert_eq!(ears.heard(), 0, "somebody connected");
 }
 
+/// Files of this name below a folder, through no link.
+fn brought(folder: &std::path::Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let kind = entry.file_type().expect("a kind");
+        if kind.is_dir() {
+            brought(&entry.path(), found);
+        } else if entry.file_name() == "brought" {
+            found.push(entry.path().display().to_string());
+        }
+    }
+}
+
+// X13: what a program makes goes below the allowed folder, as new files, or nowhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_13_no_output_goes_to_an_address_that_is_not_allowed() {
+    let mut cluster = Cluster::prepare(1);
+    cluster.launch(1);
+    cluster.settle().await;
+    cluster.level_is_raised().await;
+    let (client, folder, work) = (cluster.client(), folder(), tempfile::tempdir().expect("one"));
+    let (ears, inside) = (Ears::open(), folder.path().join("in"));
+    push(&client, "bring", "echo x > $IKADA_OUT/brought").await;
+    let allowed = format!("file://{}", inside.display());
+    let more = ["--allow-output-url", allowed.as_str(), "--slots", "4"];
+    let worker = WorkerProcess::start(&cluster, &work, "w1", &more);
+    let mut jobs = Vec::new();
+    let mut tricks = tricks(&ears, &folder);
+    tricks.push(format!("{allowed}/new"));
+    for (number, url) in tricks.iter().enumerate() {
+        let job: NewJob = serde_json::from_value(json!({"id": format!("job-{number}"),
+            "max_attempts": 1, "output_url": url, "map": {"program": "bring", "range": {"to": 1}}}))
+        .expect("a job");
+        // Most are no address at all, and refused as such.
+        match client.submit_job(&job).await {
+            Ok(_) => jobs.push((format!("job-{number}"), url)),
+            Err(refused) => assert_eq!(refused.code(), Some("bad_url"), "{url:?}: {refused}"),
+        }
+    }
+    let mut done = 0;
+    for (id, url) in &jobs {
+        let ended = until("the job has ended", || async {
+            let result = client.job_result(id).await.ok()?;
+            ["done", "error"].contains(&result.status.as_str()).then_some(result)
+        })
+        .await;
+        let said = serde_json::to_string(&ended).expect("text");
+        done += usize::from(ended.status == "done");
+        assert!(ended.status != "done" || url.starts_with(&allowed), "{url}: {said}");
+    }
+    drop(worker);
+    assert!(jobs.len() > 10 && done >= 3, "{done} of {} jobs went where they may", jobs.len());
+    let mut found = Vec::new();
+    brought(folder.path(), &mut found);
+    assert!(found.len() >= done, "{found:?}");
+    let root = format!("{}/", inside.display());
+    assert!(found.iter().all(|path| path.starts_with(&root)), "{found:?}");
+    for name in ["canary", "inside/canary"] {
+        assert_eq!(std::fs::read_to_string(folder.path().join(name)).expect("a file"), CANARY);
+    }
+    assert_eq!(std::fs::read_to_string(inside.join("good")).expect("a file"), "good");
+    assert_eq!(ears.heard(), 0, "somebody connected");
+}
+
 /// Sends lines to a node and gives its answer.
 fn say(address: &str, lines: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");

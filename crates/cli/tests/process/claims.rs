@@ -3,14 +3,18 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ikada_api::v1::{ClaimRequest, Number, RenewRequest};
+use ikada_api::v1::{ClaimRequest, ClaimedTask, Number, RenewRequest};
+use tokio::task::JoinHandle;
 
 use crate::cluster::{Cluster, client};
+use crate::scenario::Scenario;
 use crate::wait::until;
 use crate::work::write_all;
 
 /// How long the idle workers' polls last.
 const POLL_MS: u64 = 100_000;
+/// Leaders killed under idle workers, unless `IKADA_IDLE_KILLS` says otherwise (100 in `cargo xtask scenarios --long`).
+const KILLS: usize = 2;
 /// Whoever has no work by then was not woken: far less than a poll lasts, far more than a wake-up takes.
 const WOKEN_WITHIN: Duration = Duration::from_secs(25);
 
@@ -40,27 +44,41 @@ async fn a_task_whose_claim_answer_was_lost_runs_again_as_its_first_attempt() {
     assert_eq!((found.id.as_str(), found.attempt), ("lost-00000", 1));
 }
 
+// TQ-16: kill after kill, with the same workers' calls open: each gets work at once, and none is restarted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_workers_get_work_of_all_shards_after_a_leader_was_killed() {
+async fn tq_16_idle_workers_get_work_of_all_shards_after_each_killed_leader() {
     let mut cluster = Cluster::start().await;
-    let leader = cluster.settle().await[&0];
-    let parked: Vec<_> = (0..6)
-        .map(|number| {
-            let node = cluster.nodes.iter().filter(|node| node.id != leader).nth(number % 2);
-            let client = client(&[node.expect("a node").url.clone()]);
-            let wish = wish(&format!("w{number}"), 1, POLL_MS);
-            tokio::spawn(async move { client.claim(&wish).await.expect("a claim").tasks })
-        })
-        .collect();
-    cluster.kill(leader);
-    cluster.settle().await;
-    assert!(parked.iter().all(|claim| !claim.is_finished()), "all polls are still open");
-    write_all(&cluster.client(), "after", 6).await;
-    let mut taken = BTreeSet::new();
-    let end = tokio::time::Instant::now() + WOKEN_WITHIN;
-    for claim in parked {
-        let claim = tokio::time::timeout_at(end, claim).await.expect("woken before its poll ends");
-        taken.extend(claim.expect("a worker").into_iter().map(|task| task.id));
+    let scenario = Scenario::begin("TQ-16 kills", &cluster).await;
+    let wanted = std::env::var("IKADA_IDLE_KILLS").ok();
+    let kills = wanted.map_or(KILLS, |wanted| wanted.parse().expect("a number of kills"));
+    for round in 0..kills {
+        let leader = cluster.settle().await[&0];
+        let parked = park(&cluster, leader, round);
+        cluster.kill(leader);
+        cluster.settle().await;
+        assert!(parked.iter().all(|claim| !claim.is_finished()), "all polls are still open");
+        write_all(&cluster.client(), &format!("after-{round}"), parked.len()).await;
+        let (count, mut taken) = (parked.len(), BTreeSet::new());
+        let end = tokio::time::Instant::now() + WOKEN_WITHIN;
+        for claim in parked {
+            let claim = tokio::time::timeout_at(end, claim).await;
+            let tasks = claim.expect("woken before its poll ends").expect("a worker");
+            taken.extend(tasks.into_iter().map(|task| task.id));
+        }
+        assert_eq!(taken.len(), count, "every idle worker got a task, round {round}: {taken:?}");
+        cluster.launch(leader);
     }
-    assert_eq!(taken.len(), 6, "every idle worker got a task, none was restarted: {taken:?}");
+    cluster.settle().await;
+    scenario.end(&cluster).await;
+}
+
+/// Workers that wait for work, three at each node but this one.
+fn park(cluster: &Cluster, leader: u64, round: usize) -> Vec<JoinHandle<Vec<ClaimedTask>>> {
+    let others: Vec<_> = cluster.nodes.iter().filter(|node| node.id != leader).collect();
+    let worker = |number: usize| {
+        let client = client(&[others[number % others.len()].url.clone()]);
+        let wish = wish(&format!("w{round}-{number}"), 1, POLL_MS);
+        tokio::spawn(async move { client.claim(&wish).await.expect("a claim").tasks })
+    };
+    (0..6).map(worker).collect()
 }

@@ -57,6 +57,11 @@ pub fn is_passed_over(why: &str) -> bool {
     is_switched
 }
 
+/// A Postgres for the logs of one test, if all tests keep them there.
+pub fn test_database() -> Option<Server> {
+    std::env::var_os(LOG_SWITCH).and_then(|_| Server::start())
+}
+
 impl Cluster {
     /// Starts three nodes and waits until they agree on leaders.
     pub async fn start() -> Cluster {
@@ -141,13 +146,12 @@ impl Cluster {
             everywhere: false,
             child: None,
         });
-        let database = std::env::var_os(LOG_SWITCH).and_then(|_| Server::start());
         Cluster {
             nodes: nodes.collect(),
             shards: 2,
             founders: count,
             extra: Vec::new(),
-            database,
+            database: test_database(),
             log_urls: BTreeMap::new(),
             folder,
         }

@@ -59,6 +59,7 @@ mod s3;
 mod scenario;
 mod schedules;
 mod secrets;
+mod secrets_elsewhere;
 #[path = "../../../store/tests/postgres/server.rs"]
 mod server;
 mod slow_disk;

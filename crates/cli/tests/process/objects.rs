@@ -50,6 +50,17 @@ async fn ch_1_folders_go_up_and_come_down_again() {
         let found = std::fs::read(folder.path().join("down").join(name)).expect("downloaded");
         assert!(found == bytes_of(number as u64, *length), "{name}");
     }
+    // What has no length before it is read is taken whole, too; a link is told of.
+    let version = run(&cluster, &["object", "put", "/proc/version", "site/kernel"], folder.path());
+    assert!(version.status.success(), "{version:?}");
+    let kernel = run(&cluster, &["object", "get", "site/kernel", "-"], folder.path());
+    assert!(kernel.stdout == std::fs::read("/proc/version").expect("read"), "{kernel:?}");
+    std::os::unix::fs::symlink("a.txt", folder.path().join("up/link")).expect("made");
+    let linked = run(&cluster, &["object", "put", "up", "site/v1", "--recursive"], folder.path());
+    let talk = String::from_utf8_lossy(&linked.stderr);
+    assert!(linked.status.success() && talk.contains("up/link: no file"), "{talk}");
+    let gone = run(&cluster, &["object", "delete", "site/kernel"], folder.path());
+    assert!(gone.status.success(), "{gone:?}");
     let shown = run(&cluster, &["object", "get", "site/v1/a.txt", "-"], folder.path());
     assert_eq!(shown.stdout, bytes_of(0, 10));
     let refused = run(&cluster, &["object", "put", "up/a.txt", "site/../x"], folder.path());

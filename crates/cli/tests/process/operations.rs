@@ -21,6 +21,12 @@ async fn submit(client: &Client, key: &str, payload: u32) -> ItemOutcome {
     client.enqueue_as(key, vec![task(payload)]).await.expect("an answer").tasks.remove(0)
 }
 
+/// Submits a task with a name, under a key that nobody knows.
+async fn named(client: &Client, payload: u32) -> ItemOutcome {
+    let task = NewTask { id: Some("named".into()), ..task(payload) };
+    client.enqueue(vec![task]).await.expect("an answer").tasks.remove(0)
+}
+
 fn code(item: &ItemOutcome) -> &str {
     item.problem.as_ref().map_or("none", |problem| problem.code.as_ref())
 }
@@ -79,11 +85,13 @@ async fn tq_21_one_key_makes_one_task_through_any_node_and_after_every_fault() {
     restart_all(&mut cluster);
     cluster.settle().await;
     resend_all(&cluster.client(), &first).await;
-    // Compaction: the tasks are done and gone, and a late resend still runs nothing.
+    // Compaction: the tasks are done and gone, and a late resend still runs nothing; under another key neither, if the
+    // task had a name.
     let all = cluster.client();
+    assert_eq!(named(&all, 0).await.outcome, OutcomeKind::Created);
     let settings = QueueSettingsBody { retention_count: Some(0), ..QueueSettingsBody::default() };
     all.set_queue(QUEUE, &settings).await.expect("set");
-    let mut left = first.len();
+    let mut left = first.len() + 1;
     while left > 0 {
         let claimed = all.claim(&wish(16)).await.expect("claimed").tasks;
         left -= claimed.len();
@@ -103,11 +111,14 @@ async fn tq_21_one_key_makes_one_task_through_any_node_and_after_every_fault() {
     }
     assert_eq!(all.queue(QUEUE).await.expect("queue").counts.finished, 0);
     resend_all(&all, &first).await;
+    assert_eq!(named(&all, 0).await.outcome, OutcomeKind::Existing);
     restart_all(&mut cluster);
     cluster.settle().await;
     resend_all(&cluster.client(), &first).await;
+    assert_eq!(named(&cluster.client(), 0).await.outcome, OutcomeKind::Existing);
+    assert_eq!(code(&named(&cluster.client(), 1).await), "conflict");
     let counts = cluster.client().queue(QUEUE).await.expect("queue").counts;
-    assert_eq!((counts.submitted_total, counts.done_total), (12, 12));
+    assert_eq!((counts.submitted_total, counts.done_total), (13, 13));
     cluster.copies_become_equal().await;
 }
 

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::cluster::test_database;
 use crate::fresh::{ikada, without_settings};
+use crate::server::Server;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -51,6 +53,19 @@ fn run(command: &mut Command) {
     eprintln!("{said}{told}");
 }
 
+/// More clusters than any of these suites starts.
+const CLUSTERS_MAX: u32 = 40;
+
+/// Where these suites shall keep their logs, if the tests keep them in a database: each cluster has a schema of its own there.
+fn give_database(command: &mut Command) -> Option<Server> {
+    let database = test_database()?;
+    database.sql(&format!(
+        "DO $$ BEGIN FOR number IN 1..{CLUSTERS_MAX} LOOP EXECUTE 'CREATE SCHEMA cluster_' || number; END LOOP; END $$"
+    ));
+    command.env("IKADA_TEST_LOG_URL", database.url());
+    Some(database)
+}
+
 /// X14 and the promises of docs/dashboard.md. Pictures are kept in `target/dashboard`.
 #[test]
 fn x_14_the_dashboard_works_in_a_browser() {
@@ -59,7 +74,35 @@ fn x_14_the_dashboard_works_in_a_browser() {
     }
     let pictures = root().join("target/dashboard");
     let mut command = without_settings(Command::new("node"));
+    let database = give_database(&mut command);
     run(command.arg("dashboard/tests/run.mjs").arg(ikada().get_program()).arg(pictures));
+    drop(database);
+}
+
+/// TQ-24: every alert fires where it should, and none where all is well. Nothing installs promtool for this, since its package starts
+/// a server; that names exist is judged without it, too.
+#[test]
+fn tq_24_the_rules_for_prometheus_fire_where_they_should() {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).expect("a file");
+    let (rules, cases) =
+        (read("docs/prometheus/ikada.rules.yml"), read("docs/prometheus/ikada.rules.test.yml"));
+    let alerts: Vec<&str> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(alerts.len() > 20, "{alerts:?}");
+    for alert in alerts {
+        let is_tried = cases.contains(&format!("alertname=\"{alert}\""))
+            || cases.contains(&format!("alertname: {alert}\n"));
+        assert!(is_tried, "{alert} has no case");
+    }
+    if judge_missing(
+        (!answers("promtool")).then_some("promtool"),
+        "the rules for Prometheus",
+        false,
+    ) {
+        return;
+    }
+    run(Command::new("promtool").args(["check", "rules", "docs/prometheus/ikada.rules.yml"]));
+    run(Command::new("promtool").args(["test", "rules", "docs/prometheus/ikada.rules.test.yml"]));
 }
 
 #[test]
@@ -69,5 +112,7 @@ fn the_python_package_works() {
     }
     let mut command = without_settings(Command::new("python3"));
     command.args(["-m", "unittest", "discover", "-s", "sdk/python/tests", "-t", "sdk/python"]);
+    let database = give_database(&mut command);
     run(command.env("IKADA_PROGRAM", ikada().get_program()).env("PYTHONDONTWRITEBYTECODE", "1"));
+    drop(database);
 }

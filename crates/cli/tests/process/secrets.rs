@@ -16,7 +16,7 @@ use crate::told::Secrets;
 use crate::wait::until;
 
 /// The part of a token that is secret.
-fn secret_of(token: &str) -> &str {
+pub fn secret_of(token: &str) -> &str {
     token.trim().rsplit_once('_').expect("a secret").1
 }
 
@@ -28,7 +28,7 @@ fn line_of(key: &Path) -> String {
 }
 
 /// The command line as the holder of a token in a file.
-fn with_file(cluster: &Cluster, file: &Path, words: &[&str]) -> Command {
+pub fn with_file(cluster: &Cluster, file: &Path, words: &[&str]) -> Command {
     let mut command = ikada();
     command.args(words).env("IKADA_URL", &cluster.node(1).url).env("IKADA_TOKEN_FILE", file);
     command
@@ -41,8 +41,18 @@ fn with_token(cluster: &Cluster, token: &str, words: &[&str]) -> Command {
     command
 }
 
+/// The first admin token, once it is known.
+pub async fn first_token(cluster: &Cluster) -> String {
+    let file = cluster.node(1).data.join("admin-token");
+    until("the first token works", || async {
+        let works = with_file(cluster, &file, &["auth", "whoami"]).output().expect("it runs");
+        works.status.success().then(|| fs::read_to_string(&file).expect("a token"))
+    })
+    .await
+}
+
 /// A token of this role, made by the command line.
-fn make(secrets: &mut Secrets, cluster: &Cluster, role: &str) -> String {
+pub fn make(secrets: &mut Secrets, cluster: &Cluster, role: &str) -> String {
     let admin = cluster.node(1).data.join("admin-token");
     let words = ["auth", "token", "create", "--name", role, "--role", role, "-o", "quiet"];
     let token = secrets.run(&mut with_file(cluster, &admin, &words), true);
@@ -135,11 +145,7 @@ async fn x_6_secrets_of_callers_are_told_nowhere() {
     program.env("IKADA_AUTH", "true").env("IKADA_LOG", "debug").env("IKADA_S3_LISTEN", &door);
     cluster.launch_by(1, program);
     let file = cluster.node(1).data.join("admin-token");
-    let admin = until("the first token works", || async {
-        let works = with_file(&cluster, &file, &["auth", "whoami"]).output().expect("it runs");
-        works.status.success().then(|| fs::read_to_string(&file).expect("a token"))
-    })
-    .await;
+    let admin = first_token(&cluster).await;
     secrets.add("the first admin token", secret_of(&admin));
     let node = cluster.node(1).url.trim_start_matches("http://").to_owned();
     let worker = make(&mut secrets, &cluster, "worker");

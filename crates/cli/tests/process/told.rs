@@ -108,7 +108,7 @@ impl Secrets {
     pub fn look_at_routes(&mut self, address: &str, token: Option<&str>) {
         let plain =
             ROUTES.iter().filter(|route| route.verb == Verb::Get && !route.path.contains('{'));
-        let files = ["/dashboard/app.js", "/dashboard/style.css", "/nowhere"];
+        let files = ["/dashboard/main.js", "/dashboard/lib/session.js", "/nowhere"];
         for path in plain.map(|route| route.path).chain(files) {
             let header = token
                 .map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));

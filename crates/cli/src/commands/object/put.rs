@@ -33,11 +33,7 @@ pub(super) async fn put(
     let stdin = args.source == Path::new("-");
     let source = match stdin {
         true => ObjectSource::Open(Arc::new(Spool::of_stdin()?)),
-        false if args.source.is_dir() => {
-            let shown = args.source.display();
-            return Err(Failure::usage(format!("{shown} is a folder; add --recursive")));
-        }
-        false => ObjectSource::File(args.source.clone()),
+        false => source_of(&args.source)?,
     };
     let name = args.source.file_name().map(|name| name.to_string_lossy().into_owned());
     let key = match (key.is_empty() || key.ends_with('/'), stdin, name) {
@@ -47,6 +43,19 @@ pub(super) async fn put(
     };
     let shown = upload(client, &args, bucket, &key, source).await?;
     screen.show(&shown)
+}
+
+/// What a path names. How much a pipe, a device or a file of `/proc` holds is known when it was read, so that these are kept
+/// like standard input.
+fn source_of(path: &Path) -> Result<ObjectSource, Failure> {
+    let found = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    if found.is_dir() {
+        return Err(Failure::usage(format!("{} is a folder; add --recursive", path.display())));
+    }
+    match found.is_file() && found.len() > 0 {
+        true => Ok(ObjectSource::File(path.to_path_buf())),
+        false => Ok(ObjectSource::Open(Arc::new(Spool::of_path(path)?))),
+    }
 }
 
 async fn upload(
@@ -100,13 +109,16 @@ async fn put_folder(
         true => prefix.to_owned(),
         false => format!("{prefix}/"),
     };
-    let mut files = Vec::new();
-    gather(&args.source, "", &mut files)?;
+    let mut found = Found::default();
+    gather(&args.source, "", &mut found)?;
+    for path in &found.others {
+        eprintln!("{}: no file and no folder, passed over", path.display());
+    }
     let there = objects_under(client, bucket, &prefix).await?;
     let there: BTreeMap<&str, &ObjectInfo> =
         there.iter().map(|object| (object.key.as_str(), object)).collect();
     let (mut stored, mut passed) = (Vec::new(), 0);
-    for (relative, path) in files {
+    for (relative, path) in found.files {
         let key = format!("{prefix}{relative}");
         if let Some(known) = there.get(key.as_str())
             && is_same(&path, known)?
@@ -114,14 +126,23 @@ async fn put_folder(
             passed += 1;
             continue;
         }
-        stored.push(upload(client, args, bucket, &key, ObjectSource::File(path)).await?);
+        stored.push(upload(client, args, bucket, &key, source_of(&path)?).await?);
     }
     eprintln!("{} uploaded, {passed} were there already", stored.len());
     screen.show(&ObjectPage { objects: stored, ..Default::default() })
 }
 
-/// All files below a folder, with their paths relative to it. Links are not followed.
-fn gather(folder: &Path, below: &str, files: &mut Vec<(String, PathBuf)>) -> Result<(), Failure> {
+/// What is in a folder.
+#[derive(Default)]
+struct Found {
+    /// Files, with their paths relative to the folder.
+    files: Vec<(String, PathBuf)>,
+    /// Links and what else is not uploaded.
+    others: Vec<PathBuf>,
+}
+
+/// All that is below a folder. Links are not followed.
+fn gather(folder: &Path, below: &str, found: &mut Found) -> Result<(), Failure> {
     let failed = |error: std::io::Error| unreadable(folder, &error);
     let mut entries: Vec<_> =
         std::fs::read_dir(folder).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
@@ -133,9 +154,11 @@ fn gather(folder: &Path, below: &str, files: &mut Vec<(String, PathBuf)>) -> Res
         })?;
         let relative = format!("{below}{name}");
         if kind.is_dir() {
-            gather(&entry.path(), &format!("{relative}/"), files)?;
+            gather(&entry.path(), &format!("{relative}/"), found)?;
         } else if kind.is_file() {
-            files.push((relative, entry.path()));
+            found.files.push((relative, entry.path()));
+        } else {
+            found.others.push(entry.path());
         }
     }
     Ok(())

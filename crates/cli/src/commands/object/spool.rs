@@ -1,11 +1,13 @@
-//! Standard input in a file without a name, so that an upload of any size can be sent again, and takes no memory.
+//! Standard input, or a pipe, in a file without a name, so that an upload of any size can be sent again, and takes no memory.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use ikada_api::client::OpenSource;
 
+use super::put::unreadable;
 use crate::failure::Failure;
 
 /// What came in. It goes with the process.
@@ -17,6 +19,12 @@ impl Spool {
     pub(super) fn of_stdin() -> Result<Spool, Failure> {
         Spool::of(&mut io::stdin().lock())
             .map_err(|error| Failure::failed(format!("standard input: {error}")))
+    }
+
+    /// Takes what a path names to its end.
+    pub(super) fn of_path(path: &Path) -> Result<Spool, Failure> {
+        let spooled = File::open(path).and_then(|mut input| Spool::of(&mut input));
+        spooled.map_err(|error| unreadable(path, &error))
     }
 
     fn of(input: &mut impl io::Read) -> io::Result<Spool> {

@@ -3,7 +3,7 @@
 use ikada_api::v1::{JobInfo, JobPage, JobTaskPage};
 
 use super::{Document, Grid, or_dash, pretty};
-use crate::render::time::{moment, span};
+use crate::render::time::{length, moment};
 
 const HEADINGS: &[&str] =
     &["id", "name", "status", "assignment", "tasks done", "created", "took", "reason"];
@@ -22,7 +22,7 @@ const STAGE_HEADINGS: &[&str] = &[
 const TASK_HEADINGS: &[&str] = &["task", "stage", "number", "state", "attempts", "worker", "error"];
 
 fn row(job: &JobInfo) -> Vec<String> {
-    let took = job.finished_ms.map(|ended_ms| span(ended_ms.saturating_sub(job.created_ms)));
+    let took = job.finished_ms.map(|ended_ms| length(ended_ms.saturating_sub(job.created_ms)));
     vec![
         job.id.clone(),
         or_dash(Some(job.name.clone()).filter(|name| !name.is_empty())),

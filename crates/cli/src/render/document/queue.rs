@@ -3,7 +3,7 @@
 use ikada_api::v1::{AlertsInfo, QueueHealth, QueueInfo, QueuePage, SweepAnswer};
 
 use super::{Document, Grid, or_dash, pretty};
-use crate::render::time::span;
+use crate::render::time::{length, span};
 
 fn queue_row(queue: &QueueInfo) -> Vec<String> {
     let counts = queue.counts;
@@ -32,7 +32,7 @@ fn thresholds(alerts: &AlertsInfo) -> String {
 }
 
 fn health_rows(health: &QueueHealth) -> Vec<Vec<String>> {
-    let age = |age_ms: Option<u64>| or_dash(age_ms.map(span));
+    let age = |age_ms: Option<u64>| or_dash(age_ms.map(length));
     let rate = |per_1000_s: u64| match health.rates_over_ms {
         0 => "-".to_owned(),
         _ => format!("{}.{:03}/s", per_1000_s / 1000, per_1000_s % 1000),
@@ -104,6 +104,7 @@ impl Document for QueueInfo {
         let settings = &self.settings;
         let no_limit = |count: u64| match count {
             0 => "no limit".to_owned(),
+            1 => "1 task".to_owned(),
             count => format!("{count} tasks"),
         };
         let no_limit_span = |ms: u64| if ms == 0 { "no limit".to_owned() } else { span(ms) };
@@ -115,10 +116,10 @@ impl Document for QueueInfo {
             (
                 "waits between attempts",
                 format!(
-                    "{} to {}, spread by {} in 1000",
+                    "{} to {}, spread by {} %",
                     span(u64::from(base_ms)),
                     span(u64::from(cap_ms)),
-                    settings.jitter_permille
+                    f64::from(settings.jitter_permille) / 10.0
                 ),
             ),
             (

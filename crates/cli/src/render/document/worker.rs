@@ -5,7 +5,7 @@ use ikada_api::v1::{
 };
 
 use super::{Document, Grid, or_dash, pretty};
-use crate::render::time::{moment, span};
+use crate::render::time::{length, moment};
 
 const HEADINGS: &[&str] =
     &["worker", "state", "busy", "slots", "queues", "labels", "version", "since", "heard"];
@@ -32,7 +32,7 @@ fn row(worker: &WorkerInfo) -> Vec<String> {
         or_dash((!labels.is_empty()).then(|| labels.join(","))),
         worker.version.clone(),
         moment(worker.since_ms),
-        or_dash(worker.heard_ms_ago.map(|ms| format!("{} ago", span(ms)))),
+        or_dash(worker.heard_ms_ago.map(|ms| format!("{} ago", length(ms)))),
     ]
 }
 

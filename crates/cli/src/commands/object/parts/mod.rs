@@ -150,7 +150,8 @@ async fn send(
             () = tokio::time::sleep(BEAT) => {}
         }
         let sent: u64 = counters.iter().map(|sent| sent.load(Ordering::Relaxed)).sum();
-        bar.set_position(there + sent);
+        // What was sent twice counts once.
+        bar.set_position((there + sent).min(plan.size));
     }
     bar.finish_and_clear();
     Ok(())
