@@ -421,6 +421,18 @@ mod tests {
             (OUT, OUT, tls, Some(false)),
             (OUT, OUT, open, Some(true)),
             ("192.168.1.7", HERE, none, None),
+            // The door of S3 is one of the client's.
+            (HERE, HERE, "s3-listen = \"127.0.0.1:7402\"", Some(false)),
+            (HERE, HERE, "s3-listen = \"0.0.0.0:7402\"", None),
+            (HERE, HERE, "s3-listen = \"0.0.0.0:7402\"\nauth = true", None),
+            (HERE, HERE, "s3-listen = \"0.0.0.0:7402\"\ntls = true\nauth = false", None),
+            (HERE, HERE, "s3-listen = \"0.0.0.0:7402\"\ntls = true", Some(false)),
+            (
+                HERE,
+                HERE,
+                "s3-listen = \"0.0.0.0:7402\"\ninsecure-listen-anywhere = true",
+                Some(true),
+            ),
         ] {
             assert_eq!(outcome(listen, peer, flags), wanted, "{listen} {peer} {flags}");
         }

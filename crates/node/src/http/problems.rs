@@ -136,7 +136,9 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::BadCommand => "the cluster does not know this command; do all nodes run one version?",
         Code::BadValue => "a field is outside its bounds",
         Code::TooLarge => "the payload, result or list is too large; put big data into files",
-        Code::Conflict => "a task with this id exists with another body; choose another id",
+        Code::Conflict => {
+            "a task with this id exists, or did lately, with another body; choose another id"
+        }
         Code::IdempotencyConflict => "this key was used with another body; choose a fresh key",
         Code::TaskNotFound => "the task does not exist, or its retention time is over",
         Code::TaskFinished => "the task is finished and cannot change any more",

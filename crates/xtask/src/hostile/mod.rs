@@ -34,7 +34,8 @@ pub fn run(root: &Path, args: &HostileArgs) -> anyhow::Result<bool> {
     let report = folder.join("report.jsonl");
     let _ = std::fs::remove_file(&report);
     let status = Command::new("cargo")
-        .args(["nextest", "run", "--locked", "--no-fail-fast", "-p", "ikada-worker"])
+        // The whole workspace, as every verification builds it: with other features it would be built anew.
+        .args(["nextest", "run", "--locked", "--no-fail-fast", "--workspace"])
         .args(["--test", "programs", "-E", TESTS])
         .env("IKADA_HOSTILE_REPORT", &report)
         .current_dir(root)

@@ -56,6 +56,7 @@ const TESTS: &[(&str, &str)] = &[
         "postgres_faults::p_2_f_39_nodes_halt_before_a_restored_dump_also_after_a_restart",
     ),
     ("LS-17 kills", "schedules::ls_17_each_instant_is_kept_once_through_leader_kills"),
+    ("TQ-16 kills", "claims::tq_16_idle_workers_get_work_of_all_shards_after_each_killed_leader"),
     (
         "LS-16 drain",
         "postgres_shards::ls_16_ls_19_due_tasks_are_drained_by_all_nodes_and_a_hundred_workers_without_duplicates",
@@ -65,6 +66,7 @@ const TESTS: &[(&str, &str)] = &[
 const PROCESSES_ONLY: &[(&str, &str)] = &[
     ("F-25", "500 workers come back after the leader was killed"),
     ("LS-17 kills", "the leader is killed again and again while a schedule fires every second"),
+    ("TQ-16 kills", "the leader is killed again and again while workers wait for work"),
     ("F-39 restart", "the database that holds the logs is killed and started again, twice"),
     ("F-39 stall", "it stands still with all its connections"),
     ("F-39 pause", "the holder of a lease is paused past its ttl and goes on"),
@@ -77,11 +79,12 @@ const PROCESSES_ONLY: &[(&str, &str)] = &[
     ("LS-16 drain", "three nodes and 120 workers drain what is due"),
 ];
 /// What `--long` asks of the tests: the sizes of F-39, LS-16 and LS-17. They take hours together.
-const LONG: [(&str, &str); 4] = [
+const LONG: [(&str, &str); 5] = [
     ("IKADA_TEST_STALL_S", "30"),
     ("IKADA_TEST_ROUNDS", "200"),
     ("IKADA_TEST_DRAIN", "1000000"),
     ("IKADA_SCHEDULE_KILLS", "100"),
+    ("IKADA_IDLE_KILLS", "100"),
 ];
 
 /// Settings of a run.
@@ -94,7 +97,7 @@ pub struct ScenarioArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Give the tests with logs in a database their whole size: stalls of 30 s, 200 rounds, a million tasks; and
-    /// kill the leader 100 times under a schedule.
+    /// kill the leader 100 times under a schedule and under idle workers.
     #[arg(long)]
     long: bool,
     /// Print one line of JSON per row instead of a table.

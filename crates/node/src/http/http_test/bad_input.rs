@@ -54,6 +54,15 @@ const CASES: &[Case] = &[
         "bad_value",
         Some("retention_ms"),
     ),
+    (
+        "PUT",
+        "/v1/queues/a",
+        "{\"dead_retention_ms\": 18446744073709551615}",
+        400,
+        "bad_value",
+        Some("dead_retention_ms"),
+    ),
+    ("POST", "/v1/tasks", "{\"id\": \"a\", \"id\": \"b\"}", 400, "bad_json", Some("id")),
     ("POST", "/v1/tasks", "{\"labels\": {\"a\": 1}}", 400, "bad_json", Some("labels")),
     ("POST", "/v1/tasks", "{\"key\": \"a\", \"id\": \"b:c\"}", 400, "key_conflict", Some("key")),
     ("POST", "/v1/tasks", "{\"key\": \"a:b\"}", 400, "bad_name", Some("key")),
@@ -212,6 +221,23 @@ async fn sizes_are_bounded() {
     let payload = format!("{{\"payload\": \"{}\"}}", "x".repeat((1 << 20) - 1));
     let heard = bench.post("/v1/tasks", &payload).await;
     assert_eq!((heard.status.as_u16(), heard.code().as_str()), (413, "too_large"));
+    assert_eq!(heard.json()["field"], "payload");
+    let base64 = format!("{{\"payload_base64\": \"{}\"}}", "A".repeat((1 << 20) / 3 * 4 + 4));
+    let heard = bench.post("/v1/tasks", &base64).await;
+    assert_eq!(
+        (heard.code().as_str(), &heard.json()["field"]),
+        ("too_large", &"payload_base64".into())
+    );
+    let result = format!(
+        "{{\"worker\": \"w\", \"tasks\": [{{\"id\": \"a\", \"fence\": 1, \"result\": \"{}\"}}, {{\"id\": \"b\", \"fence\": 1}}]}}",
+        "x".repeat(64 << 10)
+    );
+    let items = bench.post("/v1/tasks/complete", &result).await.json()["tasks"].clone();
+    assert_eq!(
+        (&items[0]["problem"]["code"], &items[0]["problem"]["field"]),
+        (&"too_large".into(), &"tasks[0].result".into())
+    );
+    assert_eq!(items[1]["problem"]["code"], "task_not_found", "one bad item spoils no other");
     let huge = vec![b' '; (8 << 20) + 1];
     assert_eq!(bench.send("POST", "/v1/tasks", &[], huge).await.code(), "too_large");
     let by_word = bench.send("POST", "/v1/tasks", &[("content-length", "99999999999")], "").await;

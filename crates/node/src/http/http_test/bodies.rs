@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ikada_api::Client;
-use ikada_api::client::{ClientOptions, GetOptions};
+use ikada_api::client::{ClientOptions, GetOptions, ObjectSource, PutOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -117,4 +117,42 @@ async fn ch_21_a_download_heeds_the_wait_it_is_told() {
     let client = Client::with([&address], options).unwrap();
     assert!(client.get_object("b", "x", &GetOptions::default()).await.is_err());
     assert_eq!(client.tries(), 1, "a minute is more than it has");
+}
+
+/// A node that turns so many uploads away before it takes one; gives its address.
+async fn reluctant(refusals: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        for count in 0.. {
+            let Ok((mut stream, _)) = listener.accept().await else { return };
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"all of it") && stream.read_buf(&mut asked).await.unwrap() > 0 {
+            }
+            let info = r#"{"bucket": "b", "key": "x", "version": "1", "size": 9, "digest": "aa", "content_type": "x", "modified_ms": 1}"#;
+            let (status, body) =
+                if count < refusals { ("503 Later", "") } else { ("201 Created", info) };
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(body.as_bytes()).await.unwrap();
+        }
+    });
+    address
+}
+
+// CH-1, CH-2: a leader that changes costs an upload no more than it costs other calls.
+#[tokio::test]
+async fn ch_1_an_upload_is_tried_as_long_as_any_other_call() {
+    let address = reluctant(12).await;
+    let client = Client::new([&address; 3]).unwrap();
+    let source = ObjectSource::Bytes("all of it".into());
+    let stored = client.put_object("b", "x", &source, &PutOptions::default()).await.unwrap();
+    assert_eq!((stored.size, client.tries()), (9, 13));
+    let options = ClientOptions { timeout: Duration::from_millis(50), ..ClientOptions::default() };
+    let hasty = Client::with([&reluctant(usize::MAX).await], options).unwrap();
+    assert!(hasty.put_object("b", "x", &source, &PutOptions::default()).await.is_err());
+    assert!(hasty.tries() >= 3, "{} tries", hasty.tries());
 }

@@ -30,6 +30,10 @@ async fn b4_16_tasks_of_a_worker_are_listed_without_their_payloads() {
     let nobody = bench.get("/v1/tasks?worker=w-2").await.json();
     assert_eq!(nobody["tasks"], json!([]));
     assert_eq!(bench.get("/v1/tasks?worker=a%20b").await.json()["field"], "worker");
+    let found = bench.get("/v1/tasks?find=b").await.json();
+    assert_eq!(names(&found["tasks"], "id"), ["b"]);
+    let all = bench.get("/v1/tasks?find=").await.json();
+    assert_eq!(names(&all["tasks"], "id").len(), 3, "no text is in every id");
 }
 
 #[tokio::test]

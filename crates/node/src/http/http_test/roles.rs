@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::{Request, StatusCode};
 use ikada_api::routes::{Access, Operation, ROUTES, Role, Route, Scope, Verb};
 use ikada_api::state::{AddToken, Command, Namespace, Order, PrincipalName};
@@ -222,5 +222,35 @@ fn x_4_the_generated_cases_cover_streams_and_every_method() {
     assert!([Verb::Get, Verb::Post, Verb::Put, Verb::Delete].into_iter().all(has));
     for operation in [Operation::ListEvents, Operation::Metrics, Operation::Pipe] {
         assert!(ROUTES.iter().any(|route| route.operation == operation));
+    }
+}
+
+// X4, X5: one stream carries what belongs to the cluster and what belongs to a namespace.
+#[tokio::test]
+async fn x_5_a_live_stream_tells_each_caller_what_it_may_see() {
+    let bench = Bench::guarded(HttpLimits::default(), guarded());
+    let root = format!("Bearer {}", make_token(bench.door(), "root", Role::Admin, &[]).await);
+    for namespace in ["red", "blue"] {
+        let path = format!("/v1/tasks?namespace={namespace}");
+        let task = format!("{{\"queue\": \"of-{namespace}\"}}");
+        let sent = bench.send("POST", &path, &[("authorization", root.as_str())], task).await;
+        assert_eq!(sent.status, StatusCode::CREATED);
+    }
+    for (namespaces, of_cluster) in [(&[][..], true), (&["blue"][..], false)] {
+        let token = make_token(bench.door(), "vic", Role::Viewer, namespaces).await;
+        let request = Request::get("/v1/live?namespace=blue")
+            .header("authorization", format!("Bearer {token}"))
+            .header("accept", "text/event-stream")
+            .body(Full::<bytes::Bytes>::default())
+            .unwrap();
+        let mut body = answer(&bench.app, request).await.into_body();
+        let mut told = String::new();
+        while !told.contains("event: queues") {
+            let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            told.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+        assert_eq!(told.contains("event: cluster"), of_cluster, "{namespaces:?}: {told}");
+        assert!(of_cluster || !told.contains("event: role"), "{told}");
+        assert!(told.contains("of-blue") && !told.contains("of-red"), "{told}");
     }
 }

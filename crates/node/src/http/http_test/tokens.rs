@@ -165,6 +165,10 @@ async fn x_4_bad_token_orders_name_their_field() {
         ("{\"name\": \"a\", \"role\": \"boss\"}", "role"),
         ("{\"name\": \"a\", \"role\": \"viewer\", \"namespaces\": [\"..\"]}", "namespaces[0]"),
         ("{\"name\": \"a\", \"role\": \"viewer\", \"ttl_ms\": 999999999999999}", "ttl_ms"),
+        (
+            "{\"name\": \"a\", \"role\": \"viewer\", \"s3\": true, \"namespaces\": [\"b\", \"c\"]}",
+            "namespaces",
+        ),
     ] {
         let heard = bench.post("/v1/tokens", body).await;
         assert_eq!(heard.status, 400, "{body}");

@@ -80,7 +80,8 @@ pub(in crate::http) fn read_document_as<T: serde::de::DeserializeOwned>(
         match (unknown_field(&words), missing_field(&words)) {
             (Some(field), _) => problems::bad_cbor(words, Some(field)),
             (None, missing) => {
-                let field = missing.or_else(|| cbor_culprit::<T>(body));
+                let field = missing.or_else(|| doubled_field(&words));
+                let field = field.or_else(|| cbor_culprit::<T>(body));
                 name(problems::bad_cbor(words, None), field)
             }
         }
@@ -98,7 +99,8 @@ fn read_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> 
         match (unknown_field(&words), missing_field(&words)) {
             (Some(field), _) => problems::bad_json(words, Some(field)),
             (None, missing) => {
-                let field = missing.or_else(|| json_culprit::<T>(body));
+                let field = missing.or_else(|| doubled_field(&words));
+                let field = field.or_else(|| json_culprit::<T>(body));
                 name(problems::bad_json(words, None), field)
             }
         }
@@ -142,6 +144,12 @@ fn cbor_culprit<T: serde::de::DeserializeOwned>(body: &[u8]) -> Option<String> {
 /// The field that the reader missed, out of its own words.
 fn missing_field(words: &str) -> Option<String> {
     let (_, rest) = words.split_once("missing field `")?;
+    Some(rest.split('`').next().unwrap_or("").to_owned())
+}
+
+/// The field that the reader met twice, out of its own words.
+fn doubled_field(words: &str) -> Option<String> {
+    let (_, rest) = words.split_once("duplicate field `")?;
     Some(rest.split('`').next().unwrap_or("").to_owned())
 }
 
@@ -200,6 +208,15 @@ mod tests {
             let problem = read_document_as::<ClaimRequest>(Form::Cbor, broken).unwrap_err();
             assert_eq!(problem.code, "bad_cbor", "{broken:x?}");
         }
+    }
+
+    #[test]
+    fn a_field_that_is_there_twice_is_named_in_both_forms() {
+        let problem = read_json::<NewTask>(b"{\"id\": \"a\", \"id\": \"b\"}").unwrap_err();
+        assert_eq!((&*problem.code, problem.field.as_deref()), ("bad_json", Some("id")));
+        let cbor = b"\xa2\x62id\x61a\x62id\x61b";
+        let problem = read_document_as::<NewTask>(Form::Cbor, cbor).unwrap_err();
+        assert_eq!((&*problem.code, problem.field.as_deref()), ("bad_cbor", Some("id")));
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> R
         queue,
         state: state.map(task_state),
         worker,
+        find: context.query("find").filter(|text| !text.is_empty()).map(Box::from),
     };
     let seen = read(app, context, Query::Tasks { filter, after, limit }).await?;
     let View::Tasks { tasks, next } = &seen.view else {
