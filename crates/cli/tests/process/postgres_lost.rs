@@ -191,3 +191,43 @@ async fn f_39_an_older_database_becomes_a_new_cluster_when_the_loss_is_accepted(
     assert!(highest_fence(&cluster.client(), 5).await > before, "no fence is granted twice");
     cluster.copies_become_equal().await;
 }
+
+// P2, F-39
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p_2_f_39_no_cluster_is_made_of_a_snapshot_and_a_log_of_two_histories() {
+    let Some(mut cluster) = Cluster::start_in_postgres(1).await else { return };
+    write_all(&cluster.client(), "kept", 20).await;
+    for id in 1..=3 {
+        cluster.kill(id);
+    }
+    let (old, from) =
+        (cluster.node(1).data.clone(), cluster.database.as_ref().expect("a database").url());
+    // What is made in a fresh schema begins with a snapshot.
+    let url = turn_to(&mut cluster, "anew");
+    let mut recover = ikada();
+    recover.args(["cluster", "recover", "--data"]).arg(&old).args(["--from-log", &from]);
+    recover.arg("--to").arg(&cluster.node(1).data).args(["--phrase", PHRASE]);
+    name_nodes(&cluster, &mut recover, &url);
+    run(recover).await;
+    let look = || {
+        let mut command = ikada();
+        command.args(["cluster", "recover", "--data"]).arg(&old).args(["--from-log", &url]);
+        command.arg("--to").arg(old.with_extension("made"));
+        run_refused(command)
+    };
+    let said = look().await;
+    assert!(said.contains("--phrase"), "as it was made it can be read: {said}");
+    let database = cluster.database.as_ref().expect("a database");
+    database.sql(
+        "INSERT INTO anew.ikada_log (shard, index, epoch, chain, payload)
+            SELECT shard, purged_index, 99, 1, '' FROM anew.ikada_shard",
+    );
+    let said = look().await;
+    assert!(said.contains("two histories"), "{said}");
+    database.sql("DELETE FROM anew.ikada_log");
+    let said = look().await;
+    assert!(said.contains("--phrase"), "a snapshot alone can be read: {said}");
+    database.sql("UPDATE anew.ikada_shard SET purged_index = purged_index - 1");
+    let said = look().await;
+    assert!(said.contains("not of one moment"), "{said}");
+}

@@ -254,10 +254,10 @@ impl Lane {
                 tail(connection.read_entries(shard, holder, *from_index, *bytes_max).await?)
             }
             Work::Purge { epoch, to_index, known } => {
-                let there = connection.read_entries(shard, holder, known.index + 1, 0).await?;
-                if there.last_index >= known.index {
+                let known = (known.index, known.chain.0);
+                // A snapshot of a history that the database lost must not stand beside another one's log.
+                if connection.read_entries(shard, holder, known.0 + 1, 0).await?.has(known) {
                     snapshot::store(connection, &snapshots, shard, *to_index).await?;
-                    let known = (known.index, known.chain.0);
                     connection.purge_entries(shard, holder, *epoch, *to_index, known).await?;
                 }
                 lease(connection.look_at_lease(shard, holder).await?)

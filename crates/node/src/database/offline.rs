@@ -1,13 +1,14 @@
 //! Reading a cluster's states out of its database without a running node: the newest snapshots, with every entry applied.
 //!
 //! For a database that was brought back to an older state: its nodes refuse it, and what it holds becomes a new cluster
-//! whose fences exceed all that were ever granted. Nothing is written there.
+//! whose fences exceed all that were ever granted. Nothing is written there. A snapshot and a log that do not belong together are
+//! refused: no state is made of two histories.
 
 use ikada_replica::consensus::BOOTSTRAP;
 use ikada_replica::founding::Plan;
 use ikada_replica::state::{Lsn, Shard};
 use ikada_store::Manifest;
-use ikada_store::postgres::{Connection, Holder, PostgresError, Target};
+use ikada_store::postgres::{Connection, Holder, PostgresError, Tail, Target};
 
 use crate::boot::{Offline, OfflineShard, members};
 
@@ -47,8 +48,8 @@ async fn read_shard(
     loop {
         let from = last.index + 1;
         let tail = connection.read_entries(shard, NOBODY, from, PART_BYTES).await?;
-        if tail.purged_index > last.index {
-            return Err(broken(format!("its log begins after index {}", tail.purged_index)));
+        if let Some(why) = breaks_off(&tail, last) {
+            return Err(broken(why));
         }
         for entry in &tail.entries {
             if entry.index != last.index + 1 {
@@ -61,6 +62,23 @@ async fn read_shard(
             let (commit, is_damaged) = (last.index, tail.last_index > last.index);
             return Ok(OfflineShard { state, last, commit, is_damaged });
         }
+    }
+}
+
+/// Why a log does not go on from what was read before: a snapshot of another history, or of a later moment, makes no state with it.
+fn breaks_off(tail: &Tail, last: Lsn) -> Option<String> {
+    let Lsn { term, index } = last;
+    let (first, end) = (tail.purged_index, tail.last_index);
+    match tail.before {
+        _ if first > index => Some(format!("its log begins after index {first}")),
+        _ if end < index => Some(format!(
+            "its snapshot is of index {index}, but its log ends at {end}: its tables are not of one moment"
+        )),
+        Some((epoch, _)) if epoch != term => Some(format!(
+            "entry {index} is of epoch {epoch} in its log, and of {term} in its snapshot: they are two histories"
+        )),
+        None if first < index => Some(format!("entry {index} is missing")),
+        _ => None,
     }
 }
 
@@ -86,4 +104,39 @@ async fn stored(
         true => Ok(state),
         false => Err("its snapshot does not match its hash".to_owned()),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use ikada_store::postgres::LeaseRow;
+
+    use super::*;
+
+    /// A log that begins after an index and ends at another, with the epoch of the entry that was read last.
+    fn tail(purged_index: u64, last_index: u64, before: Option<u64>) -> Tail {
+        let before = before.map(|epoch| (epoch, 77));
+        let (lease, missing, entries) = (LeaseRow::default(), None, Vec::new());
+        Tail { lease, purged_index, last_index, before, missing, entries }
+    }
+
+    // P2
+    #[test]
+    fn p_2_a_snapshot_and_a_log_of_two_histories_make_no_state() {
+        let last = Lsn { term: 4, index: 10 };
+        assert_eq!(breaks_off(&tail(6, 12, Some(4)), last), None);
+        assert_eq!(breaks_off(&tail(10, 12, Some(4)), last), None);
+        assert_eq!(breaks_off(&tail(10, 12, None), last), None, "a seeded log has no entry there");
+        assert_eq!(breaks_off(&tail(10, 10, None), last), None);
+        let refused = [
+            (tail(6, 12, Some(3)), "two histories"),
+            (tail(6, 12, Some(5)), "two histories"),
+            (tail(6, 9, None), "not of one moment"),
+            (tail(11, 12, None), "begins after index 11"),
+            (tail(6, 12, None), "entry 10 is missing"),
+        ];
+        for (log, word) in refused {
+            let said = breaks_off(&log, last);
+            assert!(said.as_ref().is_some_and(|said| said.contains(word)), "{log:?}: {said:?}");
+        }
+    }
 }

@@ -195,7 +195,7 @@ impl Tables {
     }
 
     /// Whether this is still the database that somebody knows.
-    fn has(&self, known: &Known) -> bool {
+    pub fn has(&self, known: &Known) -> bool {
         let chain = self.at(known.index).map_or(Chain::UNKNOWN, |(_, chain)| chain);
         let is_there = known.index < self.purged_index || !known.chain.differs_from(chain);
         let is_long = self.last_index() >= known.index && self.epoch >= known.epoch;

@@ -135,7 +135,11 @@ impl World {
     fn happen(&mut self, flight: &Flight) -> Result<Option<Answer>, crate::check::Violation> {
         let now_us = self.now_us();
         let (life, shard, work) = (flight.life, flight.ask.shard, &flight.ask.work);
-        if let Work::Purge { to_index, .. } = work
+        let has = |known| {
+            self.database.as_ref().is_some_and(|it| it.tables[usize::from(shard)].has(known))
+        };
+        if let Work::Purge { to_index, known, .. } = work
+            && has(known)
             && !self.store_snapshot(life, shard, *to_index)
         {
             return Ok(Some(Answer::Failed));
@@ -240,6 +244,7 @@ impl World {
         {
             process.held_until_ms.insert(shard, sent_ms + lasts_ms);
         }
+        self.fork_is_heard(node, shard, &answer);
         let told = DatabaseTold::Answered { shard, id, answer };
         self.input(node, generation, Input::Database(told));
     }

@@ -5,12 +5,14 @@
 //!
 //! Some have seen more, perhaps the writer alone. Each that has must stop, and do nothing against what it has seen until then. The
 //! others cannot know: they may write, which is a fork, until the first that misses something has told them; then they stop too.
-//! What clients are told by them meanwhile is not judged, and the run ends there. No promise is made if all that knew never come
-//! back, or only when the others have put a snapshot over all that they knew: what it stands for is nowhere to be compared.
+//! What clients are told by them meanwhile is not judged, and the run ends there. No promise is made if all that knew were away until
+//! the others had put a snapshot over all that they knew: what it stands for is nowhere to be compared. That is judged by the first
+//! answer that each of them gets; whoever was never away is not excused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ikada_consensus::NodeId;
+use ikada_consensus::lease::{Answer, Head};
 use ikada_state::ShardId;
 
 use super::lifecycle::Death;
@@ -24,6 +26,10 @@ use crate::marks::Mark;
 pub struct Fork {
     /// With the last entry that each of them had seen.
     knew: BTreeMap<ShardId, BTreeMap<NodeId, u64>>,
+    /// Whether they could not reach the database for a while.
+    were_away: bool,
+    /// Whether the log began behind all that one of them knew when the database answered it for the first time.
+    was_buried: BTreeMap<(ShardId, NodeId), bool>,
 }
 
 impl Fork {
@@ -37,11 +43,21 @@ impl Fork {
         self.knew.values().all(|knew| knew.contains_key(&node))
     }
 
-    /// Whether the log begins behind all that anybody misses.
-    fn is_buried(&self, tables: &[Tables]) -> bool {
-        let is_buried =
-            |shard: ShardId, index: u64| tables[usize::from(shard)].purged_index > index;
-        self.knew.iter().all(|(shard, knew)| knew.values().all(|index| is_buried(*shard, *index)))
+    /// The database answers a node: from this first answer on it can miss what it knew, or never will.
+    fn hears(&mut self, shard: ShardId, node: NodeId, head: &Head) {
+        let knew = self.knew.get(&shard).and_then(|knew| knew.get(&node));
+        if let Some(index) = knew {
+            self.was_buried.entry((shard, node)).or_insert(head.purged_index > *index);
+        }
+    }
+
+    /// Whether all that knew came back too late to miss anything.
+    fn is_buried(&self) -> bool {
+        let pairs = |(shard, knew): (&ShardId, &BTreeMap<NodeId, u64>)| {
+            knew.keys().map(|node| (*shard, *node)).collect::<Vec<_>>()
+        };
+        let mut knew = self.knew.iter().flat_map(pairs);
+        self.were_away && knew.all(|pair| self.was_buried.get(&pair) == Some(&true))
     }
 }
 
@@ -122,12 +138,12 @@ impl World {
         let knew: BTreeSet<NodeId> = fork.knew.values().flat_map(BTreeMap::keys).copied().collect();
         self.note(0, "set-back", (2, knew.len() as u64), |_| {});
         self.is_set_back = true;
+        fork.were_away = self.rng.bool();
+        let were_away = fork.were_away;
         self.fork = Some(fork);
         self.put_tables(older);
         let until_us = self.now_us() + AWAY_MS * 1_000;
-        if self.rng.bool()
-            && let Some(database) = &mut self.database
-        {
+        if were_away && let Some(database) = &mut self.database {
             // Others take the lease, and write in the place of what is missing.
             database.cut_until_us.extend(knew.iter().map(|node| (*node, until_us)));
         }
@@ -139,7 +155,7 @@ impl World {
         let until_us = self.now_us() + NOTICE_MS * 1_000;
         while self.machines.values().any(|machine| machine.is_up()) {
             if self.now_us() >= until_us {
-                if self.fork.as_ref().is_some_and(|fork| fork.is_buried(&self.tables())) {
+                if self.fork.as_ref().is_some_and(Fork::is_buried) {
                     self.mark(Mark::ForkBuried);
                     return Ok(());
                 }
@@ -151,6 +167,13 @@ impl World {
             self.run_until(self.now_us() + LOOK_US)?;
         }
         Ok(())
+    }
+
+    /// An answer of the database reaches a node.
+    pub(super) fn fork_is_heard(&mut self, node: NodeId, shard: ShardId, answer: &Answer) {
+        if let (Some(fork), Answer::Tail { head, .. }) = (&mut self.fork, answer) {
+            fork.hears(shard, node, head);
+        }
     }
 
     /// After a fork, what a node does that could not know is not held against it, nor what others do because of it.
@@ -253,5 +276,43 @@ impl World {
         self.mark(Mark::SetBackNoticed);
         self.stop_process(node, Death::Kill);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ikada_consensus::lease::Lease;
+
+    use super::*;
+
+    /// Node 1 knew shard 0 up to entry 9, node 2 up to entry 7.
+    fn fork(were_away: bool) -> Fork {
+        let knew = BTreeMap::from([(0, BTreeMap::from([(1, 9), (2, 7)]))]);
+        Fork { knew, were_away, ..Fork::default() }
+    }
+
+    fn begins_after(purged_index: u64) -> Head {
+        let lease =
+            Lease { holder: 3, life: 1, is_ours: false, epoch: 4, remaining_ms: 0, favoured: None };
+        Head { lease, purged_index, last_index: 20, before: None, missing: None }
+    }
+
+    #[test]
+    fn p_2_only_who_came_back_too_late_is_excused() {
+        let mut late = fork(true);
+        late.hears(0, 1, &begins_after(10));
+        assert!(!late.is_buried(), "node 2 may still come");
+        late.hears(0, 2, &begins_after(10));
+        assert!(late.is_buried());
+        let mut in_time = fork(true);
+        for purged_index in [9, 10] {
+            in_time.hears(0, 1, &begins_after(purged_index));
+            in_time.hears(0, 2, &begins_after(purged_index));
+        }
+        assert!(!in_time.is_buried(), "node 1 saw entry 9 replaced before a snapshot came");
+        let mut here = fork(false);
+        here.hears(0, 1, &begins_after(10));
+        here.hears(0, 2, &begins_after(10));
+        assert!(!here.is_buried(), "whoever was there all the time has no excuse");
     }
 }

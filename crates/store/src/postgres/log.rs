@@ -70,6 +70,15 @@ pub struct Tail {
     pub entries: Vec<LogRow>,
 }
 
+impl Tail {
+    /// Whether this log, read from behind a known entry on (its index and chain; 0 is a chain that is not known), is the one
+    /// that had it: the same question as a purge asks.
+    pub fn has(&self, (index, chain): (u64, u64)) -> bool {
+        let is_same = self.before.is_some_and(|(_, before)| before == chain);
+        self.last_index >= index && (chain == 0 || index < self.purged_index || is_same)
+    }
+}
+
 impl Connection {
     /// Appends entries from an index on, if the lease is still ours.
     ///
