@@ -11,6 +11,7 @@ use ikada_api::v1::NodeSelf;
 use tempfile::TempDir;
 
 use crate::fresh::{ikada, ports};
+use crate::missing::LOG_SWITCH;
 use crate::network::Network;
 use crate::server::Server;
 use crate::wait::until;
@@ -45,9 +46,6 @@ pub struct Cluster {
 /// Nothing that the cluster does by itself after a start comes later than this after something else.
 const STILL: Duration = Duration::from_millis(2_500);
 
-/// Set to anything, all these tests keep their logs in a Postgres that each starts for itself.
-const LOG_SWITCH: &str = "IKADA_TEST_POSTGRES";
-
 /// Whether a test of what only logs on the nodes' own disks have is passed over, since all logs are in a database. Says why.
 pub fn is_passed_over(why: &str) -> bool {
     let is_switched = std::env::var_os(LOG_SWITCH).is_some();
@@ -57,9 +55,10 @@ pub fn is_passed_over(why: &str) -> bool {
     is_switched
 }
 
-/// A Postgres for the logs of one test, if all tests keep them there.
+/// A Postgres for the logs of one test, if all tests keep them there: then none runs without.
 pub fn test_database() -> Option<Server> {
-    std::env::var_os(LOG_SWITCH).and_then(|_| Server::start())
+    std::env::var_os(LOG_SWITCH)?;
+    Some(Server::start().expect("the switch asks for a Postgres"))
 }
 
 impl Cluster {

@@ -31,6 +31,8 @@ mod lines;
 mod logs;
 mod loss;
 mod members;
+#[path = "../../../store/tests/postgres/missing.rs"]
+mod missing;
 mod modules;
 mod names;
 mod network;

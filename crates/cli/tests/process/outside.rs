@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::cluster::test_database;
 use crate::fresh::{ikada, without_settings};
+use crate::missing::{is_ci, judge_missing};
 use crate::server::Server;
 
 fn root() -> PathBuf {
@@ -22,26 +23,8 @@ fn answers(program: &str) -> bool {
 
 /// Whether a tool that this needs is missing: skipped by name here, but a failure in CI, where `.ci/run` installs all.
 fn is_missing(programs: &[&str], what: &str) -> bool {
-    let is_ci =
-        std::env::var("CI").is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
     let missing = programs.iter().find(|program| !answers(program));
-    judge_missing(missing.copied(), what, is_ci)
-}
-
-/// A gate that nobody passes through is none: where changes are judged, a missing tool is a failure.
-fn judge_missing(missing: Option<&str>, what: &str, is_ci: bool) -> bool {
-    let Some(missing) = missing else { return false };
-    assert!(!is_ci, "{missing} is needed in CI to try {what}");
-    eprintln!("SKIPPED: {missing} is not installed; install it to try {what}");
-    true
-}
-
-#[test]
-fn a_missing_tool_is_told_at_home_and_fails_in_ci() {
-    assert!(!judge_missing(None, "it", true));
-    assert!(judge_missing(Some("a-tool"), "it", false));
-    let in_ci = std::panic::catch_unwind(|| judge_missing(Some("a-tool"), "it", true));
-    assert!(in_ci.is_err(), "passed over in CI");
+    judge_missing(missing.copied(), what, is_ci())
 }
 
 /// Runs a command that must end well; shows what it said if it does not.

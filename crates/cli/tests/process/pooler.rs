@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::missing::{is_postgres_needed, judge_missing};
 use crate::server::Server;
 
 /// How long it may take to start.
@@ -16,7 +17,7 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one before a server; nothing, with a word on what to install, where there is none.
+    /// Starts one before a server; nothing, with a word on what to install, where there is none and nobody relies on it.
     pub fn start(server: &Server) -> Option<Pooler> {
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
@@ -35,10 +36,12 @@ impl Pooler {
         std::fs::write(&settings, text).expect("the settings");
         let mut command = server.command_at("/usr/sbin/pgbouncer");
         command.arg("--quiet").arg(&settings).stdout(Stdio::null()).stderr(Stdio::null());
-        let Ok(child) = command.spawn() else {
-            eprintln!("skipped: no pooler here; install it with: apt-get install pgbouncer");
+        let child = command.spawn().ok();
+        let missing = child.is_none().then_some("pgbouncer (apt-get install pgbouncer)");
+        if judge_missing(missing, "a pooler before the database", is_postgres_needed()) {
             return None;
-        };
+        }
+        let child = child?;
         let until = Instant::now() + START_PATIENCE;
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < until, "pgbouncer did not start");

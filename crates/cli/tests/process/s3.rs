@@ -5,20 +5,20 @@ use std::process::{Command, Output};
 
 use crate::cluster::Cluster;
 use crate::fresh::{ikada, ports};
+use crate::missing::{is_ci, judge_missing};
 use crate::wait::until;
 
-/// A Python with boto3, as `.ci/run` makes one. Without it there is nothing to test with.
+/// A Python with boto3, as `.ci/run` makes one. Without it there is nothing to test with: passed over at home, a failure in CI.
 fn python() -> Option<PathBuf> {
     let named = std::env::var_os("IKADA_TEST_PYTHON").map(PathBuf::from);
     let found = named.filter(|python| {
         let import = Command::new(python).args(["-c", "import boto3"]).output();
         import.is_ok_and(|output| output.status.success())
     });
-    if found.is_none() {
-        eprintln!(
-            "skipped: IKADA_TEST_PYTHON names no Python with boto3; .ci/run makes one where PyPI can be reached"
-        );
-    }
+    let missing = found
+        .is_none()
+        .then_some("a Python with boto3, named by IKADA_TEST_PYTHON as .ci/run does,");
+    judge_missing(missing, "the S3 door", is_ci());
     found
 }
 

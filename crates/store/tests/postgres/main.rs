@@ -1,6 +1,7 @@
 //! The log in Postgres, against a real one: one holder at a time, an epoch that fences, nothing half written (LS).
 
 mod chain;
+mod missing;
 mod protect;
 #[allow(dead_code, reason = "the tests of whole processes use the rest")]
 mod server;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::missing::{is_postgres_needed, judge_missing};
+
 /// How long the server may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -19,12 +21,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes a fresh database and starts it; nothing, with a word on what to install, where Postgres is missing.
+    /// Makes a fresh database and starts it; nothing, with a word on what to install, where Postgres is missing and nobody relies on it.
     pub fn start() -> Option<Server> {
-        let Some(binaries) = binaries() else {
-            eprintln!("skipped: no Postgres here; install it with: apt-get install postgresql");
+        let binaries = binaries();
+        let missing = binaries.is_none().then_some("Postgres (apt-get install postgresql)");
+        if judge_missing(missing, "logs in a database", is_postgres_needed()) {
             return None;
-        };
+        }
+        let binaries = binaries?;
         let folder = tempfile::tempdir().expect("a folder");
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
