@@ -133,16 +133,18 @@ async fn gone_in_time(argument: &str, since: Instant) {
 async fn b4_30_a_cancelled_task_ends_its_processes_and_frees_the_slot() {
     let cluster = Cluster::start().await;
     let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
-    push(&client, "deaf", "trap '' TERM\nsetsid sleep 5711.5 &\nsleep 5711.5\nsleep 5711.5").await;
+    let long = own_seconds(5_711);
+    let script = format!("trap '' TERM\nsetsid sleep {long} &\nsleep {long}\nsleep {long}");
+    push(&client, "deaf", &script).await;
     push(&client, "quick", "echo '1' > $IKADA_RESULT").await;
     let worker = WorkerProcess::start(&cluster, &folder, "w1", &["--slots", "1"]);
     submit(&client, json!({"id": "long", "program": "deaf"})).await;
-    until("the command runs", || async { is_running("5711.5").then_some(()) }).await;
+    until("the command runs", || async { is_running(&long).then_some(()) }).await;
     let fence = client.task("long").await.expect("a task").fence;
     let cancelled = Instant::now();
     client.cancel("long").await.expect("cancelled");
     submit(&client, json!({"id": "next", "program": "quick"})).await;
-    gone_in_time("5711.5", cancelled).await;
+    gone_in_time(&long, cancelled).await;
     settled(&client, "next", TaskStateName::Done).await;
     // A result that comes after all is refused, although fence and worker are those of the attempt.
     let late = json!({"worker": "w1", "tasks": [{"id": "long", "fence": fence, "result": 1}]});
@@ -159,22 +161,23 @@ async fn b4_30_a_cancelled_task_ends_its_processes_and_frees_the_slot() {
 async fn b4_33_the_rest_of_a_settled_stage_ends_its_processes_and_frees_the_slots() {
     let cluster = Cluster::start().await;
     let (client, folder) = (cluster.client(), tempfile::tempdir().expect("a folder"));
+    let long = own_seconds(5_717);
     let script = r#"
-        if [ "$(cat "$IKADA_IN/range")" != "2 3" ]; then exec sleep 5717.5; fi
+        if [ "$(cat "$IKADA_IN/range")" != "2 3" ]; then exec sleep LONG; fi
         sleep 1.5; echo 2 > "$IKADA_RESULT"
     "#;
-    push(&client, "search", script).await;
+    push(&client, "search", &script.replace("LONG", &long)).await;
     let worker = WorkerProcess::start(&cluster, &folder, "w1", &["--slots", "3"]);
     let job = json!({"id": "found",
         "map": {"program": "search", "range": {"to": 3}, "settle": "any"}});
     let job = serde_json::from_value(job).expect("a job");
     client.submit_job(&job).await.expect("taken");
-    until("the others run", || async { is_running("5717.5").then_some(()) }).await;
+    until("the others run", || async { is_running(&long).then_some(()) }).await;
     until("the job is done", || async {
         client.job("found").await.ok().filter(|job| job.status == "done")
     })
     .await;
-    gone_in_time("5717.5", Instant::now()).await;
+    gone_in_time(&long, Instant::now()).await;
     drop(worker);
 }
 
@@ -214,6 +217,11 @@ async fn a4_a_worker_that_was_paused_beyond_its_ttl_publishes_nothing() {
     let expected = [format!("t1/only-{winner}.txt"), "t1/who.txt".to_owned()];
     assert_eq!(names, expected, "one result, one set of files");
     assert_eq!(read(&client, "tasks", "t1/who.txt").await, format!("attempt {winner}\n"));
+}
+
+/// Seconds to sleep as nobody else on this machine writes them: another run of these tests is not to be taken for this one.
+fn own_seconds(seconds: u32) -> String {
+    format!("{seconds}.{}", std::process::id())
 }
 
 /// Whether a process with this argument lives.
@@ -295,10 +303,11 @@ async fn b4_26_a_slow_task_is_begun_a_second_time_and_the_first_is_ended() {
     // Whoever reads number 3 in the folder of the slow worker sleeps.
     let script = r#"
         read number rest < "$IKADA_IN/range"
-        case "$PWD" in *slow*) if [ "$number" = 3 ]; then sleep 5713.5; fi ;; esac
+        case "$PWD" in *slow*) if [ "$number" = 3 ]; then sleep LONG; fi ;; esac
         echo "$number" > "$IKADA_OUT/number"
     "#;
-    push(&client, "number", script).await;
+    let long = own_seconds(5_713);
+    push(&client, "number", &script.replace("LONG", &long)).await;
     let slow = WorkerProcess::start(&cluster, &folder, "slow", &["--slots", "4"]);
     let job: ikada_api::v1::NewJob = serde_json::from_value(json!({
         "id": "j", "duplicate_after": 2, "map": {"program": "number", "range": {"to": 4}}}))
@@ -308,7 +317,7 @@ async fn b4_26_a_slow_task_is_begun_a_second_time_and_the_first_is_ended() {
         client.job("j").await.ok().filter(|job| job.tasks_done == 3)
     })
     .await;
-    until("the fourth sleeps", || async { is_running("5713.5").then_some(()) }).await;
+    until("the fourth sleeps", || async { is_running(&long).then_some(()) }).await;
     let fast = WorkerProcess::start(&cluster, &folder, "fast", &[]);
     let ended = until("the job ends", || async {
         client.job("j").await.ok().filter(|job| job.is_finished())
@@ -319,7 +328,7 @@ async fn b4_26_a_slow_task_is_begun_a_second_time_and_the_first_is_ended() {
     let shown: Vec<_> =
         task.attempts.iter().map(|one| (one.worker.as_str(), one.outcome.as_str())).collect();
     assert_eq!(shown, [("slow", "outrun"), ("fast", "completed")]);
-    until("the first is ended", || async { (!is_running("5713.5")).then_some(()) }).await;
+    until("the first is ended", || async { (!is_running(&long)).then_some(()) }).await;
     drop((slow, fast));
 }
 
