@@ -7,11 +7,13 @@ use std::process::Command;
 
 use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
-use ikada_api::v1::{CompleteRequest, NewTask, NewUpload, OutcomeKind};
+use ikada_api::v1::{CompleteRequest, NewTask, NewUpload, OutcomeKind, TaskStateName};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::cluster::Cluster;
+use crate::jobs::WorkerProcess;
 use crate::wait::until;
 use crate::work::{QUEUE, write_all};
 
@@ -81,6 +83,27 @@ async fn submit_fat(client: &Client, id: &str) -> Result<String, String> {
         Ok(answer) => Err(format!("{:?}", answer.tasks[0])),
         Err(error) => Err(error.code().map_or(error.to_string(), str::to_owned)),
     }
+}
+
+/// Submits a task of the built-in program that counts words, whose only attempt makes a file.
+async fn submit_counting(client: &Client, id: &str) {
+    let task = json!({"id": id, "program": "wordcount", "max_attempts": 1,
+        "inputs": [{"name": "a", "text": "war and peace"}]});
+    let task: NewTask = serde_json::from_value(task).expect("a task");
+    let answer = client.enqueue_as(id, vec![task]).await.expect("taken");
+    assert_eq!(answer.tasks[0].outcome, OutcomeKind::Created);
+}
+
+/// How often the node at an address refused bytes for want of room.
+async fn refusals(address: &str) -> u64 {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let head = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let mut heard = String::new();
+    stream.read_to_string(&mut heard).await.expect("an answer");
+    let mut lines = heard.lines();
+    let count = lines.find_map(|line| line.strip_prefix("ikada_blobs_refused_full_total "));
+    count.and_then(|count| count.parse().ok()).expect("a count")
 }
 
 /// Sends all parts of a file of fives, as the command would, and does not finish; the upload's id.
@@ -182,7 +205,7 @@ async fn f_12_nodes_that_fill_the_disk_they_share_refuse_and_go_on() {
 }
 
 // F-12
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f_12_a_full_disk_refuses_uploads_and_work_goes_on() {
     let mut cluster = Cluster::prepare(1);
     cluster.shards = 1;
@@ -213,9 +236,24 @@ async fn f_12_a_full_disk_refuses_uploads_and_work_goes_on() {
     let refused = put("full").await;
     assert!(refused.starts_with("HTTP/1.1 507") && refused.contains("disk_full"), "{refused}");
 
-    // Tasks still come, are claimed and completed.
+    // Tasks still come, are claimed and completed; what is in the way goes.
     write_all(&client, "full", 20).await;
     complete_some(&client, 20).await;
+    client.delete_object("b", "before", None).await.expect("removed");
+    let gone = write_all(&client, "gone", 1).await.pop_first().expect("one");
+    client.cancel(&gone).await.expect("cancelled");
+
+    // A task whose output finds no room holds its claim until there is some.
+    submit_counting(&client, "counted").await;
+    let before = refusals(&address).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let _worker = WorkerProcess::start(&cluster, &folder, "a");
+    until("an output is refused, and again", || async {
+        (refusals(&address).await >= before + 2).then_some(())
+    })
+    .await;
+    let waiting = client.task("counted").await.expect("seen");
+    assert_eq!((waiting.state, waiting.attempts_begun), (TaskStateName::Claimed, 1));
 
     // Room comes back, and nobody has to do anything else.
     std::fs::remove_file(&filler).expect("removed");
@@ -223,4 +261,9 @@ async fn f_12_a_full_disk_refuses_uploads_and_work_goes_on() {
         put("after").await.starts_with("HTTP/1.1 201").then_some(())
     })
     .await;
+    let done = until("the task is completed", || async {
+        client.task("counted").await.ok().filter(|task| task.state == TaskStateName::Done)
+    });
+    let done = done.await;
+    assert_eq!((done.attempts_begun, done.outputs), (1, 1));
 }

@@ -20,10 +20,10 @@ const RUNS_DEFAULT: u32 = 1;
 const TEXTS: u32 = 200;
 
 /// A worker process; ended when dropped.
-struct WorkerProcess(Child);
+pub struct WorkerProcess(Child);
 
 impl WorkerProcess {
-    fn start(cluster: &Cluster, folder: &TempDir, name: &str) -> WorkerProcess {
+    pub fn start(cluster: &Cluster, folder: &TempDir, name: &str) -> WorkerProcess {
         let mut command = ikada();
         command.args(["worker", "--name", name, "--url", &cluster.urls().join(",")]);
         command.args(["--slots", "2", "--isolation", "best", "--until-stdin-closes"]);

@@ -17,13 +17,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ikada_api::Client;
-use ikada_api::client::{ObjectSource, PutOptions};
+use ikada_api::client::ObjectSource;
 use ikada_api::convert::BUILTIN_PROGRAMS;
 use ikada_api::v1::{OutputItem, WorkInfo};
 
 pub use wordcount::Counts;
 
-use crate::exec::{Carried, Destination, Objects, Urls};
+use crate::exec::{Carried, Destination, Objects, Urls, store};
 use crate::run::{Claimed, TaskError, TaskResult, Worker};
 
 /// Longest `pause-ms`.
@@ -133,20 +133,16 @@ async fn carry_out(
     let (files, result) = read::read_all(sources, &work.inputs, program).await?;
     let mut outputs = Vec::with_capacity(files.len());
     for (name, bytes) in files {
-        if let Some(destination) = &destination {
-            let made = Carried::Bytes(Some(Bytes::from(bytes)));
-            let allowed = &sources.urls.outputs;
-            let brought = destination.bring(&sources.client, allowed, &name, made).await;
-            let failed = |error: TaskError| BuiltinError::Failed(error.message().to_owned());
-            outputs.push(brought.map_err(failed)?);
-            continue;
-        }
-        let source = ObjectSource::Bytes(Bytes::from(bytes));
-        let stored = sources.client.upload(&source, &PutOptions::default()).await;
-        let stored = stored.map_err(|error| {
-            BuiltinError::Failed(format!("output {name} could not be stored: {error}"))
-        })?;
-        outputs.push(stored.into_output(name));
+        let (client, bytes) = (&sources.client, Bytes::from(bytes));
+        let brought = match &destination {
+            Some(destination) => {
+                let made = Carried::Bytes(Some(bytes));
+                destination.bring(client, &sources.urls.outputs, &name, made).await
+            }
+            None => store(client, &ObjectSource::Bytes(bytes), &name).await,
+        };
+        let failed = |error: TaskError| BuiltinError::Failed(error.message().to_owned());
+        outputs.push(brought.map_err(failed)?);
     }
     Ok(Brought { result: result.to_string().into_bytes(), outputs })
 }

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ikada_api::Client;
-use ikada_api::client::{GetOptions, ObjectSource, OpenSource, PutOptions};
+use ikada_api::client::{Error, GetOptions, ObjectSource, OpenSource, PutOptions};
 
+use super::fetch::{PAUSE_FIRST, is_worth_waiting};
 use super::folder::{CHECKPOINT, Folder};
 use super::near::Objects;
 use super::{Stop, fetch};
@@ -110,19 +111,27 @@ impl<'a> Keeper<'a> {
         if self.kept.lock().is_ok_and(|kept| *kept == Some(mark)) {
             return;
         }
-        self.note(mark);
         let task = &self.task.id;
         if now.len() > BYTES_MAX {
+            self.note(mark);
             return tracing::warn!(task, "a checkpoint of {} bytes is too large", now.len());
         }
         let source = ObjectSource::Open(Arc::new(Source(folder.handle().clone())));
-        let stored = match self.client.upload(&source, &PutOptions::default()).await {
-            Ok(stored) => stored,
-            Err(error) => return tracing::warn!(task, %error, "a checkpoint could not be stored"),
-        };
-        if let Err(error) = self.client.checkpoint(task, &self.task.checkpoint_of(stored)).await {
-            tracing::warn!(task, %error, "a checkpoint could not be kept");
+        let mut pause = PAUSE_FIRST;
+        // Noted once it is kept, or refused for good: whoever is cut short while there is no room tries again.
+        while let Err(error) = self.keep(&source).await {
+            if !is_worth_waiting(&error, &mut pause).await {
+                tracing::warn!(task, %error, "a checkpoint could not be kept");
+                break;
+            }
         }
+        self.note(mark);
+    }
+
+    /// Keeps what the file holds by now.
+    async fn keep(&self, source: &ObjectSource) -> Result<(), Error> {
+        let stored = self.client.upload(source, &PutOptions::default()).await?;
+        self.client.checkpoint(&self.task.id, &self.task.checkpoint_of(stored)).await
     }
 
     fn note(&self, mark: Mark) {

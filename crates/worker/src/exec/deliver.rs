@@ -89,8 +89,8 @@ impl Destination {
     }
 }
 
-/// Stores an output in the cluster; it becomes visible with the completion.
-pub(super) async fn store(
+/// Stores an output in the cluster; it becomes visible with the completion. Where the cluster has no room, it waits for it.
+pub(crate) async fn store(
     client: &Client,
     source: &ObjectSource,
     name: &str,

@@ -32,6 +32,9 @@ pub struct Urls {
 pub(super) const PAUSE_FIRST: Duration = Duration::from_millis(500);
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Code of the refusal of bytes for which too few disks have room. It is made by whoever tends them, while work waits.
+const DISK_FULL: &str = "disk_full";
+
 /// Puts all inputs into the attempt's folder.
 pub(super) async fn inputs(
     objects: &Objects,
@@ -111,11 +114,15 @@ fn place(folder: &Folder, name: &str) -> Result<File, TaskError> {
     inputs.create(name).map_err(failed)
 }
 
-/// Waits before asking again, if nodes are out of reach or too busy: work that is done must not be lost to a busy
-/// minute. Whoever waits stops when the claim is lost.
+/// Waits before asking again, if nodes are out of reach, too busy or without room: work that is done must not be lost to
+/// a busy minute or a full disk (F-12). Whoever waits stops when the claim is lost, or its time is over.
 pub(super) async fn is_worth_waiting(error: &Error, pause: &mut Duration) -> bool {
-    if !matches!(error, Error::Unavailable { .. } | Error::Unknown { .. }) {
+    let is_full = error.code() == Some(DISK_FULL);
+    if !is_full && !matches!(error, Error::Unavailable { .. } | Error::Unknown { .. }) {
         return false;
+    }
+    if is_full && *pause == PAUSE_FIRST {
+        tracing::warn!(%error, "what a task made waits for room");
     }
     tokio::time::sleep(*pause).await;
     *pause = (*pause * 2).min(PAUSE_MAX);
