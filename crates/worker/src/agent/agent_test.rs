@@ -1,5 +1,7 @@
 //! The agent's conduct, step by step.
 
+use std::collections::VecDeque;
+
 use ikada_api::v1::{ClaimedTask, Number};
 
 use super::*;
@@ -9,12 +11,15 @@ struct Bench {
     agent: Agent,
     now_ms: u64,
     outputs: Vec<Output>,
+    /// Reports under way, oldest first.
+    open: VecDeque<u64>,
 }
 
 impl Bench {
     fn new(slots: u32) -> Bench {
         let config = AgentConfig { slots, drain_ms: 10_000, ..AgentConfig::default() };
-        let mut bench = Bench { agent: Agent::new(config), now_ms: 1_000, outputs: Vec::new() };
+        let (agent, now_ms) = (Agent::new(config), 1_000);
+        let mut bench = Bench { agent, now_ms, outputs: Vec::new(), open: VecDeque::new() };
         bench.feed(Input::Tick);
         bench
     }
@@ -22,7 +27,17 @@ impl Bench {
     fn feed(&mut self, input: Input) -> &[Output] {
         self.outputs.clear();
         self.agent.step(input, self.now_ms, &mut self.outputs);
+        self.open.extend(self.outputs.iter().filter_map(|output| match output {
+            Output::Report { number, .. } => Some(*number),
+            _ => None,
+        }));
         &self.outputs
+    }
+
+    /// Answers the oldest report under way.
+    fn answer(&mut self, verdicts: Vec<(Ticket, ReportVerdict)>) -> &[Output] {
+        let number = self.open.pop_front().expect("a report is under way");
+        self.feed(Input::Reported(number, verdicts))
     }
 
     /// Lets time pass to the next wake-up.
@@ -61,7 +76,7 @@ impl Bench {
         self.outputs
             .iter()
             .flat_map(|output| match output {
-                Output::Report(reports) => reports.clone(),
+                Output::Report { reports, .. } => reports.clone(),
                 _ => Vec::new(),
             })
             .collect()
@@ -144,7 +159,7 @@ fn tq_15_a_report_is_repeated_until_it_is_settled() {
     for _ in 0..50 {
         assert_eq!(bench.reports().len(), 1);
         assert!(bench.claims().is_empty(), "the slot is not free before the report is settled");
-        bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Undecided)]));
+        bench.answer(vec![(ticket, ReportVerdict::Undecided)]);
         assert!(bench.reports().is_empty());
         loop {
             bench.wake();
@@ -156,22 +171,8 @@ fn tq_15_a_report_is_repeated_until_it_is_settled() {
             }
         }
     }
-    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Settled)]));
+    bench.answer(vec![(ticket, ReportVerdict::Settled)]);
     assert_eq!(bench.claims(), vec![1]);
-}
-
-#[test]
-fn finished_tasks_travel_in_one_report() {
-    let mut bench = Bench::new(3);
-    let tickets = bench.grant(&["a", "b", "c"]);
-    bench.feed(Input::Finished(tickets[0], Ok(vec![].into())));
-    assert_eq!(bench.reports().len(), 1);
-    bench.feed(Input::Finished(tickets[1], Err(Failure::new("broken"))));
-    bench.feed(Input::Finished(tickets[2], Ok(vec![].into())));
-    assert!(bench.reports().is_empty(), "one report at a time");
-    bench.feed(Input::Reported(vec![(tickets[0], ReportVerdict::Settled)]));
-    let ids: Vec<String> = bench.reports().into_iter().map(|report| report.claim.id).collect();
-    assert_eq!(ids, ["b", "c"]);
 }
 
 // TQ-18, F-20
@@ -236,7 +237,7 @@ fn large_results_travel_apart_and_too_large_ones_fail() {
     for ticket in &tickets[..3] {
         bench.feed(Input::Finished(*ticket, Ok(vec![0; 60].into())));
     }
-    bench.feed(Input::Reported(vec![(tickets[3], ReportVerdict::Settled)]));
+    bench.answer(vec![(tickets[3], ReportVerdict::Settled)]);
     assert_eq!(bench.reports().len(), 1, "two would exceed the bound");
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
@@ -254,10 +255,10 @@ fn a_result_that_is_refused_becomes_a_failure() {
     let mut bench = Bench::new(1);
     let ticket = bench.grant(&["a"])[0];
     bench.feed(Input::Finished(ticket, Ok(vec![0; 9].into())));
-    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("too large".into()))]));
+    bench.answer(vec![(ticket, ReportVerdict::Refused("too large".into()))]);
     let [report] = &bench.reports()[..] else { panic!("{:?}", bench.outputs) };
     assert_eq!(report.result, Err(Failure::new("result refused: too large")));
-    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Refused("odd".into()))]));
+    bench.answer(vec![(ticket, ReportVerdict::Refused("odd".into()))]);
     assert_eq!(bench.claims(), vec![1], "a failure that is refused is dropped");
 }
 
@@ -270,10 +271,10 @@ fn draining_finishes_what_is_held_and_takes_nothing_new() {
     // The claim under way may still bring a task; it is run.
     let late = bench.grant(&["b"])[0];
     bench.feed(Input::Finished(ticket, Ok(vec![].into())));
-    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Settled)]));
+    bench.answer(vec![(ticket, ReportVerdict::Settled)]);
     assert!(bench.claims().is_empty());
     bench.feed(Input::Finished(late, Ok(vec![].into())));
-    bench.feed(Input::Reported(vec![(late, ReportVerdict::Settled)]));
+    bench.answer(vec![(late, ReportVerdict::Settled)]);
     assert_eq!(bench.stopped(), Some(0));
     assert_eq!(bench.agent.next_wake_ms(), None);
     assert!(bench.feed(Input::Tick).is_empty());
@@ -285,7 +286,7 @@ fn what_runs_too_long_while_draining_is_cancelled_and_given_back() {
     let tickets = bench.grant(&["a", "b"]);
     bench.feed(Input::Drain);
     bench.feed(Input::Finished(tickets[0], Ok(vec![].into())));
-    bench.feed(Input::Reported(vec![(tickets[0], ReportVerdict::Settled)]));
+    bench.answer(vec![(tickets[0], ReportVerdict::Settled)]);
     bench.now_ms += 10_000;
     bench.feed(Input::Tick);
     let cancelled = |output: &Output| matches!(output, Output::Cancel(it) if *it == tickets[1]);
@@ -297,7 +298,7 @@ fn what_runs_too_long_while_draining_is_cancelled_and_given_back() {
     assert_eq!(bench.stopped(), None, "it insists on giving back");
     // The handler ends when it is cancelled; that changes nothing.
     bench.feed(Input::Finished(tickets[1], Ok(vec![7].into())));
-    bench.feed(Input::Reported(vec![(tickets[1], ReportVerdict::Settled)]));
+    bench.answer(vec![(tickets[1], ReportVerdict::Settled)]);
     assert_eq!(bench.stopped(), Some(0));
 }
 
@@ -315,7 +316,7 @@ fn leaving_ends_when_nobody_takes_the_tasks_back() {
             bench.outputs.iter().filter(|output| matches!(output, Output::Renew(_))).count(),
         );
         if reports > 0 {
-            bench.feed(Input::Reported(Vec::new()));
+            bench.answer(Vec::new());
         } else if renews > 0 {
             bench.feed(Input::Renewed(Vec::new()));
         } else {
@@ -334,13 +335,16 @@ fn what_ends_together_is_reported_together() {
         tickets.iter().map(|ticket| Input::Finished(*ticket, Ok(vec![].into()))).collect();
     let mut outputs = Vec::new();
     bench.agent.step_all(inputs, bench.now_ms, &mut outputs);
-    assert!(matches!(&outputs[..], [Output::Report(reports)] if reports.len() == 3), "{outputs:?}");
+    assert!(
+        matches!(&outputs[..], [Output::Report { reports, .. }] if reports.len() == 3),
+        "{outputs:?}"
+    );
 }
 
 #[test]
 fn late_answers_and_unknown_tickets_change_nothing() {
     let mut bench = Bench::new(1);
-    bench.feed(Input::Reported(vec![(Ticket(9), ReportVerdict::Settled)]));
+    bench.feed(Input::Reported(9, vec![(Ticket(9), ReportVerdict::Settled)]));
     bench.feed(Input::Renewed(vec![(Ticket(9), RenewVerdict::Lost)]));
     bench.feed(Input::Finished(Ticket(9), Ok(vec![].into())));
     let ticket = bench.grant(&["a"])[0];
@@ -348,7 +352,7 @@ fn late_answers_and_unknown_tickets_change_nothing() {
     assert_eq!(bench.agent.free_slots(), 0);
     bench.feed(Input::Finished(ticket, Ok(vec![1].into())));
     bench.feed(Input::Finished(ticket, Ok(vec![2].into())));
-    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Undecided)]));
+    bench.answer(vec![(ticket, ReportVerdict::Undecided)]);
     bench.wake();
     assert_eq!(bench.reports()[0].result, Ok(vec![1].into()), "the first result counts");
 }
@@ -399,7 +403,7 @@ fn a_claim_without_an_answer_is_repeated_under_its_number_while_the_roll_is_call
     second.note(&bench.outputs);
     assert_eq!(second.claims, [(2, 1)]);
     bench.feed(Input::Finished(ticket, Ok(vec![].into())));
-    bench.feed(Input::Reported(vec![(ticket, ReportVerdict::Settled)]));
+    bench.answer(vec![(ticket, ReportVerdict::Settled)]);
     bench.feed(Input::Claimed(Err(CallFailed)));
     let lost_ms = bench.now_ms;
     let mut asked = fail_all(&mut bench);

@@ -21,7 +21,7 @@ pub(super) struct Held {
     /// When to renew next.
     pub(super) renew_at_ms: u64,
     pub(super) stage: Stage,
-    /// Whether the report under way includes it.
+    /// Whether a report under way includes it.
     pub(super) reporting: bool,
 }
 

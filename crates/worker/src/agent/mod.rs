@@ -3,7 +3,8 @@
 //! Invariants:
 //! - `slots_respected`: tasks held never exceed the slots, counting those whose report is not settled yet (asserted
 //!   after each step);
-//! - `one_call_each`: at most one claim, one report and one renewal are under way (by construction).
+//! - `one_call_each`: at most one claim and one renewal are under way, and `REPORTS_MAX` reports; a finished task is in
+//!   one report at a time (by construction).
 //!
 //! A finished task is reported until the cluster settles it or says that the claim is lost; no error of the network ends
 //! that. So a worker outlives leaders: it goes on without one and reports later, if its fence is still good. A lost claim
@@ -26,6 +27,7 @@ use ikada_api::v1::{ClaimedTask, NewTask, OutputItem};
 
 pub use config::AgentConfig;
 use held::Held;
+pub(crate) use report::REPORTS_MAX;
 use wait::Wait;
 
 /// The agent's own number for one task it holds: fences of different shards may coincide.
@@ -41,8 +43,8 @@ pub enum Input {
     Claimed(Result<Vec<ClaimedTask>, CallFailed>),
     /// The handler has returned.
     Finished(Ticket, Result<Done, Failure>),
-    /// The report that was under way has ended; items not mentioned are undecided.
-    Reported(Vec<(Ticket, ReportVerdict)>),
+    /// The report of this number has ended; items not mentioned are undecided.
+    Reported(u64, Vec<(Ticket, ReportVerdict)>),
     /// The renewal that was under way has ended; items not mentioned are undecided.
     Renewed(Vec<(Ticket, RenewVerdict)>),
     /// Take no more tasks, finish what is held, then stop.
@@ -144,8 +146,13 @@ pub enum Output {
     },
     /// Run this task; answer with `Finished`.
     Run(Ticket, Box<ClaimedTask>),
-    /// Report these; answer with `Reported`.
-    Report(Vec<Report>),
+    /// Report these; answer with `Reported` and the number.
+    Report {
+        /// The call's number: several may be under way.
+        number: u64,
+        /// What is told; none of it is in another report under way.
+        reports: Vec<Report>,
+    },
     /// Renew these, which are all that this worker holds (perhaps none); answer with `Renewed`.
     Renew(Vec<Claim>),
     /// The claim is lost: the handler should end, its result will not count; answer with `Finished` when it has.
@@ -231,7 +238,9 @@ impl Agent {
                 Input::Tick => {}
                 Input::Claimed(answer) => self.take_claimed(answer, now_ms, outputs),
                 Input::Finished(ticket, result) => self.take_finished(ticket, result),
-                Input::Reported(verdicts) => self.take_reported(verdicts, now_ms),
+                Input::Reported(number, verdicts) => {
+                    self.take_reported(number, verdicts, now_ms);
+                }
                 Input::Renewed(verdicts) => self.take_renewed(verdicts, now_ms, outputs),
                 Input::Drain => self.take_drain(now_ms),
             }
@@ -268,3 +277,5 @@ impl Agent {
 
 #[cfg(test)]
 mod agent_test;
+#[cfg(test)]
+mod report_test;

@@ -1,27 +1,54 @@
-//! Reporting: one call under way, all finished tasks in it, repeated until settled or lost.
+//! Reporting: a finished task is in one call at a time, again and again until it is settled or lost.
+//!
+//! The fence makes what is said of each task independent of all others, so that a few calls may be under way: a task that
+//! ends while another's report travels need not wait for that. A worker with many slots gathers: further calls bring a
+//! fair share of its slots each, since a call for every task would cost the cluster more than it saves here. A task keeps
+//! its slot until its report is settled, whichever call that takes.
+
+use std::collections::BTreeMap;
 
 use super::held::Stage;
 use super::wait::Wait;
 use super::{Agent, Done, Failure, Output, Report, ReportVerdict, Ticket};
 
+/// Most reports under way.
+pub(crate) const REPORTS_MAX: usize = 4;
+
 #[derive(Debug)]
 pub(super) struct ReportState {
     /// Tasks held whose handler has ended: all slots need not be looked through to know that there are none.
     pub(super) waiting: usize,
-    under_way: bool,
+    /// Calls under way by their numbers, and what they tell of.
+    under_way: BTreeMap<u64, Vec<Ticket>>,
+    /// Number of the newest call.
+    number: u64,
     not_before_ms: u64,
     wait: Wait,
 }
 
 impl ReportState {
     pub(super) fn new(wait: Wait) -> ReportState {
-        ReportState { waiting: 0, under_way: false, not_before_ms: 0, wait }
+        ReportState { waiting: 0, under_way: BTreeMap::new(), number: 0, not_before_ms: 0, wait }
+    }
+
+    /// Tasks that wait and are in no call.
+    fn unsent(&self) -> usize {
+        self.waiting - self.under_way.values().map(Vec::len).sum::<usize>()
     }
 }
 
 impl Agent {
     pub(super) fn report_wake_ms(&self) -> Option<u64> {
-        (!self.report.under_way && self.report.waiting > 0).then_some(self.report.not_before_ms)
+        self.wants_report().then_some(self.report.not_before_ms)
+    }
+
+    /// Whether one more call is worth it: the first in any case, one beside others for a share of the slots.
+    fn wants_report(&self) -> bool {
+        let share = (self.config.slots as usize).div_ceil(REPORTS_MAX);
+        match self.report.under_way.len() {
+            0 => self.report.waiting > 0,
+            calls => calls < REPORTS_MAX && self.report.unsent() >= share,
+        }
     }
 
     pub(super) fn take_finished(&mut self, ticket: Ticket, result: Result<Done, Failure>) {
@@ -51,16 +78,25 @@ impl Agent {
     }
 
     pub(super) fn offer_report(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
-        let idle = self.report.under_way || self.report.waiting == 0;
-        if idle || now_ms < self.report.not_before_ms {
-            return;
+        while self.wants_report() && now_ms >= self.report.not_before_ms {
+            let reports = self.gather_reports();
+            self.report.number += 1;
+            let number = self.report.number;
+            let tickets = reports.iter().map(|report| report.claim.ticket).collect();
+            self.report.under_way.insert(number, tickets);
+            outputs.push(Output::Report { number, reports });
         }
+    }
+
+    /// The next tasks that are in no call, as many as one takes.
+    fn gather_reports(&mut self) -> Vec<Report> {
+        let count_max = self.config.report_max.min(self.report.unsent());
         let mut reports = Vec::new();
         let mut bytes = 0;
         for (ticket, held) in &mut self.held {
-            if let Stage::Finished(result) = &held.stage {
+            if let (Stage::Finished(result), false) = (&held.stage, held.reporting) {
                 bytes += result.as_ref().map_or_else(|failure| failure.error.len(), weight);
-                let full = reports.len() == self.config.report_max.min(self.report.waiting);
+                let full = reports.len() == count_max;
                 // The first one goes in any case: it is bounded by itself.
                 if full || (!reports.is_empty() && bytes > self.config.report_bytes_max) {
                     break;
@@ -70,31 +106,36 @@ impl Agent {
                 reports.push(Report { claim: held.claim(*ticket), result });
             }
         }
-        if !reports.is_empty() {
-            self.report.under_way = true;
-            outputs.push(Output::Report(reports));
-        }
+        reports
     }
 
-    pub(super) fn take_reported(&mut self, verdicts: Vec<(Ticket, ReportVerdict)>, now_ms: u64) {
-        if !self.report.under_way {
+    pub(super) fn take_reported(
+        &mut self,
+        number: u64,
+        verdicts: Vec<(Ticket, ReportVerdict)>,
+        now_ms: u64,
+    ) {
+        let Some(tickets) = self.report.under_way.remove(&number) else {
             return;
-        }
-        self.report.under_way = false;
+        };
         for (ticket, verdict) in verdicts {
-            self.settle(ticket, verdict);
+            if tickets.contains(&ticket) {
+                self.settle(ticket, verdict);
+            }
         }
         // Whatever was in the report and is still here was not settled.
         let mut unsettled = false;
-        for held in self.held.values_mut() {
-            unsettled |= std::mem::take(&mut held.reporting);
+        for ticket in tickets {
+            let held = self.held.get_mut(&ticket);
+            unsettled |= held.is_some_and(|held| std::mem::take(&mut held.reporting));
         }
         if unsettled {
             let pause_ms = self.report.wait.after_failure(&mut self.random);
-            self.report.not_before_ms = now_ms.saturating_add(pause_ms);
+            let until_ms = now_ms.saturating_add(pause_ms);
+            // Another call may have come to nothing as well.
+            self.report.not_before_ms = self.report.not_before_ms.max(until_ms);
         } else {
             self.report.wait.after_success();
-            self.report.not_before_ms = now_ms;
         }
     }
 

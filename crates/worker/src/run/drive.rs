@@ -1,7 +1,7 @@
 //! The loop that owns the agent: inputs in, wishes carried out.
 //!
 //! Each handler is one tokio task, so that a panic stays inside it and a lost claim can cancel it. Each call of the cluster
-//! is another; the agent has at most one of a kind under way. A program is told to end instead, and keeps its slot until
+//! is another; the agent has few under way. A program is told to end instead, and keeps its slot until
 //! it has.
 
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use tokio::time::{Duration, Instant};
 
 use super::progress::Board;
 use super::{Claimed, Context, Stop, Stopper, TaskError, TaskResult, call, register};
-use crate::agent::{Agent, Done, Failure, Input, Output, Ticket};
+use crate::agent::{Agent, Done, Failure, Input, Output, REPORTS_MAX, Ticket};
 
-/// Answers of calls that wait for the agent: at most one claim, one report and one renewal are under way.
-const ANSWERS_MAX: usize = 8;
+/// Answers of calls that wait for the agent: a claim, a renewal, the reports, and a word to leave.
+const ANSWERS_MAX: usize = REPORTS_MAX + 4;
 /// Inputs that one step takes at most, so that answers and handlers take turns.
 const INPUTS_MAX: usize = 1_024;
 /// The loop looks again after this time even if the agent waits for nothing.
@@ -84,9 +84,12 @@ fn carry_out(
             });
         }
         Output::Run(ticket, task) => attempts.begin(context, ticket, *task),
-        Output::Report(reports) => {
+        Output::Report { number, reports } => {
             let context = context.clone();
-            ask(answers, async move { Input::Reported(call::report(&context, reports).await) });
+            ask(
+                answers,
+                async move { Input::Reported(number, call::report(&context, reports).await) },
+            );
         }
         Output::Renew(claims) => {
             let context = context.clone();
