@@ -52,6 +52,23 @@ pub struct Machine {
     own: Option<(Instant, u64)>,
 }
 
+/// What a group says of its pages of files, by name.
+struct Cached {
+    /// Read once, and often.
+    pages: [&'static str; 2],
+    /// Not on the disk yet, or on the way there; counted among the others.
+    unwritten: [&'static str; 2],
+}
+
+const CACHED_V1: Cached = Cached {
+    pages: ["total_inactive_file", "total_active_file"],
+    unwritten: ["total_dirty", "total_writeback"],
+};
+const CACHED_V2: Cached = Cached {
+    pages: ["inactive_file", "active_file"],
+    unwritten: ["file_dirty", "file_writeback"],
+};
+
 /// Microseconds per unit of `/proc/self/stat`.
 const TICK_US: u64 = 10_000;
 
@@ -137,20 +154,19 @@ impl Machine {
 
     fn group_memory(&self) -> Option<u16> {
         let machine = field(&self.read("proc/meminfo")?, "MemTotal:")? * 1_024;
-        // Pages of files that nobody uses are given back when they are needed.
-        let used = |usage: u64, stat: Option<String>, cache: &str| {
-            usage.saturating_sub(stat.and_then(|stat| field(&stat, cache)).unwrap_or(0))
+        let used = |usage: u64, stat: Option<String>, names: &Cached| {
+            usage.saturating_sub(stat.map_or(0, |stat| reclaimable(&stat, names)))
         };
         let v2 = self.groups(None).into_iter().filter_map(|group| {
             let bound = number(&self.read(group.join("memory.max"))?)?;
             let usage = number(&self.read(group.join("memory.current"))?)?;
-            Some((bound, used(usage, self.read(group.join("memory.stat")), "inactive_file")))
+            Some((bound, used(usage, self.read(group.join("memory.stat")), &CACHED_V2)))
         });
         let v1 = self.groups(Some("memory")).into_iter().filter_map(|group| {
             let bound = number(&self.read(group.join("memory.limit_in_bytes"))?)?;
             let usage = number(&self.read(group.join("memory.usage_in_bytes"))?)?;
             let stat = self.read(group.join("memory.stat"));
-            Some((bound, used(usage, stat, "total_inactive_file")))
+            Some((bound, used(usage, stat, &CACHED_V1)))
         });
         // A bound above what the machine has is none.
         let bounded = v2.chain(v1).filter(|(bound, _)| *bound > 0 && *bound < machine);
@@ -201,6 +217,16 @@ fn read_meminfo(text: &str) -> Option<u16> {
 fn field(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_whitespace);
     lines.find_map(|mut words| (words.next()? == name).then(|| words.next()?.parse().ok())?)
+}
+
+/// Pages of files, which are given back when they are needed: the disk has the same, but for what is still to be
+/// written. Whether they were read once or often makes no difference; a store that is read all day has mostly the latter.
+fn reclaimable(stat: &str, names: &Cached) -> u64 {
+    let sum = |names: &[&str]| {
+        let found = names.iter().filter_map(|name| field(stat, name));
+        found.fold(0, u64::saturating_add)
+    };
+    sum(&names.pages).saturating_sub(sum(&names.unwritten))
 }
 
 /// A number; none for `max`, `-1` and the like, which mean that there is no bound.
