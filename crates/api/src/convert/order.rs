@@ -50,11 +50,11 @@ pub fn complete_order(
 /// How far an attempt has come.
 pub fn checkpoint_order(
     namespace: &Namespace,
+    worker: &WorkerId,
     id: &str,
     body: &NewCheckpoint,
 ) -> Result<Order, FieldError> {
     let id = parse_name("id", id, TaskId::parse)?;
-    let worker = parse_name("worker", &body.worker, WorkerId::parse)?;
     let output = OutputItem {
         name: "checkpoint".to_owned(),
         size: body.size,
@@ -69,6 +69,7 @@ pub fn checkpoint_order(
         return Err(FieldError::too_large("size", detail));
     }
     let fence = Fence(body.fence.0);
+    let worker = worker.clone();
     let command = Command::Checkpoint(Checkpoint { id, fence, worker, size, digest, chunks });
     Ok(Order { namespace: namespace.clone(), request: None, command })
 }

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 use ikada_api::state::{
-    BUCKET_PROGRAMS, Command, DeleteObject, Order, Reply as StateReply, RequestKey,
+    Command, DeleteObject, Order, Reply as StateReply, RequestKey, is_published,
 };
 use ikada_api::v1::ObjectRemoved;
 
@@ -22,8 +22,8 @@ pub(in crate::http) async fn delete<D: Door>(
     parts: &Parts,
 ) -> Result<Reply, Stop> {
     let (namespace, bucket, name) = object_key(context)?;
-    // Outputs may be removed before their task goes; programs go by their own verb.
-    if bucket.as_str() == BUCKET_PROGRAMS {
+    // Outputs may be removed before their task goes; what else the cluster keeps goes by its own verbs, or not at all.
+    if !is_published(&bucket) {
         check_bucket(&bucket)?;
     }
     let (version, condition) = (version(context)?, condition(&parts.headers)?);

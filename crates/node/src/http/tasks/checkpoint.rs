@@ -4,6 +4,7 @@ use hyper::StatusCode;
 use ikada_api::convert::checkpoint_order;
 use ikada_api::v1::NewCheckpoint;
 
+use super::report::read_worker;
 use super::write::{Item, write};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
@@ -19,7 +20,8 @@ pub(in crate::http) async fn checkpoint<D: Door>(
 ) -> Result<Reply, Stop> {
     let id = context.names[0].clone();
     let body: NewCheckpoint = read_document(context, body)?;
-    let order = checkpoint_order(&context.namespace, &id, &body)
+    let worker = read_worker(context, &body.worker)?;
+    let order = checkpoint_order(&context.namespace, &worker, &id, &body)
         .map_err(|error| problems::bad_field(&error))?;
     confirm(app, &order).await?;
     let written = write(app, context, vec![Item { id, order: Ok(order) }], None).await?;

@@ -88,7 +88,8 @@ pub(in crate::http) async fn fail<D: Door>(
     show_report(context, write(app, context, items, None).await?)
 }
 
-fn read_worker(context: &Context, text: &str) -> Result<WorkerId, Stop> {
+/// The worker of this caller under the name that it gave.
+pub(super) fn read_worker(context: &Context, text: &str) -> Result<WorkerId, Stop> {
     let worker =
         parse_name("worker", text, WorkerId::parse).map_err(|error| problems::bad_field(&error))?;
     Ok(context.worker(worker)?)
