@@ -2,8 +2,9 @@
 //!
 //! Promise: every request that changes something, every backup, and every request that was denied, leaves exactly one line,
 //! in a file that only its owner can read. Each line carries a hash over itself and the hash before it, so that a changed, removed
-//! or inserted line is found by `ikada audit verify`. Lines are synced in groups, a fraction of a second after the
-//! answer, by a thread of their own. Files are rotated; the oldest go.
+//! or inserted line is found by `ikada audit verify`. Lines are synced in groups by a thread of their own: those of calls
+//! that run the cluster before their answer goes out, all others a fraction of a second after it, so that a node which
+//! loses power then loses these. Files are rotated; the oldest go.
 //!
 //! A full queue is never waited for: what does not fit, or cannot be written, is counted (`ikada_audit_lost_total`), and
 //! the next line that is written says how many are missing.

@@ -1,13 +1,15 @@
 //! From requests to the file: a bounded queue and a thread of its own.
 //!
 //! A request only puts its note down. The thread is woken by the first of a group and sleeps while the others come, so
-//! that a busy node pays for one waking and one sync a group, not one a request.
+//! that a busy node pays for one waking and one sync a group, not one a request. Whoever waits for its line wakes it at once.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
 
 use super::files::Files;
 use super::{Action, Note};
@@ -19,6 +21,8 @@ pub const AUDIT_FOLDER: &str = "audit";
 const WAITING_MAX: usize = 65_536;
 /// How long the first note of a group waits for others.
 const GATHER: Duration = Duration::from_millis(200);
+/// How long a call waits for its line: a disk that hangs must not take those along who would mend it.
+const SYNC_PATIENCE: Duration = Duration::from_secs(5);
 /// What stands for a status where nobody was answered.
 const DONE: u16 = 200;
 /// What callers are told who are not let in.
@@ -95,11 +99,22 @@ struct Shared {
     lost: AtomicU64,
 }
 
+/// Told when all that was noted before it is written.
+type Waiter = oneshot::Sender<()>;
+
 #[derive(Debug, Default)]
 struct Waiting {
     notes: Vec<Note>,
+    /// Those who wait for their lines. They are released when these were written, or lost and counted.
+    waiters: Vec<Waiter>,
     /// No more will come.
     closed: bool,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.notes.is_empty() && self.waiters.is_empty()
+    }
 }
 
 impl Shared {
@@ -113,16 +128,17 @@ impl Shared {
         self.lost.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// Waits for a group of notes; none at the end.
-    fn gather(&self) -> Option<Vec<Note>> {
-        let idle = |waiting: &mut Waiting| waiting.notes.is_empty() && !waiting.closed;
+    /// Waits for a group of notes, and those who wait for it; none at the end.
+    fn gather(&self) -> Option<(Vec<Note>, Vec<Waiter>)> {
+        let idle = |waiting: &mut Waiting| waiting.is_empty() && !waiting.closed;
         let waiting = self.news.wait_while(self.waiting(), idle);
         let waiting = waiting.unwrap_or_else(PoisonError::into_inner);
-        let is_open = |waiting: &mut Waiting| !waiting.closed;
+        let is_open = |waiting: &mut Waiting| !waiting.closed && waiting.waiters.is_empty();
         let gathered = self.news.wait_timeout_while(waiting, GATHER, is_open);
         let (mut waiting, _) = gathered.unwrap_or_else(PoisonError::into_inner);
-        let notes = std::mem::take(&mut waiting.notes);
-        (!notes.is_empty()).then_some(notes)
+        let is_empty = waiting.is_empty();
+        let group = (std::mem::take(&mut waiting.notes), std::mem::take(&mut waiting.waiters));
+        (!is_empty).then_some(group)
     }
 }
 
@@ -134,8 +150,10 @@ impl AuditLog {
         let writing = shared.clone();
         let thread =
             std::thread::Builder::new().name("ikada-audit".to_owned()).spawn(move || {
-                while let Some(notes) = writing.gather() {
+                while let Some((notes, waiters)) = writing.gather() {
                     write(&mut files, &notes, &writing);
+                    // Whoever waits no longer has its answer.
+                    waiters.into_iter().for_each(|waiter| drop(waiter.send(())));
                 }
             })?;
         Ok((AuditLog { shared, denials: Mutex::default() }, thread))
@@ -171,6 +189,15 @@ impl AuditLog {
         }
     }
 
+    /// Waits until all that was noted so far is on the disk, or counted as lost; no longer than a caller can wait.
+    pub async fn synced(&self) {
+        let (waiter, written) = oneshot::channel();
+        // Without a note of its own it still waits for the group that is being written.
+        self.shared.waiting().waiters.push(waiter);
+        self.shared.news.notify_one();
+        let _ = tokio::time::timeout(SYNC_PATIENCE, written).await;
+    }
+
     /// Lines that are not in the log, since the start: too many came at once, or they could not be written.
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
@@ -192,6 +219,9 @@ pub fn note_offline(data: &Path, action: &'static str, object: String) -> std::i
 
 /// Writes one group. What cannot be written is counted, and the next line that can be tells of it.
 fn write(files: &mut Files, notes: &[Note], shared: &Shared) {
+    if notes.is_empty() {
+        return;
+    }
     if let Err(error) = files.append(notes) {
         let told = notes.iter().map(|note| note.missing).sum();
         shared.lose(notes.len() as u64, told);
@@ -245,6 +275,20 @@ mod tests {
         thread.join().unwrap();
         let files = read(folder.path());
         assert_eq!((files.len(), verify(&files[0]).unwrap().0), (1, 4), "{}", files[0]);
+    }
+
+    #[tokio::test]
+    async fn x_15_whoever_waits_for_a_line_finds_it_on_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, thread) = AuditLog::open(folder.path()).unwrap();
+        for count in 1..=20 {
+            log.add(note("work"));
+            log.synced().await;
+            assert_eq!(verify(&read(folder.path())[0]).unwrap().0, count);
+            log.synced().await;
+        }
+        drop(log);
+        thread.join().unwrap();
     }
 
     // X15: a caller with a good token cannot push the lines of others out by being refused.

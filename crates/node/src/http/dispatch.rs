@@ -46,7 +46,7 @@ where
         },
         None => answer::problem(&problems::internal()),
     };
-    finish(app, &trace, &response);
+    finish(app, &trace, &response).await;
     response
 }
 
@@ -107,6 +107,33 @@ where
     B: Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let standing = app.security.standing(&context.principal);
+    let running = carry_out(app, route, context, parts, standing.vouch_for(body));
+    // A write is never cut off: its outcome would be hidden, and not undone.
+    if !matches!(route.policy.class, Class::Claim | Class::Read | Class::List) {
+        return running.await;
+    }
+    // A claim may wait for minutes; what it was granted by then goes back.
+    tokio::select! {
+        biased;
+        reply = running => reply,
+        () = standing.ended() => Err(problems::unauthenticated().into()),
+    }
+}
+
+/// Carries out a call, whoever makes it.
+async fn carry_out<D, B>(
+    app: &App<D>,
+    route: &Route,
+    context: &Context,
+    parts: &Parts,
+    body: B,
+) -> Result<Reply, Stop>
+where
+    D: Door,
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     if route.policy.body == BodyBound::Stream
         || matches!(route.operation, Operation::GetObject | Operation::TaskLogs)
     {
@@ -118,15 +145,7 @@ where
     }
     let (body, _memory) = take(app, route, parts, body).await?;
     let arrived = Arrived::now();
-    let running = run(app, route.operation, context, &body);
-    if route.policy.class != Class::Claim {
-        return running.await.map(|reply| arrived.mark(reply));
-    }
-    // A claim may wait for minutes; what it was granted by then goes back.
-    tokio::select! {
-        reply = running => reply,
-        () = app.security.revoked(&context.principal) => Err(problems::unauthenticated().into()),
-    }
+    run(app, route.operation, context, &body).await.map(|reply| arrived.mark(reply))
 }
 
 /// Reads the body of a route that has one; any other body is left unread.
@@ -268,6 +287,10 @@ pub(super) async fn call_within<D: Door>(
     routing: call::Routing,
     left: Duration,
 ) -> Result<call::Answer, Stop> {
+    // Much may have come before: a slow body, a wait for a place, other steps of the same call (X17).
+    if !app.security.standing(&context.principal).holds() {
+        return Err(problems::unauthenticated().into());
+    }
     let called = app.door.call(request, left, routing);
     let Ok(answer) = tokio::time::timeout(left + NET, called).await else {
         return Err(problems::unknown(context.key.as_ref().map(|key| key.as_str())).into());

@@ -38,6 +38,7 @@ mod requests;
 mod s3;
 mod schedules;
 mod security;
+mod standing;
 mod stream;
 mod subject;
 mod tasks;

@@ -14,6 +14,7 @@ use ikada_api::state::Namespace;
 use super::app::App;
 use super::door::Door;
 use super::problems;
+use super::standing::Standing;
 use super::trace::Audit;
 use crate::auth::{Denied, Gatekeeper, Principal, TokenText};
 use crate::metrics::SecurityFigures;
@@ -61,12 +62,10 @@ impl Security {
         }
     }
 
-    /// Done when a caller's token no longer holds; never where none is asked for.
-    pub(super) async fn revoked(&self, principal: &Principal) {
-        match &self.gatekeeper {
-            Some(gatekeeper) => gatekeeper.revoked(principal, wall_ms).await,
-            None => std::future::pending().await,
-        }
+    /// How a caller stands from here on. Whoever was let in without a token has none that could end.
+    pub(super) fn standing(&self, principal: &Arc<Principal>) -> Standing {
+        let gatekeeper = self.gatekeeper.clone().filter(|_| principal.token.is_some());
+        Standing { gatekeeper, principal: principal.clone() }
     }
 }
 

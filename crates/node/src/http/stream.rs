@@ -50,11 +50,11 @@ pub(super) fn begin<D: Door, N: News>(
     let permit = permit.map_err(|_| problems::door_full("event streams"))?;
     let (sender, body) = Channel::<Bytes, Infallible>::new(N::PIECES_MAX);
     let stopping = app.stopping.clone();
-    let (security, principal) = (app.security.clone(), context.principal.clone());
+    let standing = app.security.standing(&context.principal);
     tokio::spawn(async move {
         tokio::select! {
             () = feed(news, sender, stopping) => {}
-            () = security.revoked(&principal) => {}
+            () = standing.ended() => {}
         }
         drop(permit);
     });

@@ -35,15 +35,31 @@ pub(super) struct Trace {
     pub(super) source: Option<IpAddr>,
 }
 
-/// Notes an answered request, if it is one that is noted.
-pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) {
-    let Some(audit) = &app.security.audit else { return };
-    // Strangers who fail too often are told 429.
-    let denied = matches!(status, 401 | 403) || (trace.principal.is_none() && status == 429);
+/// Notes an answered request, if it is one that is noted. What operators do is on the disk before its answer goes out.
+pub(super) async fn note_down<D>(app: &App<D>, trace: &Trace, status: u16) {
+    let is_rare = trace.operation.and_then(route_of).is_some_and(is_rare);
+    if note(app, trace, status)
+        && is_rare
+        && !is_denial(trace, status)
+        && let Some(audit) = &app.security.audit
+    {
+        audit.log.synced().await;
+    }
+}
+
+/// Whether a caller was not let in. Strangers who fail too often are told 429.
+fn is_denial(trace: &Trace, status: u16) -> bool {
+    matches!(status, 401 | 403) || (trace.principal.is_none() && status == 429)
+}
+
+/// Notes an answered request, if it is one that is noted; says whether it is.
+pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) -> bool {
+    let Some(audit) = &app.security.audit else { return false };
+    let denied = is_denial(trace, status);
     let route = trace.operation.and_then(route_of);
     let wanted = route.is_some_and(|route| is_wanted(audit, route));
     if !denied && !wanted {
-        return;
+        return false;
     }
     // Where both tell something, the path names an upload, and the handler the object that it is for.
     let object = match (trace.object.as_deref(), trace.subject.said()) {
@@ -58,6 +74,7 @@ pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) {
         source: trace.source,
         ..Note::new(wall_ms(), Action::from(trace.operation), status)
     });
+    true
 }
 
 /// A place for what a call is about; none where no line could come of it.

@@ -45,10 +45,18 @@ pub(in crate::http) async fn backup<D: Door>(
     shelf.pin(&pieces);
     let states = write_states(app.door.info().cluster, frozen);
     let (sender, body) = Channel::<Bytes, Infallible>::new(PIECES_MAX);
+    let standing = app.security.standing(&context.principal);
     tokio::spawn(async move {
         let mut reader = Reader(sender);
-        if reader.take_states(states).await && reader.take_pieces(&shelf, &pieces).await {
-            reader.take(write_end()).await;
+        let all = async {
+            if reader.take_states(states).await && reader.take_pieces(&shelf, &pieces).await {
+                reader.take(write_end()).await;
+            }
+        };
+        // Without its end it is no backup, and nobody takes it for one.
+        tokio::select! {
+            () = all => {}
+            () = standing.ended() => warn!("a backup was cut short: its token has ended"),
         }
         drop(permit);
     });

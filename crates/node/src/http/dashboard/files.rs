@@ -54,6 +54,7 @@ pub(super) const FILES: &[File] = files![
     "lib/raft.js",
     "lib/route.js",
     "lib/save.js",
+    "lib/search.js",
     "lib/session.js",
     "pages/buckets.js",
     "pages/cluster.js",

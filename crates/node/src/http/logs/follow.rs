@@ -82,12 +82,12 @@ async fn stream<D: Door>(app: &App<D>, context: &Context, scope: Scope) -> Resul
     };
     let teller = Teller::new(subject.clone(), shape, since_ms.unwrap_or(0), sender);
     let (door, stopping) = (app.door.clone(), app.stopping.clone());
-    let (security, principal) = (app.security.clone(), context.principal.clone());
+    let standing = app.security.standing(&context.principal);
     let follows = follows && shape == Shape::Events;
     tokio::spawn(async move {
         tokio::select! {
             _ = feed(door, subject, teller, stopping, follows) => {}
-            () = security.revoked(&principal) => {}
+            () = standing.ended() => {}
         }
         drop(permit);
     });

@@ -134,6 +134,7 @@ async fn stream<D: Door>(
     to: u64,
 ) -> Result<crate::http::answer::ReplyBody, Stop> {
     let place = app.transfer(Lane::Download, context).await?;
+    let standing = app.security.standing(&context.principal);
     let shelf = app.door.shelf().clone();
     let (first, last) =
         ((from / OBJECT_CHUNK_BYTES) as usize, ((to - 1) / OBJECT_CHUNK_BYTES) as usize);
@@ -152,14 +153,14 @@ async fn stream<D: Door>(
         let end = begin + (to - from) as usize;
         let part = piece.get(begin..end).map(|_| piece.slice(begin..end));
         let part = part.ok_or_else(|| mismatch("get object"))?;
-        return Ok(Outgoing { part, rest: None, _place: place }.boxed());
+        return Ok(Outgoing { part, rest: None, _place: place, standing }.boxed());
     }
     let (sender, rest) = Channel::<Bytes, Infallible>::new(PIECES_MAX);
     tokio::spawn(async move {
         let piece = piece.slice(begin.min(piece.len())..);
         feed(shelf, wanted, piece, to - from, sender).await;
     });
-    Ok(Outgoing { part: Bytes::new(), rest: Some(rest), _place: place }.boxed())
+    Ok(Outgoing { part: Bytes::new(), rest: Some(rest), _place: place, standing }.boxed())
 }
 
 /// Sends pieces in order until the reader leaves or a piece cannot be had. An early end is seen by the reader, since the

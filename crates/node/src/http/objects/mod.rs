@@ -11,6 +11,7 @@ mod put;
 mod range;
 mod show;
 mod upload;
+mod writer;
 
 use bytes::Bytes;
 use hyper::body::Body;

@@ -10,6 +10,8 @@ use http_body_util::channel::Channel;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::http::standing::Standing;
+
 /// Handed to the connection at one time. It asks for more when it has sent what it has, so that a slow reader holds its
 /// place until all but this has left.
 const PART_BYTES: usize = 128 << 10;
@@ -21,6 +23,8 @@ pub(super) struct Outgoing {
     /// What comes after it.
     pub(super) rest: Option<Channel<Bytes, Infallible>>,
     pub(super) _place: OwnedSemaphorePermit,
+    /// Of whoever reads. Its length was announced, so an early end is seen.
+    pub(super) standing: Standing,
 }
 
 impl Body for Outgoing {
@@ -31,6 +35,9 @@ impl Body for Outgoing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if !self.standing.holds() {
+            return Poll::Ready(None);
+        }
         while self.part.is_empty() {
             let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
             match ready!(Pin::new(rest).poll_frame(context)) {

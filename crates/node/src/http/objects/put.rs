@@ -18,6 +18,7 @@ use ikada_replica::call::{Answer, Outcome, Request, Routing};
 use super::name::{check_bucket, object_key};
 use super::precondition::condition;
 use super::show::{add_headers, describe};
+use super::writer::check_writer;
 use crate::admission::Lane;
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
@@ -27,6 +28,7 @@ use crate::http::namespaces::{admit_in_place, admit_objects};
 use crate::http::pace::Pace;
 use crate::http::problems;
 use crate::http::request::Context;
+use crate::http::standing::broken_body;
 use crate::objects::{Content, Upload};
 use crate::watch::wall_ms;
 
@@ -106,7 +108,8 @@ where
     let mut pace = Pace::new(app.limits.body_timeout);
     loop {
         let frame = match pace.frame(body.as_mut()).await {
-            Err(_) | Ok(Some(Err(_))) => return Err(problems::body_incomplete().into()),
+            Err(_) => return Err(problems::body_incomplete().into()),
+            Ok(Some(Err(error))) => return Err(broken_body(error).into()),
             Ok(None) => break,
             Ok(Some(Ok(frame))) => frame,
         };
@@ -148,6 +151,7 @@ pub(in crate::http) async fn commit_made<D: Door>(
     content: Content,
     made: Option<Made<'_>>,
 ) -> Result<Reply, Stop> {
+    check_writer(app, context, &(namespace.clone(), bucket.clone(), name.clone())).await?;
     let request = context.key.clone().unwrap_or_else(|| app.door.fresh_request_id());
     let Content { size, digest, chunks } = content;
     let freed = made.map_or(0, |made| made.bytes);

@@ -62,8 +62,8 @@ struct Pipe<'a, D: Door> {
 impl<D: Door> Pipe<'_, D> {
     async fn run(&mut self, mut reader: impl AsyncRead + Unpin) {
         let mut stopping = self.app.stopping.clone();
-        let (security, principal) = (self.app.security.clone(), self.principal.clone());
-        let revoked = security.revoked(&principal);
+        let standing = self.app.security.standing(&self.principal);
+        let revoked = standing.ended();
         tokio::pin!(revoked);
         let mut buffer = BytesMut::with_capacity(READ_BYTES);
         loop {

@@ -17,6 +17,7 @@ use tokio::sync::SemaphorePermit;
 use crate::http::app::{App, BODY_UNIT_BYTES};
 use crate::http::problems;
 use crate::http::request::Context;
+use crate::http::standing::broken_body;
 
 /// Reads the body. The permit accounts for its memory until it is dropped.
 pub(in crate::http) async fn take_body<'a, D, B>(
@@ -52,7 +53,8 @@ where
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
             Err(problems::body_too_large(bytes_max))
         }
-        Ok(Err(_)) | Err(_) => Err(problems::body_incomplete()),
+        Ok(Err(error)) => Err(broken_body(error)),
+        Err(_) => Err(problems::body_incomplete()),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::http::app::App;
 use crate::http::door::Door;
 use crate::http::pace::Pace;
 use crate::http::problems;
+use crate::http::standing::has_ended;
 use crate::objects::{Content, Upload};
 use ikada_api::s3::xml::DOCUMENT_BYTES_MAX;
 
@@ -91,7 +92,8 @@ where
             }
             let frame = self.pace.frame(self.body.as_mut()).await;
             match (frame, &mut self.chunks) {
-                (Err(_) | Ok(Some(Err(_))), _) => return Err(Fault::incomplete()),
+                (Err(_), _) => return Err(Fault::incomplete()),
+                (Ok(Some(Err(error))), _) => return Err(broken(error)),
                 (Ok(None), None) => return Ok(None),
                 (Ok(None), Some(chunks)) => return chunks.end().map(|()| None),
                 (Ok(Some(Ok(frame))), chunks) => match (frame.into_data(), chunks) {
@@ -145,5 +147,13 @@ where
         }
         self.finish()?;
         String::from_utf8(document).map_err(|_| Fault::malformed_xml())
+    }
+}
+
+/// What to answer whoever sent a body that broke off.
+fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Fault {
+    match has_ended(error) {
+        true => problems::unauthenticated().into(),
+        false => Fault::incomplete(),
     }
 }

@@ -75,7 +75,7 @@ where
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert("x-amz-request-id", id);
     }
-    finish(app, &trace, &response);
+    finish(app, &trace, &response).await;
     response
 }
 
@@ -137,6 +137,7 @@ where
     if call.action.writes() {
         check_bucket(&buckets::bucket(context)?)?;
     }
+    let body = app.security.standing(&context.principal).vouch_for(body);
     let reader = body::Reader::new(app, parts, entered, call.action, body)?;
     match call.action {
         Action::ListBuckets => buckets::list(app, context).await,
