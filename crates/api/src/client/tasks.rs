@@ -51,6 +51,8 @@ pub struct TaskQuery {
     pub find: Option<String>,
     /// Continue where the page before ended: its `next`.
     pub after: Option<String>,
+    /// Without payloads and results.
+    pub brief: bool,
     /// Most tasks; the server's default when absent.
     pub limit: Option<u32>,
     /// How fresh.
@@ -136,6 +138,9 @@ impl Client {
         }
         if let Some(find) = &query.find {
             pairs.push(("find", find.clone()));
+        }
+        if query.brief {
+            pairs.push(("brief", "true".to_owned()));
         }
         if let Some(after) = &query.after {
             pairs.push(("after", after.clone()));

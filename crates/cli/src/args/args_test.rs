@@ -1,16 +1,16 @@
 //! The command line is read as its help promises.
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 
 use super::*;
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(line.split_whitespace())
+    Cli::from_arg_matches(&command().try_get_matches_from(line.split_whitespace())?)
 }
 
 #[test]
 fn the_definition_is_sound_and_every_command_shows_examples() {
-    let mut cli = Cli::command();
+    let mut cli = command();
     cli.build();
     cli.clone().debug_assert();
     let mut waiting = vec![cli];
@@ -86,7 +86,7 @@ fn setting_nothing_is_noticed() {
 // A machine may run commands and a node: what is set for the one must not stop the other.
 #[test]
 fn what_is_set_for_commands_stops_no_server() {
-    let mut cli = Cli::command();
+    let mut cli = command();
     cli.build();
     let queue = cli.find_subcommand("queue").and_then(|queue| queue.find_subcommand("list"));
     let names = queue.unwrap().get_arguments().filter_map(|arg| arg.get_env());

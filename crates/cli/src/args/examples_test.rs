@@ -3,16 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory, Parser};
+use clap::{Command, FromArgMatches};
 
-use super::Cli;
+use super::help::as_flag;
+use super::{Cli, command};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn program() -> Command {
-    let mut program = Cli::command();
+    let mut program = command();
     program.build();
     program
 }
@@ -62,7 +63,9 @@ fn every_example_in_the_help_is_a_command_that_is_understood() {
         let help = command.get_after_help().into_iter().chain(command.get_after_long_help());
         let help: Vec<String> = help.map(ToString::to_string).collect();
         for example in help.iter().flat_map(|help| examples(help)) {
-            let read = Cli::try_parse_from(words(example));
+            let typed = as_flag(words(example).into_iter().map(Into::into).collect());
+            let read = self::command().try_get_matches_from(typed);
+            let read = read.and_then(|matches| Cli::from_arg_matches(&matches));
             let complaint = read.err().map(|error| error.to_string()).unwrap_or_default();
             assert!(complaint.is_empty(), "{}: {example}\n{complaint}", command.get_name());
             count += 1;

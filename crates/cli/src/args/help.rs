@@ -51,11 +51,23 @@ fn by_kind(command: &Command) -> String {
     KINDS.iter().map(part).collect()
 }
 
-/// `help task list` as `task list --help`.
+/// `help task list` and `task help list` as `task list --help`.
 pub(super) fn as_flag(mut words: Vec<std::ffi::OsString>) -> Vec<std::ffi::OsString> {
-    if words.get(1).is_some_and(|word| word == "help") {
-        words.remove(1);
-        words.push("--help".into());
+    let mut group = Cli::command();
+    for place in 1..words.len() {
+        // Behind a command that is no group it is a name like any other.
+        if !group.has_subcommands() {
+            break;
+        }
+        if words[place] == "help" {
+            words.remove(place);
+            words.push("--help".into());
+            break;
+        }
+        match group.find_subcommand(&words[place]).cloned() {
+            Some(inner) => group = inner,
+            None => break,
+        }
     }
     words
 }
@@ -95,7 +107,12 @@ mod tests {
     #[test]
     fn help_as_a_word_is_help_as_a_flag() {
         let words = |line: &str| line.split(' ').map(std::ffi::OsString::from).collect::<Vec<_>>();
-        assert_eq!(as_flag(words("ikada help task list")), words("ikada task list --help"));
-        assert_eq!(as_flag(words("ikada task list")), words("ikada task list"));
+        for line in ["ikada help task list", "ikada task help list"] {
+            assert_eq!(as_flag(words(line)), words("ikada task list --help"), "{line}");
+        }
+        assert_eq!(as_flag(words("ikada task help")), words("ikada task --help"));
+        for line in ["ikada", "ikada task list", "ikada task show help", "ikada help-me help"] {
+            assert_eq!(as_flag(words(line)), words(line), "{line}");
+        }
     }
 }

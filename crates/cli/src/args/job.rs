@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::WatchArgs;
 use super::task::read_label;
 
 /// Commands about jobs.
@@ -14,8 +15,10 @@ pub(crate) enum JobCommand {
     /// Submit a job that a file describes, or the flags of `run`, and print its id.
     Submit(JobSubmitArgs),
     /// List jobs, the newest first.
-    #[command(after_help = "Examples:\n  ikada job list\n  ikada job list --output quiet")]
-    List,
+    #[command(
+        after_help = "Examples:\n  ikada job list\n  ikada job list -f                        again every second, until Ctrl-C\n  ikada job list --output quiet"
+    )]
+    List(WatchArgs),
     /// Show where a job stands, stage by stage.
     #[command(after_help = "Examples:\n  ikada job show last")]
     Show(JobName),

@@ -5,18 +5,18 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
-use super::Cli;
+use super::command;
 
-const HEAD: &str = "# All commands\n\nMade from the program itself; `ikada <command> --help` shows the same with what is set by the environment. Flags of every command: `--url`, `--output`, `--namespace` and the others of `ikada --help`.\n";
+const HEAD: &str = "# All commands\n\nMade from the program itself; `ikada <command> --help` shows the same, fitted to the terminal. Flags of every command: `--url`, `--output`, `--namespace` and the others of `ikada --help`.\n";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn program() -> Command {
-    let mut program = Cli::command();
+    let mut program = command();
     program.build();
     program
 }

@@ -2,12 +2,16 @@
 
 use clap::{Args, Subcommand};
 
+use super::WatchArgs;
+
 /// Commands about workers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkerPoolCommand {
     /// List all workers: alive, draining or dead, slots, queues, labels.
-    #[command(after_help = "Examples:\n  ikada worker-pool list")]
-    List,
+    #[command(
+        after_help = "Examples:\n  ikada worker-pool list\n  ikada worker-pool list -f                    again every second, until Ctrl-C"
+    )]
+    List(WatchArgs),
     /// Show what the autoscaler of a node did lately, and why; name the leader of shard 0 with --url.
     #[command(after_help = "Examples:\n  ikada worker-pool scaling --url http://127.0.0.1:7400")]
     Scaling,

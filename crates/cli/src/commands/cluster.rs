@@ -10,7 +10,7 @@ use super::watch::watch;
 use super::{backup, events, members};
 use crate::args::{ClusterCommand, GrowArgs, SharedArgs, TransferArgs};
 use crate::failure::Failure;
-use crate::render::{Screen, bar};
+use crate::render::{Screen, bar, plain};
 
 /// How often a growth is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -68,7 +68,7 @@ async fn move_leaders(
     // A node that leads already is what was asked for.
     let result = match client.transfer(&wish).await {
         Err(Error::Refused(problem)) if problem.code == "already_leader" => {
-            eprintln!("{}", problem.detail);
+            eprintln!("{}", plain(&problem.detail));
             return Ok(());
         }
         result => result?,

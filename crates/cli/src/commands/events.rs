@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::{EventsArgs, SharedArgs};
 use crate::failure::Failure;
-use crate::render::{OutputKind, Screen, draw, write};
+use crate::render::{OutputKind, Screen, draw, plain, write};
 
 /// Columns of a timeline.
 const TIMELINE_COLUMNS: usize = 60;
@@ -55,7 +55,7 @@ async fn follow(
                 told_by = Some(source.node);
             }
             Err(Error::Unavailable { detail }) if told_by.is_some() => {
-                eprintln!("no node tells its changes, trying again: {detail}");
+                eprintln!("no node tells its changes, trying again: {}", plain(&detail));
             }
             Err(error) => return Err(error.into()),
         }
@@ -137,7 +137,9 @@ async fn show_timeline(
         let client = Client::with([url], options.clone())?.with_timeout(NODE_PATIENCE);
         match client.events(0).await {
             Ok(page) => drop(events.insert(node, page.events)),
-            Err(error) => eprintln!("node {node} does not tell its events: {error}"),
+            Err(error) => {
+                eprintln!("node {node} does not tell its events: {}", plain(&error.to_string()));
+            }
         }
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

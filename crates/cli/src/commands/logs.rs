@@ -10,7 +10,7 @@ use ikada_api::client::{Error, LogStream, LogWord};
 use super::events::all_nodes;
 use crate::args::{LogsArgs, SharedArgs};
 use crate::failure::Failure;
-use crate::render::Terminal;
+use crate::render::{Terminal, plain};
 
 /// What the log of one task is printed like.
 pub(super) async fn task_logs(shared: &SharedArgs, args: &LogsArgs) -> Result<(), Failure> {
@@ -77,11 +77,11 @@ async fn tell(
             }
             Ok(LogWord::Gap(gap)) => {
                 let whose = gap.task.map_or_else(String::new, |task| format!(" of {task}"));
-                eprintln!("a part of the log{whose} is missing: {}", gap.reason);
+                eprintln!("a part of the log{whose} is missing: {}", plain(&gap.reason));
             }
             Ok(LogWord::End(_)) => return Ok(said),
             Err(Error::Unavailable { detail }) if said => {
-                eprintln!("no node tells the log, trying again: {detail}");
+                eprintln!("no node tells the log, trying again: {}", plain(&detail));
             }
             Err(error) => return Err(error.into()),
         }

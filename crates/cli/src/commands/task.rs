@@ -12,14 +12,14 @@ use crate::args::{
     DropArgs, EnqueueArgs, ListArgs, LogsArgs, ManyArgs, SharedArgs, TaskCommand, TaskSettings,
 };
 use crate::failure::Failure;
-use crate::render::{Screen, plain, spinner};
+use crate::render::{OutputKind, Screen, plain, spinner};
 
 /// Tasks asked for at once when listing.
 const PAGE: u32 = 1_000;
 /// The selector of the newest task.
 const LAST: &str = "last";
 /// Tasks have no order by time, so that all must be looked at to find the newest.
-const LAST_AMONG_MAX: usize = 20_000;
+const LAST_AMONG_MAX: usize = 1_000_000;
 
 pub(crate) async fn task(
     shared: &SharedArgs,
@@ -69,7 +69,14 @@ async fn select(client: &Client, selector: String) -> Result<String, Failure> {
         Err(error) => return Err(error.into()),
         Ok(task) => return Ok(task.id),
     }
-    let mut query = TaskQuery { limit: Some(PAGE), ..TaskQuery::default() };
+    let turning = spinner("looking for the newest task".to_owned());
+    let newest = newest(client).await;
+    turning.finish_and_clear();
+    newest?.ok_or_else(|| Failure::failed("there are no tasks"))
+}
+
+async fn newest(client: &Client) -> Result<Option<String>, Failure> {
+    let mut query = TaskQuery { brief: true, limit: Some(PAGE), ..TaskQuery::default() };
     let (mut newest, mut seen): (Option<(u64, String)>, usize) = (None, 0);
     loop {
         let page = client.tasks(&query).await?;
@@ -85,7 +92,7 @@ async fn select(client: &Client, selector: String) -> Result<String, Failure> {
             return Err(Failure::failed_next(message, "name the task by its id"));
         }
     }
-    newest.map(|(_, id)| id).ok_or_else(|| Failure::failed("there are no tasks"))
+    Ok(newest.map(|(_, id)| id))
 }
 
 fn freshness(stale: bool) -> Consistency {
@@ -224,6 +231,7 @@ async fn list(client: &Client, args: ListArgs, screen: &mut Screen) -> Result<()
         state: args.state,
         worker: args.worker,
         find: args.find,
+        brief: screen.kind() != OutputKind::Json,
         after: None,
         limit: None,
         consistency: freshness(args.stale),

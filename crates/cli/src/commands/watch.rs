@@ -6,7 +6,7 @@ use ikada_api::client::Error;
 
 use crate::args::WatchArgs;
 use crate::failure::Failure;
-use crate::render::{Document, Screen};
+use crate::render::{Document, Screen, plain};
 
 /// Shows a document once, or until Ctrl-C. Nodes that come and go do not end it.
 pub(super) async fn watch<D: Document, F>(
@@ -27,7 +27,7 @@ where
         match ask().await {
             Ok(seen) => screen.show_again(&seen)?,
             Err(error @ (Error::Unavailable { .. } | Error::Unknown { .. })) => {
-                eprintln!("no answer, asking again: {error}");
+                eprintln!("no answer, asking again: {}", plain(&error.to_string()));
             }
             Err(error) => return Err(error.into()),
         }

@@ -1,5 +1,6 @@
 //! `ikada worker-pool list|scaling|show|drain|remove`.
 
+use super::watch::watch;
 use crate::args::{SharedArgs, WorkerPoolCommand};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -11,7 +12,7 @@ pub(crate) async fn worker_pool(
 ) -> Result<(), Failure> {
     let client = shared.client()?;
     match command {
-        WorkerPoolCommand::List => screen.show(&client.workers().await?),
+        WorkerPoolCommand::List(args) => watch(&args, screen, || client.workers()).await,
         WorkerPoolCommand::Scaling => screen.show(&client.scaling().await?),
         WorkerPoolCommand::Show(worker) => screen.show(&client.worker(&worker.name).await?),
         WorkerPoolCommand::Drain(worker) => screen.show(&client.drain_worker(&worker.name).await?),

@@ -71,7 +71,7 @@ impl Screen {
         let text = self.renderer.render(document)?;
         match self.kind == OutputKind::Table && std::io::stdout().is_terminal() {
             // To the upper left corner, over an empty page.
-            true => write(&format!("\u{1b}[H\u{1b}[2J{text}")),
+            true => print(&format!("\u{1b}[H\u{1b}[2J{}", plain(&text))),
             false => write(&text),
         }
     }
@@ -98,8 +98,12 @@ fn table_here(wide: bool) -> table::Table {
     table::Table { width, colour, is_terminal: true }
 }
 
-/// Puts text on standard output.
+/// Puts text on standard output; on a terminal it may set colours and do nothing else, whoever wrote parts of it.
 pub(crate) fn write(text: &str) -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() { print(&plain(text)) } else { print(text) }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader of a pipe has seen enough; that is no failure.

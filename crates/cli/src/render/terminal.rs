@@ -1,4 +1,5 @@
-//! What programs have said, as a terminal may have it: a task's text must not steer the terminal of whoever reads it.
+//! What others have written, as a terminal may have it: logs, results, objects, names and errors must not steer the terminal of whoever
+//! reads them.
 //!
 //! Promise: letters, line ends (returns too, as programs that count upwards use them), tabs and colours come through. Every other control (moving the cursor, titles, the clipboard,
 //! questions that the terminal answers as if its user had typed) is shown as a mark and does nothing.

@@ -10,8 +10,10 @@ mod run;
 mod submit;
 
 use ikada_api::Client;
+use ikada_api::client::Error;
 use ikada_api::v1::{JobInfo, JobPage, JobTaskPage};
 
+use super::watch::watch;
 use crate::args::{JobCommand, SharedArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -28,11 +30,7 @@ pub(crate) async fn job(
     match command {
         JobCommand::Run(args) => run::run(&client, *args, screen).await,
         JobCommand::Submit(args) => submit::submit(&client, args, screen).await,
-        JobCommand::List => {
-            let mut jobs = all(&client).await?;
-            jobs.sort_by_key(|job| std::cmp::Reverse(job.created_ms));
-            screen.show(&JobPage { jobs, next: None })
-        }
+        JobCommand::List(args) => watch(&args, screen, || newest_first(&client)).await,
         JobCommand::Show(job) => {
             let id = select(&client, &job.id).await?;
             screen.show(&client.job(&id).await?)
@@ -62,8 +60,14 @@ pub(crate) async fn job(
     }
 }
 
+async fn newest_first(client: &Client) -> Result<JobPage, Error> {
+    let mut jobs = all(client).await?;
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.created_ms));
+    Ok(JobPage { jobs, next: None })
+}
+
 /// All jobs.
-async fn all(client: &Client) -> Result<Vec<JobInfo>, Failure> {
+async fn all(client: &Client) -> Result<Vec<JobInfo>, Error> {
     let (mut jobs, mut after) = (Vec::new(), None);
     loop {
         let page = client.jobs(after.as_deref()).await?;

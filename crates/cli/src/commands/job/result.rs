@@ -10,7 +10,7 @@ use ikada_api::v1::{JobResult, ObjectInfo, ObjectPage};
 use crate::commands::backup::open_store;
 use crate::commands::object::{Target, download, to_stdout};
 use crate::failure::Failure;
-use crate::render::{OutputKind, Screen, write};
+use crate::render::{OutputKind, Screen, plain, write};
 
 /// Size of the parts in which outputs go to an object store.
 const PART_BYTES: usize = 8 << 20;
@@ -153,7 +153,7 @@ async fn send(client: &Client, output: &ObjectInfo, name: &str, to: &str) -> Res
         let _ = upload.abort().await;
         return Err(error);
     }
-    eprintln!("{to}");
+    eprintln!("{}", plain(&to));
     Ok(())
 }
 
@@ -171,6 +171,6 @@ async fn fetch(
     };
     let options = GetOptions { version: Some(output.version.0), ..GetOptions::default() };
     download(client, BUCKET, &output.key, options, &target, &name).await?;
-    eprintln!("{}", target.shown(&name));
+    eprintln!("{}", plain(&target.shown(&name)));
     Ok(())
 }

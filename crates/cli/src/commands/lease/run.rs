@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::companion::{COMPANION, code_of};
 use crate::args::LeaseRunArgs;
 use crate::failure::Failure;
+use crate::render::plain;
 
 /// Pause before a cluster that could not serve is asked for the lease again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -44,7 +45,8 @@ pub(super) async fn run(client: &Client, args: LeaseRunArgs) -> Result<(), Failu
             Ok(guard) => guard,
             // Whoever stands by does so through a time without a cluster too.
             Err(error @ (Error::Unavailable { .. } | Error::Unknown { .. })) if args.again => {
-                eprintln!("ikada: lease {}: {error}; asking again", args.name);
+                let why = plain(&error.to_string());
+                eprintln!("ikada: lease {}: {why}; asking again", args.name);
                 tokio::time::sleep(ASK_AGAIN).await;
                 continue;
             }
@@ -131,7 +133,7 @@ async fn end_group(child: &mut Child, group: Option<Pid>, grace: Duration) {
 /// The work is done; if the cluster cannot hear of it now, the ttl frees the lease.
 async fn give_back(guard: LeaseGuard) {
     if let Err(error) = guard.release().await {
-        eprintln!("ikada: the lease ends by its ttl: {error}");
+        eprintln!("ikada: the lease ends by its ttl: {}", plain(&error.to_string()));
     }
 }
 

@@ -15,7 +15,7 @@ use super::target::{Target, part_of};
 use super::{bytes_bar, objects_under};
 use crate::args::ObjectGetArgs;
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, Terminal, plain};
 
 /// How often a download that breaks off is continued without a byte of progress.
 const IDLE_MAX: usize = 10;
@@ -39,7 +39,7 @@ pub(super) async fn get(
         None => Target::of_file(Path::new(last_part(key)))?,
     };
     download(client, bucket, key, options, &target, &name).await?;
-    eprintln!("{}", target.shown(&name));
+    eprintln!("{}", plain(&target.shown(&name)));
     Ok(())
 }
 
@@ -81,11 +81,12 @@ fn is_there(target: &Target, name: &str, object: &ObjectInfo) -> Result<bool, Fa
     Ok(same && digest_of_open(file).map_err(failed)? == object.digest)
 }
 
-/// Puts an object on standard output.
+/// Puts an object on standard output; a terminal gets what it may have of it.
 pub(crate) async fn to_stdout(mut reader: ObjectReader) -> Result<(), Failure> {
+    let mut terminal = Terminal::of_stdout();
     let mut out = std::io::stdout().lock();
     while let Some(bytes) = reader.next().await? {
-        match out.write_all(&bytes) {
+        match out.write_all(&terminal.show(&bytes)) {
             Ok(()) => {}
             // The reader of a pipe has seen enough.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
@@ -134,7 +135,7 @@ pub(crate) async fn download(
             let next = format!("run the command again: it goes on from {}", target.shown(&part));
             return Err(Failure::Unavailable { message, next });
         }
-        eprintln!("{message}; going on");
+        eprintln!("{}; going on", plain(&message));
     }
     bar.finish_and_clear();
     file.sync_all().map_err(failed)?;
