@@ -8,6 +8,10 @@ const NAMESPACE = "ikada.namespace";
 const BYTES_MAX = 24 * 1024 * 1024;
 /** No event of a stream is longer. */
 const EVENT_CHARS_MAX = 8 * 1024 * 1024;
+/** Time beyond what the node was given: for the way there and back. */
+const GRACE_MS = 2000;
+/** A stream says something every 15 s, if only that it lives; one that says nothing for so long is gone. */
+const SILENCE_MS = 40_000;
 
 /** What a node said instead of an answer; `code` is stable, `offline` when there was no answer at all. */
 export class Problem extends Error {
@@ -45,24 +49,37 @@ export function withQuery(where, query) {
   return pairs.length ? `${where}?${new URLSearchParams(pairs)}` : where;
 }
 
-/** Asks; gives the raw response. Throws a Problem for anything that is no success. */
-export async function ask(method, where, { query, body, headers: more, timeout_ms = 8000, signal } = {}) {
-  const ended = new AbortController();
-  const timer = setTimeout(() => ended.abort(), timeout_ms + 2000);
-  signal?.addEventListener("abort", () => ended.abort());
+/**
+ * Asks; gives what `take` reads from the response, within the time of the call. Without `take` it is the raw response, whose body may
+ * take as long as it likes. Throws a Problem for anything that is no success.
+ */
+export async function ask(method, where, { query, body, headers: more, timeout_ms = 8000, signal } = {}, take = (response) => response) {
   const all = headers({ "Ikada-Timeout-Ms": String(timeout_ms), ...more });
   if (body !== undefined) all["Content-Type"] = "application/json";
-  let response;
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  return within(timeout_ms + GRACE_MS, signal, async (ended) => {
+    const response = await fetch(withQuery(where, query), { method, headers: all, body: text, signal: ended, cache: "no-store" });
+    if (!response.ok) throw await problemOf(response);
+    return take(response);
+  });
+}
+
+/** Carries out work that ends with its time, or when `signal` ends it. */
+async function within(time_ms, signal, work) {
+  const ended = new AbortController();
+  const end = () => ended.abort();
+  const timer = setTimeout(end, time_ms);
+  signal?.addEventListener("abort", end);
+  if (signal?.aborted) end();
   try {
-    const text = body === undefined ? undefined : JSON.stringify(body);
-    response = await fetch(withQuery(where, query), { method, headers: all, body: text, signal: ended.signal, cache: "no-store" });
-  } catch {
-    throw new Problem(0, "offline", "this node does not answer", { offline: true, ended: signal?.aborted });
+    return await work(ended.signal);
+  } catch (problem) {
+    if (problem instanceof Problem) throw problem;
+    throw new Problem(0, "offline", "this node does not answer", { offline: true });
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener("abort", end);
   }
-  if (response.ok) return response;
-  throw await problemOf(response);
 }
 
 async function problemOf(response) {
@@ -76,12 +93,17 @@ async function problemOf(response) {
 
 /** Asks for a document. */
 export async function get(where, query, options = {}) {
-  return read(await ask("GET", where, { query, ...options }));
+  return read(await ask("GET", where, { query, ...options }, whole));
 }
 
 /** Changes something; `key` makes it safe to send again. */
 export async function act(method, where, { key = freshKey(), ...options } = {}) {
-  return read(await ask(method, where, { ...options, headers: { "Idempotency-Key": key, ...options.headers } }));
+  try {
+    return read(await ask(method, where, { ...options, headers: { "Idempotency-Key": key, ...options.headers } }, whole));
+  } catch (problem) {
+    if (problem.offline) problem.detail += "; whether it was carried out is not known";
+    throw problem;
+  }
 }
 
 /** A key under which a change is carried out at most once. */
@@ -90,8 +112,9 @@ export function freshKey() {
   return "web-" + [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-async function read(response) {
-  const text = await textUpTo(response, BYTES_MAX);
+const whole = (response) => textUpTo(response, BYTES_MAX);
+
+function read(text) {
   if (text === null) throw new Problem(0, "too_large", "the answer is larger than this page can show", { tooLarge: true });
   return text ? parseExact(text) : null;
 }
@@ -121,16 +144,33 @@ export async function textUpTo(response, bytes_max) {
   }
 }
 
-/** Follows an event stream until `signal` ends it; calls `heard(kind, data)`. EventSource cannot carry a token. */
+/** Follows an event stream until `signal` or its own silence ends it; calls `heard(kind, data)`. EventSource cannot carry a token. */
 export async function follow(where, query, heard, signal) {
-  const all = headers({ Accept: "text/event-stream" });
-  const response = await fetch(withQuery(where, query), { headers: all, signal, cache: "no-store" });
-  if (!response.ok) throw await problemOf(response);
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const own = new AbortController();
+  const end = () => own.abort();
+  let late = setTimeout(end, SILENCE_MS);
+  const alive = () => {
+    clearTimeout(late);
+    late = setTimeout(end, SILENCE_MS);
+  };
+  signal.addEventListener("abort", end);
+  if (signal.aborted) end();
+  try {
+    const response = await fetch(withQuery(where, query), { headers: headers({ Accept: "text/event-stream" }), signal: own.signal, cache: "no-store" });
+    if (!response.ok) throw await problemOf(response);
+    await tell(response.body.pipeThrough(new TextDecoderStream()).getReader(), heard, alive);
+  } finally {
+    clearTimeout(late);
+    signal.removeEventListener("abort", end);
+  }
+}
+
+async function tell(reader, heard, alive) {
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
+    alive();
     const pieces = (rest + value).split("\n\n");
     rest = pieces.pop();
     if (rest.length > EVENT_CHARS_MAX) throw new Problem(0, "too_large", "an event is larger than this page can show", { tooLarge: true });

@@ -1,6 +1,7 @@
 // Questions before something happens, forms, and short notes afterwards. Uses the browser's own dialog: focus, Escape and
 // the rest of the keyboard work as people know them.
 
+import { freshKey } from "./api.js";
 import { h } from "./dom.js";
 import { trouble } from "./parts.js";
 
@@ -14,8 +15,9 @@ export function note(text, kind = "calm") {
 }
 
 /**
- * Asks, then acts. `fields` are `{ name, label, kind, value, options, hint, required, type_this }`; `run(values)` does the
- * work and may throw a Problem, which is shown in place while the dialog stays.
+ * Asks, then acts. `fields` are `{ name, label, kind, value, options, hint, required, type_this }`; `run(values, key)` does the
+ * work and may throw a Problem, which is shown in place while the dialog stays. The key is the same again where nobody knows
+ * whether the same was carried out before.
  */
 export function dialog({ title, text, fields = [], yes, kind = "main", run }) {
   const wrong = h("div", { class: "dialog-trouble" });
@@ -24,16 +26,19 @@ export function dialog({ title, text, fields = [], yes, kind = "main", run }) {
   const form = h("form", { method: "dialog" },
     h("h2", {}, title), text && h("p", {}, text), fields.map(field), wrong,
     h("menu", {}, h("button", { type: "button", class: "button button-plain", onclick: () => box.close() }, "Cancel"), sure));
+  let [key, unknown] = [freshKey(), null];
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const values = Object.fromEntries(fields.map(({ name }) => [name, valueOf(form.elements[name])]));
     const unlike = fields.find((one) => one.type_this && values[one.name] !== one.type_this);
     if (unlike) return wrong.replaceChildren(trouble({ code: "not_the_same", detail: `type ${unlike.type_this} to confirm` }));
     sure.disabled = true;
+    if (unknown !== JSON.stringify(values)) key = freshKey();
     try {
-      await run(values);
+      await run(values, key);
       box.close();
     } catch (problem) {
+      unknown = problem.offline ? JSON.stringify(values) : null;
       wrong.replaceChildren(trouble(problem));
       sure.disabled = false;
     }

@@ -51,7 +51,13 @@ export function show(parent, ...children) {
 
 function mendChildren(parent, wanted) {
   const keyed = new Map();
-  for (const child of parent.childNodes) if (keyOf(child)) keyed.set(keyOf(child), child);
+  const staying = new Set([...wanted.childNodes].map(keyOf));
+  // What goes, goes first: what stays then keeps its place, and with it focus and scroll, which are lost by a move.
+  for (const child of [...parent.childNodes]) {
+    const key = keyOf(child);
+    if (key && staying.has(key)) keyed.set(key, child);
+    else if (key) child.remove();
+  }
   let at = parent.firstChild;
   for (const next of [...wanted.childNodes]) {
     const key = keyOf(next);

@@ -6,6 +6,7 @@
 import { h } from "./dom.js";
 import { follow, path } from "./api.js";
 import { count, some } from "./format.js";
+import { here } from "./route.js";
 import { save } from "./save.js";
 
 /** Lines that are kept; older ones are told as a number. */
@@ -42,8 +43,7 @@ const saveAll = (parts) => save(path("v1", ...parts, "logs"), {}, `${parts[1]}.l
 
 function begin(where, parts) {
   shown?.stop.abort();
-  shown = { where, prefix: `${parts[1]}:`, alone: parts[0] === "tasks", state: "open", stop: new AbortController(), ended_ms: 0, ...afresh() };
-  addEventListener("hashchange", leave, { once: true });
+  shown = { where, place: JSON.stringify(parts), prefix: `${parts[1]}:`, alone: parts[0] === "tasks", state: "open", stop: new AbortController(), ended_ms: 0, ...afresh() };
   listen(shown);
 }
 
@@ -53,6 +53,10 @@ function leave() {
   shown?.stop.abort();
   shown = null;
 }
+
+// Another part of the same job's map leaves its log alone.
+addEventListener("hashchange", () => shown?.place === JSON.stringify(here().parts) || leave());
+addEventListener("dashboard:afresh", leave);
 
 async function listen(own) {
   while (!own.stop.signal.aborted) {

@@ -84,14 +84,14 @@ export async function preview(one) {
 async function contents(one) {
   const query = { version: one.version };
   if (/^image\/(png|jpeg|gif|webp|avif|svg\+xml)$/.test(one.content_type) && one.size <= PICTURE_BYTES_MAX) {
-    const response = await ask("GET", address(one), { query });
-    const blob = URL.createObjectURL(new Blob([await response.arrayBuffer()], { type: one.content_type }));
+    const bytes = await ask("GET", address(one), { query }, (response) => response.arrayBuffer());
+    const blob = URL.createObjectURL(new Blob([bytes], { type: one.content_type }));
     setTimeout(() => URL.revokeObjectURL(blob), 60_000);
     return h("img", { src: blob, alt: one.key });
   }
   if (one.size === 0) return h("p", { class: "quiet" }, "Empty.");
-  const response = await ask("GET", address(one), { query, headers: { Range: `bytes=0-${PREVIEW_BYTES_MAX - 1}` } });
-  const text = await textUpTo(response, PREVIEW_BYTES_MAX * 2);
+  const part = { query, headers: { Range: `bytes=0-${PREVIEW_BYTES_MAX - 1}` } };
+  const text = await ask("GET", address(one), part, (response) => textUpTo(response, PREVIEW_BYTES_MAX * 2));
   if (text.includes("\u0000")) return h("p", { class: "quiet" }, "These bytes are no text.");
   return h("div", {}, longText(text, PREVIEW_BYTES_MAX), one.size > PREVIEW_BYTES_MAX && h("p", { class: "more" }, `The first ${size(PREVIEW_BYTES_MAX)} of ${size(one.size)}.`));
 }

@@ -44,7 +44,7 @@ const wake = () => watchers.forEach((watcher) => watcher());
 export function restart() {
   [before, metrics_denied, counted, flow] = [null, false, null, null];
   epoch += 1;
-  Object.assign(known, { samples: [], events: [], cluster: null, queues: null, queues_total: 0, caller: null, live: false });
+  Object.assign(known, { samples: [], events: [], cluster: null, queues: null, queues_total: 0, node: null, caller: null, busy: null, trouble: null, live: false });
   listening?.abort();
 }
 
@@ -66,10 +66,11 @@ async function look() {
   try {
     const quick = { timeout_ms: 3000 };
     if (!known.live) await poll(begun, quick);
-    known.caller ??= await allowed(get("/v1/whoami", {}, quick), null);
-    const [probe_ms, numbers, node] = await Promise.all([probe(), measure(), allowed(get("/v1/nodes/self", {}, quick), known.node)]);
+    const caller = known.caller ?? (await allowed(get("/v1/whoami", {}, quick), null));
+    const [probe_ms, numbers, node] = await Promise.all([probe(), measure(begun), allowed(get("/v1/nodes/self", {}, quick), known.node)]);
+    // Who was someone else when this look began has no place in what is known of them.
     if (begun !== epoch) return;
-    Object.assign(known, { node, busy: turned_away, trouble: null, seen_ms: Date.now() });
+    Object.assign(known, { caller, node, busy: turned_away, trouble: null, seen_ms: Date.now() });
     sample(probe_ms, numbers);
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
@@ -119,13 +120,13 @@ async function probe() {
   }
 }
 
-async function measure() {
+async function measure(begun) {
   if (metrics_denied) return null;
   try {
-    return parse(await (await ask("GET", "/metrics", { timeout_ms: 3000 })).text());
+    return parse(await ask("GET", "/metrics", { timeout_ms: 3000 }, (response) => response.text()));
   } catch (problem) {
     if (problem.offline) throw problem;
-    metrics_denied = problem.status === 403;
+    if (begun === epoch) metrics_denied = problem.status === 403;
     return null;
   }
 }

@@ -9,6 +9,7 @@ let [asking, declined] = [null, false];
 /** Asks for a token, once at a time; `again` even if the user closed it before. */
 export function askForToken(again = false) {
   if (asking?.open || (declined && !again)) return;
+  const former = token.get();
   asking = dialog({
     title: "Enter a token",
     text: "This cluster knows its callers by tokens. An admin makes one with: ikada auth token create --name you --role viewer",
@@ -16,7 +17,7 @@ export function askForToken(again = false) {
     yes: "Look",
     run: tryToken,
   });
-  asking.addEventListener("close", () => (declined = true));
+  asking.addEventListener("close", () => (declined = token.get() === former));
 }
 
 async function tryToken({ token: text }) {
@@ -55,7 +56,8 @@ export function changeNamespace() {
   });
 }
 
+/** Another caller, or other things: nothing that was shown before stays. */
 function afresh() {
   restart();
-  dispatchEvent(new Event("hashchange"));
+  dispatchEvent(new Event("dashboard:afresh"));
 }

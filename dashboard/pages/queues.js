@@ -4,7 +4,8 @@ import { h } from "../lib/dom.js";
 import { get } from "../lib/api.js";
 import { brief, count, rate, span, words } from "../lib/format.js";
 import { button, empty, head, table, tag, turns } from "../lib/parts.js";
-import { swap, to } from "../lib/route.js";
+import { go, swap, to } from "../lib/route.js";
+import { searchField } from "../lib/search.js";
 import { hold } from "../lib/queue_actions.js";
 
 /** Queues on a page. */
@@ -13,21 +14,26 @@ const PAGE = 100;
 export const queues = {
   title: () => "Queues",
   every_ms: 1000,
-  load: (where) => get("/v1/queues", { find: where.query.find, after: where.query.after, limit: PAGE, consistency: "stale" }),
+  load: (where, _former, signal) => get("/v1/queues", { find: where.query.find, after: where.query.after, limit: PAGE, consistency: "stale" }, { signal }),
   view: (data, where) => {
     const find = where.query.find ?? "";
     const found = data.queues;
-    const top = head("Queues", data.total > PAGE ? `${count(data.total)} queues${find && ` with “${find}” in their names`}, ${count(data.sum.ready)} tasks ready in them.` : "A queue comes into being with its first task.", search(find));
+    const top = head("Queues", data.total > PAGE ? `${count(data.total)} queues${find && ` with “${find}” in their names`}, ${count(data.sum.ready)} tasks ready in them.` : "A queue comes into being with its first task.", search(find, found));
     if (data.total === 0 && !find) return h("div", {}, top, empty("No queues yet", "Name one when you submit a task:", "ikada task enqueue --queue mail --payload '{\"to\": \"ann\"}'"));
     const most = Math.max(1, ...found.map((queue) => queue.counts.ready + queue.counts.claimed + queue.counts.scheduled));
     const columns = [["queue"], ["in line", "wide"], ["ready", "number"], ["claimed", "number"], ["oldest ready", "number"], ["in", "number"], ["done", "number"], ["failed", "number"], ["needs"], ["", "act"]];
     return h("div", {}, top, found.length > 0 ? table("Queues", columns, found.map((queue) => row(queue, most))) : h("p", { class: "quiet" }, `No queue has “${find}” in its name.`),
       turns(["queues"], { find: where.query.find }, where.query.after, data.next, "Pages of queues"));
   },
+  bare: (where) => head("Queues", "…", search(where.query.find ?? "", [])),
 };
 
-const search = (find) => h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find by name", value: find, spellcheck: "false",
-  oninput: (event) => swap(["queues"], { find: event.target.value }) });
+/** Enter opens the queue of this name, or the only one that is found. */
+const search = (find, found) => searchField({ placeholder: "Find by name", "aria-label": "Find by name", value: find, change: (text) => swap(["queues"], { find: text }),
+  enter: (text) => {
+    const meant = found.find((one) => one.name === text) ?? (found.length === 1 && text === find ? found[0] : null);
+    if (meant) go(["queues", meant.name]);
+  } });
 
 function row(queue, most) {
   const { name, counts, health, settings } = queue;

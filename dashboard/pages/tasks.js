@@ -1,50 +1,65 @@
 // Tasks: search, filter, page, submit.
 
 import { h } from "../lib/dom.js";
-import { act, get, namespace, parseExact } from "../lib/api.js";
+import { act, get, namespace, parseExact, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { known } from "../lib/pulse.js";
 import { cut, instant, when } from "../lib/format.js";
 import { button, empty, head, state, table, turns } from "../lib/parts.js";
 import { go, here, swap, to } from "../lib/route.js";
+import { searchField } from "../lib/search.js";
 
 const STATES = ["scheduled", "ready", "claimed", "done", "dead", "cancelled"];
 /** Tasks on a page; fewer when their payloads are too much for one answer. */
 const PAGES = [50, 10, 1];
 /** A node looks at so many tasks at a time and answers with those that fit; so many answers are asked for until one has any. */
 const LOOKS_MAX = 10;
+/** Looks are not begun after so long: what is shown by then is nothing, with a way to look on. */
+const LOOKS_MS = 10_000;
 
+/** The address whose wish for a new task was met. */
 let asked = null;
 
 export const tasks = {
   title: () => "Tasks",
   every_ms: 3000,
-  load: async (where) => {
+  load: async (where, _former, signal) => {
     for (const limit of PAGES) {
       try {
-        return await look(where.query, limit);
+        return await look(where.query, limit, signal);
       } catch (problem) {
         if (!problem.tooLarge || limit === 1) throw problem;
       }
     }
   },
   view: (data, where) => {
-    if (where.query.new && asked !== where.text) {
-      asked = where.text;
-      submit(where.query.queue);
-    }
-    return h("div", {}, head("Tasks", "In no particular order; tasks that change meanwhile may be met twice.", button("New task", () => submit(where.query.queue), "main")),
-      filters(where.query), data.tasks.length === 0 ? nothing(where.query, data.next) : list(data.tasks), turns(["tasks"], chosen(where.query), where.query.after, data.next, "Pages of tasks"));
+    openIfAsked();
+    const { query } = where;
+    return h("div", {}, top(query), data.tasks.length === 0 ? nothing(query, data.next) : list(data.tasks),
+      h("div", { class: "foot" }, turns(["tasks"], chosen(query), query.after, data.next, "Pages of tasks"),
+        data.tasks.length > 0 && h("p", { class: "quiet" }, "In no particular order; a task that changes meanwhile may be met twice.")));
   },
+  bare: (where) => top(where.query),
 };
+
+const top = (query) => [head("Tasks", "One line each; a task tells why it waits.", button("New task", () => submit(query.queue), "main")), filters(query)];
+
+/** An address may ask for the dialog. It is opened once for each time that somebody comes to it. */
+function openIfAsked() {
+  const { query, text } = here();
+  if (!query.new || asked === text) return;
+  asked = text;
+  submit(query.queue);
+}
 
 const chosen = ({ find, queue, state: wanted, worker }) => ({ find, queue, state: wanted, worker });
 
 /** The next tasks that fit. */
-async function look(query, limit) {
+async function look(query, limit, signal) {
   let [found, after] = [null, query.after];
-  for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
-    found = await get("/v1/tasks", { ...chosen(query), after, limit, consistency: "stale" });
+  const end = Date.now() + LOOKS_MS;
+  for (let looks = 0; looks < LOOKS_MAX && Date.now() < end; looks += 1) {
+    found = await get("/v1/tasks", { ...chosen(query), after, limit, consistency: "stale" }, { signal });
     if (found.tasks.length > 0 || !found.next) break;
     after = found.next;
   }
@@ -54,20 +69,27 @@ async function look(query, limit) {
 function filters(query) {
   const change = (more) => go(["tasks"], { ...chosen(query), ...more });
   const names = (known.queues ?? []).map((one) => one.name).sort();
-  return h("form", { class: "filters", onsubmit: (event) => {
-    event.preventDefault();
-    const id = new FormData(event.target).get("id").trim();
-    if (id) go(["tasks", id]);
-  } },
-    h("label", {}, h("span", {}, "Find by id"), h("input", { name: "id", type: "search", placeholder: "part of an id; Enter opens it", spellcheck: "false", autocomplete: "off", value: query.find ?? "",
-      oninput: (event) => swap(["tasks"], { ...chosen(query), find: event.target.value.trim() }) })),
-    // A form with several fields obeys Enter only if it has a button.
-    h("button", { class: "unseen", type: "submit", tabindex: "-1" }, "Find"),
+  return h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
+    h("label", {}, h("span", {}, "Find by id"), searchField({ name: "id", placeholder: "part of an id; Enter opens it", value: query.find ?? "",
+      change: (find) => swap(["tasks"], { ...chosen(query), find }), enter: open })),
     h("label", {}, h("span", {}, "Queue"), h("input", { name: "queue", type: "search", list: "queue-names", placeholder: "all", spellcheck: "false", autocomplete: "off", value: query.queue ?? "", onchange: (event) => change({ queue: event.target.value.trim() }) }),
       h("datalist", { id: "queue-names" }, names.map((name) => h("option", { value: name })))),
     h("label", {}, h("span", {}, "State"), h("select", { name: "state", onchange: (event) => change({ state: event.target.value }) },
       h("option", { value: "" }, "all"), STATES.map((name) => h("option", { value: name, selected: name === query.state }, name)))),
     h("label", {}, h("span", {}, "Worker"), h("input", { name: "worker", type: "search", placeholder: "all", spellcheck: "false", value: query.worker ?? "", onchange: (event) => change({ worker: event.target.value.trim() }) })));
+}
+
+/** Opens the task of this id; else the only one that has the text in its id; else the list of them stays. */
+async function open(text) {
+  if (!text) return;
+  const stays = () => here().parts.join() === "tasks";
+  try {
+    const exact = await get(path("v1", "tasks", text), {}).catch((problem) => (problem.offline ? Promise.reject(problem) : null));
+    const { tasks: found, next } = exact ? { tasks: [exact] } : await look({ find: text }, 2);
+    if (found.length === 1 && !next && stays()) go(["tasks", found[0].id]);
+  } catch (problem) {
+    note(problem.detail, "bad");
+  }
 }
 
 function list(found) {
@@ -105,13 +127,16 @@ function submit(queue) {
       { name: "id", label: "Id", hint: "Drawn when empty." },
       { name: "delay_s", label: "Delay in seconds", kind: "number", hint: "At once when empty." },
     ],
-    run: async (values) => {
-      const outcome = await act("POST", "/v1/tasks", { body: bodyOf(values) });
+    run: async (values, key) => {
+      const outcome = await act("POST", "/v1/tasks", { key, body: bodyOf(values) });
       const id = outcome.id ?? outcome.tasks?.[0]?.id;
       note(`Task ${id} is submitted.`);
       go(["tasks", id]);
     },
-  }).addEventListener("close", () => here().query.new && go(["tasks"], {}));
+  }).addEventListener("close", () => {
+    if (here().query.new) go(["tasks"], {});
+    asked = null;
+  });
 }
 
 function bodyOf({ queue, payload, id, delay_s }) {

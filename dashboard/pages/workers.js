@@ -6,6 +6,7 @@ import { dialog, note } from "../lib/dialog.js";
 import { count, cut, instant, some, span, when, words } from "../lib/format.js";
 import { button, empty, head, state, table, tag, turns } from "../lib/parts.js";
 import { swap, to } from "../lib/route.js";
+import { searchField } from "../lib/search.js";
 
 /** Workers on a page. */
 const PAGE = 100;
@@ -14,10 +15,10 @@ const [HELD_MAX, NAMED_MAX] = [1000, 4];
 
 export const workers = {
   title: () => "Workers",
-  load: async (where) => {
+  load: async (where, _former, signal) => {
     const [page, held] = await Promise.all([
-      get("/v1/workers", { find: where.query.find, after: where.query.after, limit: PAGE }),
-      get("/v1/tasks", { state: "claimed", brief: true, limit: HELD_MAX, consistency: "stale" }),
+      get("/v1/workers", { find: where.query.find, after: where.query.after, limit: PAGE }, { signal }),
+      get("/v1/tasks", { state: "claimed", brief: true, limit: HELD_MAX, consistency: "stale" }, { signal }),
     ]);
     return { page, held: gather(held.tasks) };
   },
@@ -31,6 +32,7 @@ export const workers = {
     return h("div", {}, top, found.length > 0 ? table("Workers", columns, found.map((worker) => row(worker, held.get(worker.id) ?? []))) : h("p", { class: "quiet" }, `No worker has “${find}” in its name.`),
       turns(["workers"], { find }, after, next, "Pages of workers"));
   },
+  bare: (where) => head("Workers", "…", where.query.find !== undefined && search(where.query.find)),
 };
 
 function gather(tasks) {
@@ -39,8 +41,7 @@ function gather(tasks) {
   return by;
 }
 
-const search = (find) => h("input", { type: "search", placeholder: "Find by name", "aria-label": "Find by name", value: find, spellcheck: "false",
-  oninput: (event) => swap(["workers"], { find: event.target.value }) });
+const search = (find) => searchField({ placeholder: "Find by name", "aria-label": "Find by name", value: find, change: (text) => swap(["workers"], { find: text }) });
 
 function row(worker, held) {
   return { key: worker.id, cells: [
