@@ -152,8 +152,10 @@ impl AuditLog {
             std::thread::Builder::new().name("ikada-audit".to_owned()).spawn(move || {
                 while let Some((notes, waiters)) = writing.gather() {
                     write(&mut files, &notes, &writing);
-                    // Whoever waits no longer has its answer.
-                    waiters.into_iter().for_each(|waiter| drop(waiter.send(())));
+                    for waiter in waiters {
+                        // Whoever no longer waits needs no answer.
+                        let _ = waiter.send(());
+                    }
                 }
             })?;
         Ok((AuditLog { shared, denials: Mutex::default() }, thread))

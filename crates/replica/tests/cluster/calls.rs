@@ -62,7 +62,7 @@ fn tq_20_what_died_with_its_leader_is_sent_again_and_makes_one_task() {
     cluster.settle();
     let old = cluster.leader(0).expect("leader");
     let others: Vec<u64> = (1..=3).filter(|node| *node != old).collect();
-    others.iter().for_each(|other| drop(cluster.cut.insert((old, *other))));
+    cluster.cut.extend(others.iter().map(|other| (old, *other)));
     let before = cluster.records(old);
     let call = cluster.call(old, Request::Write(vec![enqueue("t")]));
     cluster.deliver();
