@@ -29,7 +29,7 @@ export const queues = {
 };
 
 /** Enter opens the queue of this name, or the only one that is found. */
-const search = (find, found) => searchField({ placeholder: "Find by name", "aria-label": "Find by name", value: find, change: (text) => swap(["queues"], { find: text }),
+const search = (find, found) => searchField({ page: "queues", placeholder: "Find by name", "aria-label": "Find by name", value: find, change: (text) => swap(["queues"], { find: text }),
   enter: (text) => {
     const meant = found.find((one) => one.name === text) ?? (found.length === 1 && text === find ? found[0] : null);
     if (meant) go(["queues", meant.name]);

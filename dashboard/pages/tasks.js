@@ -52,6 +52,8 @@ function openIfAsked() {
   submit(query.queue);
 }
 
+const isShown = () => here().parts.join("/") === "tasks";
+
 const chosen = ({ find, queue, state: wanted, worker }) => ({ find, queue, state: wanted, worker });
 
 /** The next tasks that fit. */
@@ -67,10 +69,11 @@ async function look(query, limit, signal) {
 }
 
 function filters(query) {
-  const change = (more) => go(["tasks"], { ...chosen(query), ...more });
+  // A field that is taken away with its page tells of a change, too.
+  const change = (more) => isShown() && go(["tasks"], { ...chosen(query), ...more });
   const names = (known.queues ?? []).map((one) => one.name).sort();
   return h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
-    h("label", {}, h("span", {}, "Find by id"), searchField({ name: "id", placeholder: "part of an id; Enter opens it", value: query.find ?? "",
+    h("label", {}, h("span", {}, "Find by id"), searchField({ page: "tasks", name: "id", placeholder: "part of an id; Enter opens it", value: query.find ?? "",
       change: (find) => swap(["tasks"], { ...chosen(query), find }), enter: open })),
     h("label", {}, h("span", {}, "Queue"), h("input", { name: "queue", type: "search", list: "queue-names", placeholder: "all", spellcheck: "false", autocomplete: "off", value: query.queue ?? "", onchange: (event) => change({ queue: event.target.value.trim() }) }),
       h("datalist", { id: "queue-names" }, names.map((name) => h("option", { value: name })))),
@@ -82,11 +85,10 @@ function filters(query) {
 /** Opens the task of this id; else the only one that has the text in its id; else the list of them stays. */
 async function open(text) {
   if (!text) return;
-  const stays = () => here().parts.join() === "tasks";
   try {
     const exact = await get(path("v1", "tasks", text), {}).catch((problem) => (problem.offline ? Promise.reject(problem) : null));
     const { tasks: found, next } = exact ? { tasks: [exact] } : await look({ find: text }, 2);
-    if (found.length === 1 && !next && stays()) go(["tasks", found[0].id]);
+    if (found.length === 1 && !next && isShown()) go(["tasks", found[0].id]);
   } catch (problem) {
     note(problem.detail, "bad");
   }

@@ -41,7 +41,7 @@ function gather(tasks) {
   return by;
 }
 
-const search = (find) => searchField({ placeholder: "Find by name", "aria-label": "Find by name", value: find, change: (text) => swap(["workers"], { find: text }) });
+const search = (find) => searchField({ page: "workers", placeholder: "Find by name", "aria-label": "Find by name", value: find, change: (text) => swap(["workers"], { find: text }) });
 
 function row(worker, held) {
   return { key: worker.id, cells: [

@@ -113,7 +113,7 @@ export async function tellsTheLag({ tab, cluster }) {
 
 /** Ten megabytes without a line break: cut, with a way to save the whole; what comes behind it is shown. */
 export async function cutsALongLine({ tab, base, cluster, node }) {
-  await call(cluster, node, "POST", "/v1/jobs", { id: "talker", queue: "talkers", map: { program: "wordcount", range: { from: 0, to: 1 } } });
+  await call(cluster, node, "POST", "/v1/jobs", { id: "talker", queue: "talkers", ttl_ms: 600_000, map: { program: "wordcount", range: { from: 0, to: 1 } } });
   const { tasks: [claimed] } = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "w1", queues: ["talkers"], wait_ms: 5000 });
   await call(cluster, node, "PUT", `/v1/objects/logs/${claimed.id}/1`, `first\n${"x".repeat(10_000_000)}\nlast\n`);
   await tab.go(`${base}/#/tasks/${encodeURIComponent(claimed.id)}`);

@@ -228,7 +228,7 @@ pub(crate) enum Command {
     Server(Box<ServerArgs>),
     /// Run a worker: takes tasks and runs their programs.
     Worker(Box<WorkerArgs>),
-    /// See it work: a word count, in which a worker and a leader are killed.
+    /// See it work: a word count survives a killed worker and leader.
     Demo(DemoArgs),
     /// Run a node and a worker in one process, for work on one machine.
     Dev(DevArgs),

@@ -32,7 +32,11 @@ fn code(item: &ItemOutcome) -> &str {
 }
 
 fn wish(count_max: u32) -> ClaimRequest {
-    let (worker, queues) = ("w".to_owned(), vec![QUEUE.to_owned()]);
+    wish_of(QUEUE, count_max)
+}
+
+fn wish_of(queue: &str, count_max: u32) -> ClaimRequest {
+    let (worker, queues) = ("w".to_owned(), vec![queue.to_owned()]);
     ClaimRequest {
         holds: Vec::new(),
         worker,
@@ -42,6 +46,46 @@ fn wish(count_max: u32) -> ClaimRequest {
         wait_ms: 0,
         labels: Default::default(),
     }
+}
+
+/// Claims and completes up to 16 tasks of a queue; tells how many.
+async fn complete_some(client: &Client, queue: &str) -> usize {
+    let claimed = client.claim(&wish_of(queue, 16)).await.expect("claimed").tasks;
+    let done = claimed.iter().map(|task| CompleteItem {
+        then: Vec::new(),
+        outputs: Vec::new(),
+        id: task.id.clone(),
+        fence: task.fence,
+        result: None,
+        result_base64: None,
+        result_bytes: None,
+    });
+    let tasks: Vec<CompleteItem> = done.collect();
+    let count = tasks.len();
+    if count > 0 {
+        client.complete(&CompleteRequest { worker: "w".into(), tasks }).await.expect("done");
+    }
+    count
+}
+
+/// Waits until the shard of the task `named` remembers the names of tasks that are gone. It begins once every node has told
+/// what it understands, which nothing tells from outside: tasks in the same shard, of another queue, are tried.
+async fn names_are_remembered(client: &Client) {
+    const PROBE: &str = "probe";
+    let settings = QueueSettingsBody { retention_count: Some(0), ..QueueSettingsBody::default() };
+    client.set_queue(PROBE, &settings).await.expect("set");
+    let numbers = std::sync::atomic::AtomicU32::new(0);
+    let numbers = &numbers;
+    until("names that have gone are remembered", || async move {
+        let number = numbers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let id = Some(format!("named:probe-{number}"));
+        let probe = NewTask { queue: Some(PROBE.into()), id, ..task(0) };
+        client.enqueue(vec![probe.clone()]).await.expect("an answer");
+        while complete_some(client, PROBE).await > 0 {}
+        let again = client.enqueue(vec![probe]).await.expect("an answer").tasks.remove(0);
+        (again.outcome == OutcomeKind::Existing).then_some(())
+    })
+    .await;
 }
 
 fn restart_all(cluster: &mut Cluster) {
@@ -88,26 +132,13 @@ async fn tq_21_one_key_makes_one_task_through_any_node_and_after_every_fault() {
     // Compaction: the tasks are done and gone, and a late resend still runs nothing; under another key neither, if the
     // task had a name.
     let all = cluster.client();
+    names_are_remembered(&all).await;
     assert_eq!(named(&all, 0).await.outcome, OutcomeKind::Created);
     let settings = QueueSettingsBody { retention_count: Some(0), ..QueueSettingsBody::default() };
     all.set_queue(QUEUE, &settings).await.expect("set");
     let mut left = first.len() + 1;
     while left > 0 {
-        let claimed = all.claim(&wish(16)).await.expect("claimed").tasks;
-        left -= claimed.len();
-        let done = claimed.iter().map(|task| CompleteItem {
-            then: Vec::new(),
-            outputs: Vec::new(),
-            id: task.id.clone(),
-            fence: task.fence,
-            result: None,
-            result_base64: None,
-            result_bytes: None,
-        });
-        let tasks: Vec<CompleteItem> = done.collect();
-        if !tasks.is_empty() {
-            all.complete(&CompleteRequest { worker: "w".into(), tasks }).await.expect("done");
-        }
+        left -= complete_some(&all, QUEUE).await;
     }
     assert_eq!(all.queue(QUEUE).await.expect("queue").counts.finished, 0);
     resend_all(&all, &first).await;

@@ -64,10 +64,8 @@ const CACHED_V1: Cached = Cached {
     pages: ["total_inactive_file", "total_active_file"],
     unwritten: ["total_dirty", "total_writeback"],
 };
-const CACHED_V2: Cached = Cached {
-    pages: ["inactive_file", "active_file"],
-    unwritten: ["file_dirty", "file_writeback"],
-};
+const CACHED_V2: Cached =
+    Cached { pages: ["inactive_file", "active_file"], unwritten: ["file_dirty", "file_writeback"] };
 
 /// Microseconds per unit of `/proc/self/stat`.
 const TICK_US: u64 = 10_000;

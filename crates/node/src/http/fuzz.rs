@@ -190,9 +190,8 @@ pub(crate) const DOCUMENTS: [ReadDocument; 24] = [
     |form, body| read::<v1::FinishUpload>(form, body, drop),
     |form, body| {
         read::<v1::NewCheckpoint>(form, body, |checkpoint| {
-            let _ = worker_name(&checkpoint.worker).map(|worker| {
-                checkpoint_order(&Namespace::default(), &worker, "a", &checkpoint)
-            });
+            let _ = worker_name(&checkpoint.worker)
+                .map(|worker| checkpoint_order(&Namespace::default(), &worker, "a", &checkpoint));
         });
     },
     |form, body| read::<v1::GrowRequest>(form, body, drop),

@@ -33,7 +33,10 @@ pub(super) async fn check_writer<D: Door>(
         let query = Query::Task(namespace.clone(), task.clone());
         let answer = call(app, context, Request::Read(query, consistency), context.routing).await?;
         if let Some(View::Task(Some(task))) = Seen::of(answer).map(|seen| seen.view)
-            && task.attempts.iter().any(|attempt| is_of(&context.principal, attempt.worker.as_str()))
+            && task
+                .attempts
+                .iter()
+                .any(|attempt| is_of(&context.principal, attempt.worker.as_str()))
         {
             return Ok(());
         }
