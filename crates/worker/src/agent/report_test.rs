@@ -139,6 +139,9 @@ impl World {
             return;
         };
         let lost = self.random.u32(0..20) == 0;
+        if lost {
+            self.live.retain(|ticket| !tickets.contains(ticket));
+        }
         let verdict = |ticket| match lost {
             true => (ticket, RenewVerdict::Lost),
             false => (ticket, RenewVerdict::Renewed { ttl_ms: 9_000 }),

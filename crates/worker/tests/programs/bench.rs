@@ -172,7 +172,8 @@ impl Bench {
         let attempts = self.folder.path().join("work/attempts");
         if self.sandbox.config().isolation == Isolation::None {
             let left = files(&attempts);
-            let own = |file: &&PathBuf| file.ends_with("task/settings.json") || is_lock(file);
+            let is_kept = |file: &PathBuf| file.ends_with("task/settings.json") || is_spare(file);
+            let own = |file: &&PathBuf| is_kept(file) || is_lock(file);
             let strange = left.iter().find(|file| !own(file));
             return assert_eq!(strange, None, "a file of an attempt is left");
         }
@@ -186,6 +187,12 @@ impl Bench {
 /// Whether this is what says that the worker lives.
 fn is_lock(path: &std::path::Path) -> bool {
     path.file_name().is_some_and(|name| name == "lock")
+}
+
+/// Whether this is a file that the worker keeps beside the task's folder, for an input of a later attempt.
+fn is_spare(path: &std::path::Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("spare-") && path.with_file_name("task").is_dir()
 }
 
 /// All files below a folder.
