@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import logging
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
@@ -11,6 +12,11 @@ from .models import ClaimedTask, NewTask
 
 if TYPE_CHECKING:
     from .client import Client
+
+log = logging.getLogger("ikada.worker")
+
+# What a node keeps of a note, in bytes; it cuts there itself, and what is much longer would only burden every renewal.
+_NOTE_CHARS_MAX = 256
 
 _CURRENT: "contextvars.ContextVar[TaskContext]" = contextvars.ContextVar("ikada_task")
 
@@ -81,9 +87,18 @@ class TaskContext:
             raise ClaimLost(f"the claim of task {self.id} is lost: another attempt has taken over, or it was cancelled", code="stale_fence")
 
     def progress(self, share: float, note: str = "") -> None:
-        """Says how far this attempt is, from 0 to 1, and a few words beside it. The next renewal takes the newest word along; it costs no call of its own."""
-        permille = round(min(1.0, max(0.0, share)) * 1000)
-        self.word = {"permille": permille, "note": note} if note else {"permille": permille}
+        """Says how far this attempt is, from 0 to 1, and a few words beside it. The next renewal takes the newest word along; it costs no call of its own.
+
+        It never ends the attempt: what cannot be said is left unsaid, with a warning, and a long note is cut.
+        """
+        try:
+            permille, words = round(min(1.0, max(0.0, float(share))) * 1000), str(note)[:_NOTE_CHARS_MAX]
+        except Exception as error:
+            log.warning("the progress of task %s is not shown: %s: %s", self.id, type(error).__name__, error)
+            return
+        # Half a surrogate, as odd file names have it, is no text for a node, which would refuse the renewal of all claims for it.
+        words = words.encode("utf-8", "replace").decode("utf-8")
+        self.word = {"permille": permille, "note": words} if words else {"permille": permille}
 
     def last_checkpoint(self) -> Optional[bytes]:
         """What the last attempt kept by `checkpoint`; None if none did. Go on from there."""

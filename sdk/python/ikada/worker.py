@@ -1,7 +1,7 @@
 """The worker: claims, runs, renews, reports, and drains when it is told to stop.
 
 Promises: never more claims than slots; every claim is renewed until it is settled; a result is reported until it is settled or the
-claim is lost; after a stop nothing new is claimed, running handlers may end within the grace time, and what is left then is given
+claim is lost; nothing that a handler raises or says, not even `sys.exit`, ends a thread of the worker or holds up the other claims; after a stop nothing new is claimed, running handlers may end within the grace time, and what is left then is given
 back as a failed attempt, so that another worker has it at once and not after a ttl.
 """
 
@@ -19,7 +19,7 @@ import socket
 import threading
 import time
 import traceback
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .app import App
 from .context import _CURRENT, TaskContext
@@ -142,7 +142,8 @@ class Worker:
             failure = {"error": _cut(str(error) or "the handler gave up"), "retry": False}
         except Retry as error:
             failure = {"error": _cut(str(error)), "delay_s": error.delay_s}
-        except Exception as error:
+        except BaseException as error:
+            # Also what is no Exception: `sys.exit` in a handler, or in a library below it, ends the attempt and nothing else.
             log.warning("task %s failed", context.id, exc_info=True)
             failure = {"error": _describe(error)}
         while not context.lost.is_set():
@@ -189,14 +190,17 @@ class Worker:
             return self._await(context, asyncio.run_coroutine_threadsafe(_await(result), self._loop))
         return result
 
-    def _await(self, context: TaskContext, future: "concurrent.futures.Future[Any]") -> Any:
+    def _await(self, context: TaskContext, future: "concurrent.futures.Future[Tuple[Any, Optional[BaseException]]]") -> Any:
         """Waits for an async handler, which ends at its next `await` once the claim is lost."""
         context.on_lost(future.cancel)
         try:
-            return future.result()
+            result, exited = future.result()
         except concurrent.futures.CancelledError:
             context.check()
             raise
+        if exited is not None:
+            raise exited
+        return result
 
     # Renewals
 
@@ -212,15 +216,27 @@ class Worker:
                 return
             renewed = time.monotonic()
             try:
-                said = {one.id: one.word for one in held if one.word is not None}
-                outcomes = self.client.renew(self.name, [one.task for one in held], session=self.session, progress=said, timeout_s=_RENEW_PATIENCE_S)
+                self._renew_once(held)
             except IkadaError as error:
                 log.warning("claims cannot be renewed yet: %s", error)
-                continue
-            for context, outcome in zip(held, outcomes):
-                if outcome.outcome == "refused" and context.id in self._held:
-                    context.lose()
-                    log.warning("the claim of task %s is lost", context.id)
+            except Exception:
+                # Whatever it is, the claims need this thread: it goes on at the next turn.
+                log.exception("claims could not be renewed")
+
+    def _renew_once(self, held: List[TaskContext]) -> None:
+        tasks, said = [one.task for one in held], {one.id: one.word for one in held if one.word is not None}
+        try:
+            outcomes = self.client.renew(self.name, tasks, session=self.session, progress=said, timeout_s=_RENEW_PATIENCE_S)
+        except (Refused, TypeError, ValueError) as error:
+            if not said:
+                raise
+            # Words on progress are a service to the reader; the claims do not depend on them.
+            log.warning("claims are renewed without their progress: %s", error)
+            outcomes = self.client.renew(self.name, tasks, session=self.session, timeout_s=_RENEW_PATIENCE_S)
+        for context, outcome in zip(held, outcomes):
+            if outcome.outcome == "refused" and context.id in self._held:
+                context.lose()
+                log.warning("the claim of task %s is lost", context.id)
 
     def _renew_after_s(self) -> float:
         if not self._held:
@@ -236,6 +252,7 @@ class Worker:
         while not self._ended.wait(after_s):
             try:
                 orders = self.client.beat(self.name, session=self.session, slots=self.slots, busy=len(self._held), labels=self.labels, queues=self.queues)
+                after_s, wanted = orders["beat_ms"] / 1000, orders["wanted"]
             except Refused as error:
                 log.warning("this worker is not listed: %s", error)
                 return
@@ -243,9 +260,13 @@ class Worker:
                 log.warning("no beat reaches the cluster yet: %s", error)
                 after_s = _PAUSE_S
                 continue
-            after_s = orders["beat_ms"] / 1000
-            if orders["wanted"] != "work" and not self._stopping.is_set():
-                log.info("the cluster wants this worker to %s", orders["wanted"])
+            except Exception:
+                # Say an answer of something between that is no node: `drain` must still find its way here once it is gone.
+                log.exception("a beat failed")
+                after_s = _PAUSE_S
+                continue
+            if wanted != "work" and not self._stopping.is_set():
+                log.info("the cluster wants this worker to %s", wanted)
                 self.stop()
         with contextlib.suppress(IkadaError):
             self.client.beat(self.name, session=self.session, slots=self.slots, busy=0, labels=self.labels, queues=self.queues, leaving=True, timeout_s=2)
@@ -284,11 +305,15 @@ class Worker:
         self._loop.call_soon(self._loop.stop)
 
 
-async def _await(awaitable: Any) -> Any:
-    return await awaitable
+async def _await(awaitable: Any) -> Tuple[Any, Optional[BaseException]]:
+    """What a handler returned, or how it wanted to exit: raised here, that would end the loop and with it every other async handler."""
+    try:
+        return await awaitable, None
+    except (SystemExit, KeyboardInterrupt) as error:
+        return None, error
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)
     where = f" at {os.path.basename(last[-1].filename)}:{last[-1].lineno}" if last else ""
     return _cut(f"{type(error).__name__}: {error}{where}")
