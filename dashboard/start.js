@@ -41,7 +41,13 @@ function turn(anew) {
   if (!same) document.querySelector("nav [aria-current=page]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
-const due = (view) => view.page.load && !document.hidden && Date.now() - view.loaded_ms >= (view.page.every_ms ?? 2000);
+/** Time between two looks, which may hang on what was seen last. What did not come is asked for as if it were new. */
+function every_ms({ page, data, problem }) {
+  const { every_ms: own = 2000 } = page;
+  return typeof own === "function" ? own(problem ? null : data) : own;
+}
+
+const due = (view) => view.page.load && !document.hidden && Date.now() - view.loaded_ms >= every_ms(view);
 
 /** Loads what the page shows; keeps what it had if that fails. */
 async function load(view) {

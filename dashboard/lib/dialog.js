@@ -15,17 +15,19 @@ export function note(text, kind = "calm") {
 }
 
 /**
- * Asks, then acts. `fields` are `{ name, label, kind, value, options, hint, required, type_this }`; `run(values, key)` does the
+ * Asks, then acts. `fields` are `{ name, label, kind, value, options, hint, required, type_this }`; `run(values, key, tell)` does the
  * work and may throw a Problem, which is shown in place while the dialog stays. The key is the same again where nobody knows
- * whether the same was carried out before.
+ * whether the same was carried out before. `tell(node)` shows how far long work is, in the dialog and, once that is closed, among the notes.
  */
 export function dialog({ title, text, fields = [], yes, kind = "main", run }) {
-  const wrong = h("div", { class: "dialog-trouble" });
+  const [wrong, far] = [h("div", { class: "dialog-trouble" }), h("div", { class: "dialog-far", role: "status" })];
   const sure = h("button", { type: "submit", class: `button button-${kind}` }, yes);
   const box = h("dialog", { class: "dialog", "aria-label": title });
   const form = h("form", { method: "dialog" },
-    h("h2", {}, title), text && h("p", {}, text), fields.map(field), wrong,
+    h("h2", {}, title), text && h("p", {}, text), fields.map(field), wrong, far,
     h("menu", {}, h("button", { type: "button", class: "button button-plain", onclick: () => box.close() }, "Cancel"), sure));
+  // Notes lie below a dialog, where nobody sees them.
+  const tell = (node) => (box.open ? far : document.getElementById("toasts")).append(node);
   let [key, unknown] = [freshKey(), null];
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -33,18 +35,23 @@ export function dialog({ title, text, fields = [], yes, kind = "main", run }) {
     const unlike = fields.find((one) => one.type_this && values[one.name] !== one.type_this);
     if (unlike) return wrong.replaceChildren(trouble({ code: "not_the_same", detail: `type ${unlike.type_this} to confirm` }));
     sure.disabled = true;
+    wrong.replaceChildren();
     if (unknown !== JSON.stringify(values)) key = freshKey();
     try {
-      await run(values, key);
+      await run(values, key, tell);
       box.close();
     } catch (problem) {
+      if (!box.open) return note(problem.detail ?? problem.message, "bad");
       unknown = problem.offline ? JSON.stringify(values) : null;
       wrong.replaceChildren(trouble(problem));
       sure.disabled = false;
     }
   });
   box.append(form);
-  box.addEventListener("close", () => box.remove());
+  box.addEventListener("close", () => {
+    document.getElementById("toasts").append(...far.childNodes);
+    box.remove();
+  });
   document.body.append(box);
   box.showModal();
   return box;

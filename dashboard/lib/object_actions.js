@@ -23,7 +23,7 @@ export function upload(bucket, prefix = "") {
       { name: "key", label: "Name", value: prefix, hint: "May hold slashes. Empty, or ending in one: the file’s own name is added." },
       { name: "file", label: "File", kind: "file", required: true },
     ],
-    run: ({ bucket: where, key, file }) => send(where, !key || key.endsWith("/") ? key + file.name : key, file),
+    run: ({ bucket: where, key, file }, _key, tell) => send(where, !key || key.endsWith("/") ? key + file.name : key, file, tell),
   });
 }
 
@@ -33,17 +33,23 @@ export function drop(event, bucket, prefix) {
   for (const file of event.dataTransfer.files) send(bucket, prefix + file.name, file).catch((problem) => note(`${file.name}: ${problem.detail}`, "bad"));
 }
 
-// fetch cannot tell how far an upload is; the older interface can.
-function send(bucket, key, file) {
+const among = (node) => document.getElementById("toasts").append(node);
+
+// fetch cannot tell how far an upload is; the older interface can. `tell` shows that somewhere.
+function send(bucket, key, file, tell = among) {
   const shown = h("progress", { max: file.size || 1, value: 0, "aria-label": `Uploading ${key}` });
-  const line = h("p", { class: "toast" }, `${cut(key, 40)} `, shown);
-  document.getElementById("toasts").append(line);
+  const far = h("span", {}, ` 0 B of ${size(file.size)}`);
+  const line = h("p", { class: "toast upload" }, `${cut(key, 40)} `, shown, far);
+  tell(line);
   return new Promise((done, failed) => {
     const request = new XMLHttpRequest();
     request.open("PUT", path("v1", "objects", bucket, key));
     const all = headers({ "Content-Type": file.type || "application/octet-stream", "Ikada-Timeout-Ms": String(LONG_MS) });
     for (const [name, value] of Object.entries(all)) request.setRequestHeader(name, value);
-    request.upload.onprogress = (event) => (shown.value = event.loaded);
+    request.upload.onprogress = (event) => {
+      shown.value = event.loaded;
+      far.textContent = ` ${size(Math.min(event.loaded, file.size))} of ${size(file.size)}`;
+    };
     request.onerror = () => failed(new Problem(0, "offline", "the upload broke off; what was there before is unchanged"));
     request.onload = () => (request.status < 300 ? done() : failed(problemOf(request)));
     request.onloadend = () => line.remove();

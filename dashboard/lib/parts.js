@@ -59,10 +59,10 @@ export function longText(text, shown_max = 20_000) {
       button("Download all", whole, "quiet")));
 }
 
-/** Ways to the first and the next page of a list; null when there is but one. */
-export function turns(parts, query, after, next, label, [first_word, next_word] = ["First page", "Next page"]) {
+/** Ways to the first and the next page of a list; null when there is but one. `name` is what its place is called in the query. */
+export function turns(parts, query, after, next, label, [first_word, next_word] = ["First page", "Next page"], name = "after") {
   if (!next && !after) return null;
   return h("nav", { class: "pages", "aria-label": label },
     after && h("a", { class: "button button-plain", href: to(parts, query) }, first_word),
-    next && h("a", { class: "button button-plain", href: to(parts, { ...query, after: next }) }, next_word));
+    next && h("a", { class: "button button-plain", href: to(parts, { ...query, [name]: next }) }, next_word));
 }

@@ -60,7 +60,9 @@ function list() {
     cells: [h("time", { title: instant(event.wall_ms) }, clock(event.wall_ms), " ", h("span", { class: "quiet" }, when(event.wall_ms))), event.shard, count(event.term),
       tag(words(event.role), event.role === "leader" ? "calm" : "plain"), event.leader ? `node ${event.leader}` : "none", event.reason, votes(event), gap(newest, place)],
   }));
-  return table("Role changes", [["when"], ["shard", "number"], ["term", "number"], ["became"], ["leader"], ["why"], ["votes"], ["without a leader", "number"]], rows);
+  const older = known.events.length - newest.length;
+  const shown = table("Role changes", [["when"], ["shard", "number"], ["term", "number"], ["became"], ["leader"], ["why"], ["votes"], ["without a leader", "number"]], rows);
+  return [shown, older > 0 && h("p", { class: "more" }, `The newest ${count(newest.length)} of ${count(known.events.length)} changes. All that the node keeps: `, h("code", {}, "ikada cluster events"))];
 }
 
 /** Who granted and who refused, in the pre-vote and in the vote that this change ends. */

@@ -68,7 +68,10 @@ const lines = (title, queues) => h("section", { class: "panel list", "data-key":
   h("ul", {}, queues.slice(0, ROWS_MAX).map((queue) => h("li", { "data-key": queue.name },
     h("a", { href: to(["queues", queue.name]) }, queue.name), " ",
     queue.settings.paused && tag("paused", "warn"), queue.health.alerts.map((alert) => tag(words(alert), "bad")),
-    h("span", { class: "right" }, `${brief(queue.counts.ready)} ready · ${brief(queue.counts.claimed)} claimed`)))));
+    h("span", { class: "right" }, `${brief(queue.counts.ready)} ready · ${brief(queue.counts.claimed)} claimed`)))), more(queues.length));
+
+/** Says that a list is cut, and leads to the whole. Of very many queues only those first in need are known here. */
+const more = (there) => there > ROWS_MAX && h("p", { class: "more" }, `${count(ROWS_MAX)} of ${count(there)}${known.queues_total > known.queues.length ? " or more" : ""}. `, h("a", { href: to(["queues"]) }, "See all queues"));
 
 const busiest = (queues) => [...queues].sort((one, other) => weight(other) - weight(one));
 const weight = ({ counts }) => counts.ready + counts.claimed + counts.scheduled;

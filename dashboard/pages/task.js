@@ -11,8 +11,13 @@ import { logPanel } from "../lib/logs.js";
 const reload = () => dispatchEvent(new Event("dashboard:reload"));
 const isFinished = (task) => ["done", "dead", "cancelled"].includes(task.state);
 
+/** A task that has ended changes only by a hand, and seldom. */
+const EVERY_MS = 2000;
+const ENDED_EVERY_MS = 15_000;
+
 export const task = {
   title: (where) => where.parts[1],
+  every_ms: (data) => (data && isFinished(data.shown) ? ENDED_EVERY_MS : EVERY_MS),
   load: async (where) => {
     const shown = await get(path("v1", "tasks", where.parts[1]));
     const why = isFinished(shown) ? null : await get(path("v1", "tasks", where.parts[1], "explain")).catch(() => null);

@@ -33,6 +33,42 @@ export async function pagesManyTasks({ tab, base, cluster, node }) {
   await call(cluster, node, "POST", "/v1/jobs/endless/cancel");
 }
 
+/** Hundreds of outputs of a job: the list says that there are more, and leads to them, whatever part of the map is shown. */
+export async function pagesManyOutputs({ tab, base, cluster, node }) {
+  await call(cluster, node, "POST", "/v1/jobs", { id: "prolific", queue: "prolific", ttl_ms: 600_000, map: { program: "wordcount", range: { from: 0, to: 1 } } });
+  const { tasks: [held] } = await call(cluster, node, "POST", "/v1/tasks/claim", { worker: "w", queues: ["prolific"], wait_ms: 5000 });
+  const { size, digest } = await call(cluster, node, "POST", "/v1/uploads", "abc");
+  const outputs = Array.from({ length: 450 }, (_, place) => ({ name: `out-${String(place).padStart(3, "0")}`, size, digest }));
+  const { tasks: [settled] } = await call(cluster, node, "POST", "/v1/tasks/complete", { worker: "w", tasks: [{ id: held.id, fence: held.fence, outputs }] });
+  assert.ok(!settled.problem, JSON.stringify(settled.problem));
+  const part = (from, to, count) => `(all => all.length === ${count} && all[0].textContent.endsWith("${from}") && all.at(-1).textContent.endsWith("${to}"))([...document.querySelectorAll(".outputs li")])`;
+  await tab.go(`${base}/#/jobs/prolific`);
+  await tab.until(part("out-000", "out-199", 200), "the first outputs are listed");
+  await tab.text("200 outputs are shown, and there are more.");
+  await tab.text("ikada job result prolific --to FOLDER");
+  await tab.click("a", "Next outputs");
+  await tab.until(part("out-200", "out-399", 200), "the next ones are listed");
+  await tab.click("a", "Next outputs");
+  await tab.until(part("out-400", "out-449", 50), "the last ones are listed");
+  await tab.text("These are the last ones.");
+  await tab.click("a", "First outputs");
+  await tab.until(part("out-000", "out-199", 200), "the first ones are listed again");
+  // What has ended is looked at seldom: of a look a second there would be four.
+  const asks = () => tab.asked.filter((path) => path === "/v1/jobs/prolific").length;
+  const before = asks();
+  await rest(4500);
+  assert.ok(asks() - before <= 1, `asked ${asks() - before} times for a job that has ended`);
+}
+
+/** More role changes than the list has rows: it says so, and where all are. */
+export async function saysThatElectionsAreCut({ tab, base }) {
+  await tab.go(`${base}/#/elections`);
+  await tab.until("document.querySelector('tbody tr')");
+  await tab.value(`import("/dashboard/lib/pulse.js").then(({ known }) => void known.events.push(...Array.from({ length: 300 }, (_, place) => ({ ...known.events[0], sequence: 1_000_000 + place }))))`);
+  await tab.until(rows(200));
+  await tab.until(`/The newest 200 of 3[0-9]+ changes\\. All that the node keeps: ikada cluster events/.test(${content})`, "it says that it is cut");
+}
+
 /** Hundreds of queues: a page of them, a search, and an overview that does not grow with them. */
 export async function pagesManyQueues({ tab, base, cluster, node }) {
   const tasks = Array.from({ length: 250 }, (_, place) => ({ id: `many-${place}`, queue: `many-${String(place).padStart(3, "0")}` }));
@@ -48,6 +84,7 @@ export async function pagesManyQueues({ tab, base, cluster, node }) {
   await tab.until("document.querySelector('h1')?.textContent === 'many-249' && document.querySelectorAll('.chart').length === 2");
   await tab.go(`${base}/`);
   await tab.until("document.querySelector('.list li')");
+  await tab.until(`/8 of [0-9]+ or more\\. See all queues/.test(${content})`, "the overview says that its list is cut");
   await isSmall(tab, "the overview");
 }
 

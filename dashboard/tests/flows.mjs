@@ -120,6 +120,32 @@ export async function storesAnObject({ tab, base, cluster, node }) {
   await tab.text("Nothing here");
 }
 
+/** How far an upload is stands where one looks: in its dialog while that is open, else among the notes; what becomes of it is told there, too. */
+export async function tellsHowFarAnUploadIs({ tab, base, cluster }) {
+  const file = join(cluster.folder, "raft.bin");
+  writeFileSync(file, Buffer.alloc(3 << 20, 7));
+  const slow = (bytes) => tab.call("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: bytes });
+  const begin = async (bucket) => {
+    await tab.go(`${base}/#/objects`);
+    await tab.click("button", "Upload");
+    await tab.type("#field-bucket", bucket);
+    await tab.type("#field-key", "raft.bin");
+    await tab.choose("#field-file", [file]);
+    await tab.click("dialog button[type=submit]", "Upload");
+  };
+  await slow(256 << 10);
+  await begin("rafts");
+  await tab.until("document.querySelector('dialog .dialog-far progress')?.value > 0", "the dialog shows how far it is");
+  await tab.until("/ of 3\\.0 MiB/.test(document.querySelector('dialog .dialog-far')?.textContent)");
+  await tab.press("Escape");
+  await tab.until("!document.querySelector('dialog') && document.querySelector('#toasts progress')", "it goes on among the notes");
+  await slow(-1);
+  await tab.text("raft.bin is stored.");
+  await tab.until("!document.querySelector('#toasts progress')");
+  await begin("no such place");
+  await tab.until("document.querySelector('dialog .trouble') && !document.querySelector('dialog progress')", "a refusal is told in the dialog");
+}
+
 /** A job of many tasks: its stages, the map of its tasks, a task of it, what they say, its end. */
 export async function watchesAJob({ tab, base, cluster, node }) {
   await tab.go(`${base}/#/jobs`);
