@@ -1,5 +1,5 @@
 // Fifty strings that try to become more than text, in every field that users write (X14): payloads, results, errors, notes on progress, object names,
-// contents and types, jobs, their results and outputs, logs, workers, leases, schedules, callers, addresses, searches, names of nodes. Each must be shown as it is, and nothing may happen.
+// contents and types, settings and inputs of tasks, settings of queues, namespaces and the cluster, jobs, their results and outputs, logs, workers, leases, schedules, callers, addresses, searches, names of nodes. Each must be shown as it is, and nothing may happen.
 
 import assert from "node:assert/strict";
 import { call } from "./cluster.mjs";
@@ -135,6 +135,71 @@ export async function resultsStayText({ tab, base, cluster, node }) {
     await quiet(tab);
   }
   assert.ok(named >= 10, `${named} names are good names of outputs`);
+}
+
+/** What tasks are told beside their payload: settings of programs, inputs, labels, keys, follow-ups. Each is refused or shown as text. */
+export async function inputsStayText({ tab, base, cluster, node }) {
+  await call(cluster, node, "POST", "/v1/programs", { name: "hostile-handler", kind: "handler" });
+  const shown = { settings: 0, setting: 0, input: 0, words: 0, url: 0, label: 0, key: 0, then: 0 };
+  for (const [place, text] of STRINGS.entries()) {
+    const own = { queue: "hostile-inputs", program: "hostile-handler" };
+    const told = {
+      settings: { settings: { mark: text } }, setting: { settings: { [text]: "x" } }, input: { inputs: [{ name: text, text: "x" }] }, words: { inputs: [{ name: "a.txt", text }] },
+      url: { inputs: [{ name: "a.txt", url: `https://example.org/${text}` }] }, label: { labels: { zone: text.slice(0, 60) } }, key: { key: text }, then: { then: [{ id: text }] },
+    };
+    for (const [kind, part] of Object.entries(told)) {
+      const made = await refusable(cluster, node, "POST", "/v1/tasks", { tasks: [{ id: `hi-${place}-${kind}`, ...own, ...part }] });
+      const [task] = made?.tasks ?? [];
+      if (!task || task.problem) continue;
+      shown[kind] += 1;
+      await tab.go(`${base}/#/tasks/${encodeURIComponent(task.id)}`);
+      const seen = JSON.stringify(text.replaceAll("\u0000", "").slice(0, 20));
+      await tab.until(`document.querySelector("h1")?.textContent === ${JSON.stringify(task.id)} && document.querySelector(".facts")`, `task ${place} with ${kind} is shown`);
+      // The words of an input are read by its program alone.
+      if (kind !== "words") assert.ok(await tab.value(`document.querySelector("#content").textContent.includes(${seen})`), `${kind} of task ${place}`);
+      await quiet(tab);
+    }
+  }
+  assert.ok(shown.settings >= 40 && shown.words >= 40, JSON.stringify(shown));
+}
+
+/** Settings of queues, namespaces and the cluster: their names and addresses are refused or shown as text. */
+export async function settingsStayText({ tab, base, cluster, node }) {
+  const queues = [];
+  let refused = 0;
+  for (const [place, text] of STRINGS.entries()) {
+    const name = encodeURIComponent(text);
+    if (await refusable(cluster, node, "PUT", `/v1/queues/${name}`, { max_attempts: 3 })) queues.push(text);
+    for (const attempt of [
+      ["PUT", `/v1/queues/hostile-settings`, { [text]: 1 }], ["PUT", `/v1/queues/hostile-settings`, { alerts: { [text]: 1 } }], ["PUT", `/v1/queues/hostile-settings`, { max_attempts: text }],
+      ["PUT", `/v1/namespaces/${name}`, { pending_max: 1000 }], ["PUT", "/v1/cluster/elections", { timeout_ms: text }], ["POST", "/v1/cluster/nodes", { peer_addr: text }],
+      ["PUT", `/v1/cluster/nodes/${name}`, { cordoned: false }], ["PUT", "/v1/cluster/nodes/1", { priority: text }],
+    ]) refused += (await refusable(cluster, node, ...attempt)) ? 0 : 1;
+    await tab.go(`${base}/#/queues/${name}`);
+    await quiet(tab);
+    await tab.go(`${base}/#/cluster`);
+    await tab.until("document.querySelector('tbody tr')", `the cluster is shown after ${place}`);
+    await quiet(tab);
+  }
+  assert.ok(refused >= 7 * STRINGS.length, `${refused} were refused`);
+  await tab.go(`${base}/#/queues`);
+  await tab.until("document.querySelector('tbody tr')");
+  await quiet(tab);
+  for (const text of queues) {
+    await tab.go(`${base}/#/queues/${encodeURIComponent(text)}`);
+    await tab.until(`document.querySelector("h1")?.textContent === ${JSON.stringify(text)}`, `queue ${text} is shown`);
+    await quiet(tab);
+  }
+}
+
+/** Calls; null for what is refused as bad. */
+async function refusable(cluster, node, ...what) {
+  try {
+    return (await call(cluster, node, ...what)) ?? {};
+  } catch (error) {
+    assert.ok([400, 404, 409].includes(error.status), error.message);
+    return null;
+  }
 }
 
 /** The address itself, and what is typed into searches. */

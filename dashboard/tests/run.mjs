@@ -45,7 +45,7 @@ const setting = { browser, cluster, node, base: node.url };
 for (const name of ["submitsTheFirstTask", "findsTasks", "mendsATask", "runsAQueue", "keepsASchedule", "storesAnObject", "tellsHowFarAnUploadIs", "watchesAJob", "drainsAWorker", "seesALease", "steersTheCluster", "worksByKeyboard", "bearsLargeThings"]) await run(name, flows[name], setting);
 for (const name of ["tellsWhatNeedsALook", "pointsAtAMoment", "searchesWhileOneTypes", "leadsFromTasksToJobs"]) await run(name, glance[name], setting);
 for (const name of ["pagesManyTasks", "pagesManyOutputs", "saysThatElectionsAreCut", "pagesManyQueues", "pagesManyWorkers", "pagesManySchedules", "foldsManyObjects", "cutsALongLine", "tellsTheLag", "tellsOldBrowsers", "losesItsConnection", "hearsByStream", "fitsAPhone", "walksEveryPage"]) await run(name, bounds[name], setting);
-for (const name of ["tasksStayText", "namesStayText", "objectsStayText", "typesStayText", "resultsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
+for (const name of ["tasksStayText", "namesStayText", "objectsStayText", "typesStayText", "resultsStayText", "inputsStayText", "settingsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
 await run("survivesALeader", flows.survivesALeader, setting);
 const lastNode = cluster.nodes.find((one) => one.child.signalCode === null);
 await run("outlivesItsNode", flows.outlivesItsNode, { ...setting, lastNode });
