@@ -229,6 +229,10 @@ export async function fitsAPhone({ browser, base }) {
     await tab.until("document.querySelector('h1') && !document.querySelector('.loading')", `page ${page} is drawn`);
     const [wide, has] = await tab.value("[document.documentElement.scrollWidth, innerWidth]");
     assert.ok(wide <= has, `page ${page} is ${wide} wide on a screen of ${has}`);
+    const gap = await tab.value("document.querySelector('#content .page').getBoundingClientRect().top - document.querySelector('.side').getBoundingClientRect().bottom");
+    assert.ok(gap < 40, `page ${page} begins ${gap} below the ways`);
+    const thin = await tab.value("[...document.querySelectorAll('td .bar')].filter((one) => one.getBoundingClientRect().width < 60).length");
+    assert.equal(thin, 0, `page ${page} has bars that nobody sees`);
   }
   assert.deepEqual(tab.trouble, []);
   await tab.close();
