@@ -96,6 +96,19 @@ export async function get(where, query, options = {}) {
   return read(await ask("GET", where, { query, ...options }, whole));
 }
 
+/** A leader that has not answered by then is taken to be away. */
+const LEADER_MS = 3000;
+
+/** Asks for a document as the leaders have it; where none answers, as this node has it. `old` is then the Problem that stood in the way. */
+export async function getFresh(where, query) {
+  try {
+    return { body: await get(where, query, { timeout_ms: LEADER_MS }), old: null };
+  } catch (problem) {
+    if (![429, 503, 504].includes(problem.status)) throw problem;
+    return { body: await get(where, { ...query, consistency: "stale" }), old: problem };
+  }
+}
+
 /** Changes something; `key` makes it safe to send again. */
 export async function act(method, where, { key = freshKey(), ...options } = {}) {
   try {

@@ -1,7 +1,7 @@
 // One job: its stages, a map of its tasks, its result.
 
 import { h } from "../lib/dom.js";
-import { act, get, path } from "../lib/api.js";
+import { act, get, getFresh, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { count, instant, span, words } from "../lib/format.js";
 import { button, facts, head, longText, moment, state, tag, trouble, turns } from "../lib/parts.js";
@@ -25,7 +25,7 @@ export const job = {
   load: async (where) => {
     const shown = await get(path("v1", "jobs", where.parts[1]), { consistency: "stale" });
     const page = await get(path("v1", "jobs", where.parts[1], "tasks"), { limit: TASKS_MAX, after: where.query.after, consistency: "stale" }).catch(() => ({ tasks: [] }));
-    const result = isFinished(shown) ? await get(path("v1", "jobs", where.parts[1], "result"), { limit: OUTPUTS_MAX, after: where.query.outputs }).catch((problem) => ({ problem })) : null;
+    const result = isFinished(shown) ? await getFresh(path("v1", "jobs", where.parts[1], "result"), { limit: OUTPUTS_MAX, after: where.query.outputs }).then(({ body }) => body, (problem) => ({ problem })) : null;
     return { shown, page, result };
   },
   view: ({ shown, page, result }, where) => h("div", {},

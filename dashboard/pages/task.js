@@ -1,7 +1,7 @@
 // One task: where it stands and why, its attempts, payload and result.
 
 import { h, s } from "../lib/dom.js";
-import { act, get, path } from "../lib/api.js";
+import { act, get, getFresh, path } from "../lib/api.js";
 import { dialog, note } from "../lib/dialog.js";
 import { count, instant, span, when, words } from "../lib/format.js";
 import { button, facts, head, longText, moment, state, table, tag } from "../lib/parts.js";
@@ -19,14 +19,15 @@ export const task = {
   title: (where) => where.parts[1],
   every_ms: (data) => (data && isFinished(data.shown) ? ENDED_EVERY_MS : EVERY_MS),
   load: async (where) => {
-    const shown = await get(path("v1", "tasks", where.parts[1]));
-    const why = isFinished(shown) ? null : await get(path("v1", "tasks", where.parts[1], "explain")).catch(() => null);
-    return { shown, why };
+    const { body: shown, old } = await getFresh(path("v1", "tasks", where.parts[1]));
+    const why = isFinished(shown) || old ? null : await get(path("v1", "tasks", where.parts[1], "explain")).catch(() => null);
+    return { shown, why, old };
   },
-  view: ({ shown, why }) => h("div", {},
+  view: ({ shown, why, old }) => h("div", {},
     head(shown.id, h("span", {}, state(shown.state), shown.dead_reason && tag(words(shown.dead_reason), "bad"), " in ", h("a", { href: to(["queues", shown.queue]) }, shown.queue),
       shown.work?.job && [", part of job ", h("a", { href: to(["jobs", shown.work.job.job]) }, shown.work.job.job)]),
       actions(shown)),
+    old && h("p", { class: "more", role: "status" }, `This is the task as this node has it; its leader did not answer: ${old.detail}.`),
     why && reasons(why), attempts(shown), shown.work && work(shown.work),
     shown.work && shown.attempts_begun > 0 && logPanel(isFinished(shown), "tasks", shown.id),
     h("div", { class: "two" }, body("Payload", shown.payload, shown.payload_base64), body("Result", shown.result, shown.result_base64)),

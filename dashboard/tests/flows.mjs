@@ -244,6 +244,22 @@ export async function survivesALeader({ tab, cluster }) {
   await tab.until(`document.querySelectorAll('tbody tr').length > 2`);
 }
 
+/** Without a majority there are no leaders: a task's page says so, and shows what its node has. */
+export async function showsATaskWithoutALeader({ tab, cluster }) {
+  const [watched, ...others] = cluster.nodes.filter((node) => node.child.signalCode === null);
+  await call(cluster, watched, "POST", "/v1/tasks", { id: "adrift", queue: "mail" });
+  await tab.go(`${watched.url}/#/tasks/adrift`);
+  await tab.text("Why it is not finished");
+  others.forEach((other) => other.child.kill("SIGSTOP"));
+  try {
+    await tab.text("This is the task as this node has it");
+    await tab.until("document.querySelector('h1')?.textContent === 'adrift'");
+  } finally {
+    others.forEach((other) => other.child.kill("SIGCONT"));
+  }
+  await tab.text("Why it is not finished");
+}
+
 /** The node that serves the page is killed: the page keeps what it had and names the others. */
 export async function outlivesItsNode({ tab, cluster, lastNode }) {
   await tab.go(`${lastNode.url}/#/queues`);

@@ -47,6 +47,7 @@ for (const name of ["tellsWhatNeedsALook", "pointsAtAMoment", "searchesWhileOneT
 for (const name of ["pagesManyTasks", "pagesManyOutputs", "saysThatElectionsAreCut", "pagesManyQueues", "pagesManyWorkers", "pagesManySchedules", "foldsManyObjects", "cutsALongLine", "tellsTheLag", "tellsOldBrowsers", "losesItsConnection", "hearsByStream", "fitsAPhone", "walksEveryPage"]) await run(name, bounds[name], setting);
 for (const name of ["tasksStayText", "namesStayText", "objectsStayText", "typesStayText", "resultsStayText", "inputsStayText", "settingsStayText", "addressesStayText"]) await run(name, hostile[name], setting);
 await run("survivesALeader", flows.survivesALeader, setting);
+await run("showsATaskWithoutALeader", flows.showsATaskWithoutALeader, setting);
 const lastNode = cluster.nodes.find((one) => one.child.signalCode === null);
 await run("outlivesItsNode", flows.outlivesItsNode, { ...setting, lastNode });
 await cluster.stop();
