@@ -12,6 +12,7 @@ mod by_hand;
 mod canaries;
 mod claims;
 mod cluster;
+mod compose;
 mod crew;
 mod crowd;
 mod damage;
