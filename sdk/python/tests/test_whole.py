@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -152,6 +153,13 @@ class WholeTest(unittest.TestCase):
                     script = call[1:] if call else ["-c", "from shop import *; print(send_mail.enqueue('ann', subject='hello').result(timeout_s=30))"]
                     told = subprocess.run([sys.executable, *script], cwd=folder, env=bare, capture_output=True, text=True, check=False)
                     self.assertEqual(told.stdout, "sent 'hello' to ann\n", told.stderr)
+                    # What a shell submits is a task of the same worker.
+                    for line in (line for mark, text in blocks if mark.startswith("sh") for line in text.splitlines() if line.startswith("ikada task enqueue ")):
+                        bare["IKADA_URL"] = ",".join(self.cluster.urls)
+                        command = [program(), *shlex.split(line)[1:], "--output", "quiet"]
+                        sent = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, check=False)
+                        self.assertEqual(sent.returncode, 0, sent.stderr)
+                        self.assertEqual(self.client.handle(sent.stdout.strip()).result(60), "sent 'hello' to ann")
                 finally:
                     worker.terminate()
                     self.assertEqual(worker.wait(), 0, "it ends gracefully on SIGTERM")

@@ -103,6 +103,17 @@ async fn ch_14_a_lone_node_grows_and_a_member_is_replaced() {
     // The removed node is told at its next start, too.
     cluster.launch(1);
     assert!(cluster.ended(1).await.success());
+    // One less: it gives its leaderships away, says so and stops, and what was acknowledged stays.
+    let said = run(order(&cluster, 2, &["remove", "3"])).await;
+    assert!(said.contains("shards done"), "progress is shown: {said}");
+    let status = cluster.ended(3).await;
+    assert!(status.success(), "a removed node ends well: {status}");
+    assert!(cluster.log(3).contains("was removed from the cluster"), "{}", cluster.log(3));
+    // The command came back when it was done, so that the members are as wanted at the first look at the node it asked.
+    let seen = client(&[cluster.node(2).url.clone()]).cluster().await.expect("an answer");
+    assert!(seen.members.iter().all(|member| member.node.0 != 3), "{:?}", seen.members);
+    members_become(&cluster, 4, &[2, 4]).await;
+    check_all_there(&cluster.client(), &acked).await;
 }
 
 // F-17: a wiped node does not come back under its id; a dead one can be removed and replaced.

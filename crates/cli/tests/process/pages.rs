@@ -125,6 +125,49 @@ fn sources(folder: &Path, into: &mut String) {
     }
 }
 
+/// The last of the subcommands that a line of a page names: what it does. None of `server`, which every test here runs.
+fn verb(line: &str) -> Option<&str> {
+    let is_name = |word: &&str| word.bytes().all(|one| one.is_ascii_lowercase() || one == b'-');
+    let mut words = line.trim().strip_prefix("ikada ")?.split(' ').take_while(is_name);
+    let (noun, verb) = (words.next()?, words.next()?);
+    let is_deeper = noun == "auth" && matches!(verb, "token" | "cert" | "s3-key");
+    Some(if is_deeper { words.next().unwrap_or(verb) } else { verb }).filter(|_| noun != "server")
+}
+
+/// The text of a test, in Rust or in Python.
+fn body<'a>(tests: &'a str, test: &str) -> Option<&'a str> {
+    let rust = tests.find(&format!("fn {test}(")).map(|from| (from, "\n}\n"));
+    let python = tests.find(&format!("def {test}(self")).map(|from| (from, "\n    def "));
+    let (from, end) = rust.or(python)?;
+    let text = &tests[from..];
+    Some(&text[..text.find(end).unwrap_or(text.len())])
+}
+
+/// Commands of a block that the test which stands for it does not run. One that reads the page runs what it finds there.
+fn not_run<'a>(page: &str, block: &'a str, test: &str) -> Vec<&'a str> {
+    let file = page.rsplit('/').next().unwrap_or(page);
+    if test.contains(file) {
+        return Vec::new();
+    }
+    let is_word = |verb: &str| {
+        test.split(|one: char| !one.is_ascii_alphanumeric() && one != '-').any(|word| word == verb)
+    };
+    block.lines().filter(|line| verb(line).is_some_and(|verb| !is_word(verb))).collect()
+}
+
+#[test]
+fn the_verbs_of_a_block_are_looked_for_in_its_test() {
+    assert_eq!(verb("ikada cluster remove 3    # one less"), Some("remove"));
+    assert_eq!(verb("ikada auth cert list"), Some("list"));
+    assert_eq!(verb("ikada server --data d"), None);
+    let tests =
+        "async fn one() {\n    run(&[\"add\", peer]);\n}\n\nfn two() {\n    run(\"remove\");\n}\n";
+    let one = body(tests, "one").expect("there");
+    let block = "ikada cluster add x\nikada cluster remove 3\n";
+    assert_eq!(not_run("docs/a.md", block, one), ["ikada cluster remove 3"]);
+    assert!(not_run("docs/a.md", block, "read(\"a.md\")").is_empty());
+}
+
 #[test]
 fn every_block_of_commands_is_run_here_or_names_the_test_that_does() {
     let mut tests = String::new();
@@ -145,6 +188,9 @@ fn every_block_of_commands_is_run_here_or_names_the_test_that_does() {
                         || tests.contains(&format!("def {test}(self"));
                     let is_step = tests.contains(&format!("name: \"{test}\""));
                     assert!(is_test || is_step, "{name}: there is no test {test}");
+                    let missing =
+                        not_run(&name, block.text, body(&tests, test).unwrap_or(block.text));
+                    assert!(missing.is_empty(), "{name}: {test} does not run {missing:?}");
                     count += 1;
                 }
                 None if block.mark.starts_with("sh") => {
