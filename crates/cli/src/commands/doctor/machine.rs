@@ -1,4 +1,4 @@
-//! The machine: how fast its disk syncs, what a process may open, whether its clock is kept, whether ports are free.
+//! The machine: how fast its disk syncs, what a process may open, whether ports are free. Its clock: `clock.rs`.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -107,19 +107,6 @@ pub(super) fn memory() -> Finding {
         }
         Some(kib) => Finding::good(check, format!("{} MiB available", kib >> 10)),
     }
-}
-
-/// Whether something keeps the clock, where systemd can tell.
-pub(super) fn time_source() -> Option<Finding> {
-    let check = "clock";
-    if !Path::new("/run/systemd/timesync").exists() {
-        return None;
-    }
-    let synchronized = Path::new("/run/systemd/timesync/synchronized").exists();
-    Some(match synchronized {
-        true => Finding::good(check, "kept by timesyncd"),
-        false => Finding::doubtful(check, "not in step with any time server", "see timedatectl"),
-    })
 }
 
 /// Whether a node could listen here, or one does.

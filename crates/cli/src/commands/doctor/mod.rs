@@ -2,6 +2,7 @@
 //!
 //! Promises: changes nothing but a file in the data folder, which it removes again; every finding says what to do. Leaves out: repairs.
 
+mod clock;
 mod cluster;
 mod machine;
 mod peers;
@@ -60,9 +61,12 @@ pub(crate) async fn doctor(
     args: &DoctorArgs,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    let mut findings =
-        vec![machine::sync_speed(&args.data), machine::open_files(), machine::memory()];
-    findings.extend(machine::time_source());
+    let mut findings = vec![
+        machine::sync_speed(&args.data),
+        machine::open_files(),
+        machine::memory(),
+        clock::time_source().await,
+    ];
     for address in &args.listen {
         findings.push(machine::port(address).await);
     }
