@@ -5,6 +5,8 @@ use std::fmt;
 use ikada_api::Problem;
 use ikada_api::client::{BadUrl, Error};
 
+use crate::advice::next_step;
+
 /// Why a command did not do what was asked. The kinds match the exit codes.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -41,6 +43,8 @@ pub(crate) enum Failure {
         /// What to do next.
         next: Option<String>,
     },
+    /// Whoever read what is printed has seen enough: nothing went wrong, and nothing is left to do.
+    Unheard,
 }
 
 impl Failure {
@@ -65,64 +69,29 @@ impl Failure {
         Failure::Refused { message: problem.to_string(), next }
     }
 
+    /// The failure of a command that takes `--idempotency-key`: an open outcome is settled by repeating it.
+    pub(crate) fn of_repeatable(error: Error) -> Failure {
+        let message = error.to_string();
+        match error {
+            Error::Unknown { request, .. } => Failure::Unavailable {
+                message,
+                next: format!(
+                    "repeat the command with --idempotency-key {request}: it is carried out at most once"
+                ),
+            },
+            other => other.into(),
+        }
+    }
+
     /// What to do next.
     pub(crate) fn next(&self) -> Option<&str> {
         match self {
             Failure::Failed { next, .. } | Failure::Refused { next, .. } => next.as_deref(),
             Failure::Unavailable { next, .. } => Some(next),
             Failure::Usage { .. } => Some("see --help for examples"),
-            Failure::Command { .. } => None,
+            Failure::Command { .. } | Failure::Unheard => None,
         }
     }
-}
-
-/// What a person at a shell can do about a refusal; none where the problem's own words say it all.
-fn next_step(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "task_not_found" => {
-            "look for it: ikada task list; finished tasks go after their retention time"
-        }
-        "queue_not_found" => "see which there are: ikada queue list",
-        "job_not_found" => "see which there are: ikada job list",
-        "schedule_not_found" => "see which there are: ikada schedule list",
-        "program_not_found" | "unknown_program" => {
-            "see which there are: ikada program list; add one: ikada program push"
-        }
-        "object_not_found" | "bucket_not_found" => "see which there are: ikada object list",
-        "worker_not_found" => "see which there are: ikada worker-pool list",
-        "node_not_found" | "shard_not_found" => "see which there are: ikada cluster status",
-        "stale_fence" | "not_owner" => {
-            "the claim is lost: throw the result away; ikada task show tells who has the task now"
-        }
-        "task_finished" => "see what came of it: ikada task show",
-        "task_not_finished" => "see what it waits for: ikada task explain",
-        "conflict" => {
-            "the id is taken by another task: see it with ikada task show, or choose another id"
-        }
-        "idempotency_conflict" => "use another --idempotency-key for another request",
-        "request_voided" => "submit it again under another --idempotency-key",
-        "version_conflict" => "someone else was faster: look again, then repeat the change",
-        "unauthenticated" => {
-            "give a token: IKADA_TOKEN, --token-file, or a context (ikada context --help)"
-        }
-        "forbidden" | "forbidden_namespace" => "see what your token may do: ikada auth whoami",
-        "namespace_full" | "namespace_bytes_full" | "namespace_objects_full" => {
-            "see the quota and what is used: ikada namespace list"
-        }
-        "rate_exceeded" | "overloaded" => "wait a little and try again",
-        "queue_full" => "let workers catch up, or raise the bound: ikada queue set --pending-max",
-        "change_pending" => "wait for it: ikada cluster status -f",
-        "node_unreachable" | "not_waiting" => {
-            "start the new node with --join, and give its --peer-listen address"
-        }
-        "copies_missing" => "wait until the other nodes have fetched the files, then repeat this",
-        "last_voter" | "no_majority_left" => "add a node first: ikada cluster add",
-        "level_too_low" | "node_too_old" => {
-            "upgrade the older nodes: ikada cluster status shows levels"
-        }
-        "too_large" => "put big data into files: ikada object put, and name them in the task",
-        _ => return None,
-    })
 }
 
 impl fmt::Display for Failure {
@@ -133,8 +102,21 @@ impl fmt::Display for Failure {
             | Failure::Unavailable { message, .. }
             | Failure::Command { message, .. }
             | Failure::Refused { message, .. } => formatter.write_str(message),
+            Failure::Unheard => formatter.write_str("nobody reads this any more"),
         }
     }
+}
+
+/// What to do once nobody served a call in time; `code` is what the last node said.
+fn after_a_wait(code: Option<&str>) -> String {
+    let next = match code {
+        None => {
+            "is a server running? name one with --url or IKADA_URL, e.g. --url http://127.0.0.1:7400"
+        }
+        // A node is there and said why not.
+        Some(code) => next_step(code).unwrap_or("how the cluster is: ikada cluster status"),
+    };
+    next.to_owned()
 }
 
 impl From<Error> for Failure {
@@ -142,13 +124,14 @@ impl From<Error> for Failure {
         let message = error.to_string();
         match error {
             Error::Refused(problem) => Failure::refused(&problem),
-            Error::Unavailable { .. } => Failure::Unavailable {
-                message,
-                next: "is a server running? name one with --url or IKADA_URL, e.g. --url http://127.0.0.1:7400".into(),
-            },
+            Error::Unavailable { code, .. } => {
+                Failure::Unavailable { message, next: after_a_wait(code.as_deref()) }
+            }
             Error::Unknown { request, .. } => Failure::Unavailable {
                 message,
-                next: format!("repeat the command with --idempotency-key {request}: it is carried out at most once"),
+                next: format!(
+                    "see whether it was done before you repeat it: ikada request show {request}"
+                ),
             },
             Error::Protocol { .. } => Failure::failed_next(
                 message,
@@ -176,5 +159,21 @@ mod tests {
         assert!(failure.next().is_some_and(|next| next.contains("ikada task show")));
         let other = Problem::new(400, "bad_value", "t", "priority must be 0 to 9");
         assert_eq!(Failure::refused(&other).next(), None, "its own words say what to do");
+    }
+
+    #[test]
+    fn who_was_answered_is_not_asked_whether_a_server_runs() {
+        let next = |code: Option<&str>| {
+            let code = code.map(str::to_owned);
+            let failure = Failure::from(Error::Unavailable { detail: "d".to_owned(), code });
+            failure.next().map(str::to_owned).unwrap_or_default()
+        };
+        assert!(next(None).contains("is a server running?"));
+        assert!(next(Some("queue_full")).contains("ikada queue set --pending-max"));
+        assert!(next(Some("level_too_low")).contains("upgrade the older nodes"));
+        assert!(next(Some("a_code_of_tomorrow")).contains("ikada cluster status"));
+        let unknown = Error::Unknown { request: "r7".to_owned(), detail: "d".to_owned() };
+        // Not every command takes --idempotency-key; those that do say so themselves.
+        assert!(Failure::from(unknown).next().is_some_and(|next| next.contains("request show r7")));
     }
 }

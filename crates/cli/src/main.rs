@@ -3,6 +3,7 @@
 //! Data goes to standard output, talk to standard error. Exit codes are chosen here and nowhere else: 0 done, 1 failed,
 //! 2 wrong usage, 3 unavailable (try again), 4 refused (trying again does not help). Only `lease run` passes its command's own code on.
 
+mod advice;
 mod args;
 mod bench;
 mod commands;
@@ -41,12 +42,12 @@ fn main() -> ExitCode {
     }
     let outcome = run(cli);
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::Unheard) => ExitCode::SUCCESS,
         Err(failure) => {
             // It may repeat what somebody else has written.
-            eprintln!("ikada: {}", render::plain(&failure.to_string()));
+            render::say(&format!("ikada: {failure}"));
             if let Some(next) = failure.next() {
-                eprintln!("  {next}");
+                render::say(&format!("  {next}"));
             }
             ExitCode::from(match failure {
                 Failure::Failed { .. } => 1,
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
                 Failure::Unavailable { .. } => 3,
                 Failure::Refused { .. } => 4,
                 Failure::Command { code, .. } => code,
+                Failure::Unheard => 0,
             })
         }
     }

@@ -20,7 +20,7 @@ impl Client {
         mut take: impl AsyncFnMut(Bytes) -> Result<(), E>,
     ) -> Result<u64, E> {
         let ask = Ask::get("/v1/cluster/backup".to_owned());
-        let lost = |detail: String| Error::Unavailable { detail };
+        let lost = |detail: String| Error::Unavailable { detail, code: None };
         let timeout = self.inner.options.timeout;
         let node = self.inner.current.load(Ordering::Relaxed) % self.inner.urls.len();
         let request = self.build(&ask, node, timeout).map_err(lost)?;

@@ -29,6 +29,8 @@ pub enum Error {
     Unavailable {
         /// What the last try met.
         detail: String,
+        /// The stable code of what the last node said, if one said anything.
+        code: Option<String>,
     },
     /// It may or may not have happened: send it again under the same request id, or ask what became of it.
     #[error("the outcome of request {request} is unknown: {detail}")]
@@ -47,7 +49,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The problem's stable code, if the cluster gave one.
+    /// The stable code of the cluster's refusal, if it is one.
     pub fn code(&self) -> Option<&str> {
         match self {
             Error::Refused(problem) => Some(&problem.code),

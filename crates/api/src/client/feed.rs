@@ -12,8 +12,8 @@ use hyper::header::{ACCEPT, HeaderValue};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
-use super::retry::{Next, Try, decide};
-use super::send::{Ask, innermost};
+use super::retry::{Met, Next, Try, decide};
+use super::send::{Ask, innermost, read_retry_after};
 use super::url::unique_bits;
 use super::{Client, Error};
 use crate::problem::Problem;
@@ -73,7 +73,7 @@ impl Feed {
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + timeout);
             let pause = backoff.next(None);
             if Instant::now() + pause >= deadline {
-                return Err(Error::Unavailable { detail: broken });
+                return Err(broken.unavailable());
             }
             tokio::time::sleep(pause).await;
         }
@@ -86,14 +86,14 @@ impl Feed {
     }
 
     /// Reads from the stream, opening one first; says why if that fails.
-    async fn read_more(&mut self) -> Result<Option<String>, Error> {
+    async fn read_more(&mut self) -> Result<Option<Met>, Error> {
         let Some(body) = &mut self.body else {
             return self.open().await;
         };
         let frame = match tokio::time::timeout(SILENCE, body.frame()).await {
-            Err(_) => return Ok(Some("the node has fallen silent".to_owned())),
-            Ok(None) => return Ok(Some("the node ended the stream".to_owned())),
-            Ok(Some(Err(error))) => return Ok(Some(innermost(&error))),
+            Err(_) => return Ok(Some("the node has fallen silent".into())),
+            Ok(None) => return Ok(Some("the node ended the stream".into())),
+            Ok(Some(Err(error))) => return Ok(Some(innermost(&error).into())),
             Ok(Some(Ok(frame))) => frame,
         };
         if let Ok(bytes) = frame.into_data() {
@@ -102,7 +102,7 @@ impl Feed {
         Ok(None)
     }
 
-    async fn open(&mut self) -> Result<Option<String>, Error> {
+    async fn open(&mut self) -> Result<Option<Met>, Error> {
         let inner = self.client.inner.clone();
         let node = inner.current.load(Ordering::Relaxed) % inner.urls.len();
         let limit = inner.options.attempt_timeout.min(inner.options.timeout);
@@ -117,8 +117,8 @@ impl Feed {
         inner.tries.fetch_add(1, Ordering::Relaxed);
         let url = &inner.urls[node];
         let response = match tokio::time::timeout(limit, inner.http.request(request)).await {
-            Err(_) => return Ok(Some(format!("{url}: no answer in time"))),
-            Ok(Err(error)) => return Ok(Some(format!("{url}: {}", innermost(&error)))),
+            Err(_) => return Ok(Some(format!("{url}: no answer in time").into())),
+            Ok(Err(error)) => return Ok(Some(format!("{url}: {}", innermost(&error)).into())),
             Ok(Ok(response)) => response,
         };
         let status = response.status();
@@ -126,17 +126,20 @@ impl Feed {
             self.body = Some(response.into_body());
             return Ok(None);
         }
+        let retry_after = read_retry_after(response.headers());
         let body = http_body_util::Limited::new(response.into_body(), EVENT_BYTES_MAX);
         let said = match tokio::time::timeout(limit, body.collect()).await {
             Ok(Ok(said)) => said.to_bytes(),
-            _ => return Ok(Some(format!("{url}: broke off"))),
+            _ => return Ok(Some(format!("{url}: broke off").into())),
         };
         let problem = serde_json::from_slice::<Problem>(&said).ok().map(Box::new);
-        let answer = Try::Answer { status: status.as_u16(), problem, retry_after: None };
+        let answer = Try::Answer { status: status.as_u16(), problem, retry_after };
         match decide(answer) {
             Next::Refuse(problem) => Err(Error::Refused(problem)),
-            Next::Again { detail, .. } => Ok(Some(format!("{url}: {detail}"))),
-            Next::Accept => Ok(Some(format!("{url}: no stream"))),
+            Next::Again { met, .. } => {
+                Ok(Some(Met { detail: format!("{url}: {}", met.detail), ..met }))
+            }
+            Next::Accept => Ok(Some(format!("{url}: no stream").into())),
         }
     }
 

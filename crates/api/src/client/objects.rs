@@ -19,7 +19,7 @@ use hyper::http::request::Builder;
 use hyper::{Method, Request};
 
 use super::backoff::Backoff;
-use super::retry::{Next, Try, decide};
+use super::retry::{Met, Next, Try, decide};
 use super::send::{Ask, Failure, innermost, read_answer, read_retry_after};
 use super::url::{escape, unique_bits, unique_key, with_query};
 use super::{Client, Error, SentBody};
@@ -127,7 +127,7 @@ impl ObjectReader {
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             let frame = tokio::time::timeout(STALL, self.body.frame()).await;
-            let broken = |detail: String| Error::Unavailable { detail };
+            let broken = |detail: String| Met::from(detail).unavailable();
             let frame = frame.map_err(|_| broken("the download stands still".to_owned()))?;
             let Some(frame) = frame else {
                 let short = format!("the download broke off {} bytes before its end", self.left);
@@ -196,13 +196,13 @@ impl Client {
                 Err(Failure { sent: false, detail }) => (Try::NotSent(detail), None),
                 Err(Failure { sent: true, detail }) => (Try::NoAnswer(detail), None),
             };
-            let (after, detail) = match (decide(outcome), answer) {
+            let (after, met) = match (decide(outcome), answer) {
                 (Next::Accept, Some(answer)) => return read_answer(&answer),
-                (Next::Accept, None) => (None, "no answer".to_owned()),
+                (Next::Accept, None) => (None, Met::from("no answer")),
                 (Next::Refuse(problem), _) => return Err(Error::Refused(problem)),
-                (Next::Again { maybe_done: effect, after, detail }, _) => {
+                (Next::Again { maybe_done: effect, after, met }, _) => {
                     maybe_done |= effect;
-                    (after, detail)
+                    (after, met)
                 }
             };
             self.leave(node);
@@ -213,13 +213,13 @@ impl Client {
             let is_over = attempt >= nodes * ROUNDS_MIN && since.elapsed() + pause >= patience;
             if is_over || pause >= patience {
                 return Err(match maybe_done {
-                    true => Error::Unknown { request, detail },
-                    false => Error::Unavailable { detail },
+                    true => Error::Unknown { request, detail: met.detail },
+                    false => met.unavailable(),
                 });
             }
             tokio::time::sleep(pause).await;
         }
-        Err(Error::Unavailable { detail: "no node was asked".to_owned() })
+        Err(Met::from("no node was asked").unavailable())
     }
 
     /// Downloads an object; its bytes are read from what comes back.
@@ -238,20 +238,20 @@ impl Client {
                 Ok(reader) => return Ok(reader),
                 Err(outcome) => outcome,
             };
-            let (after, detail) = match decide(outcome) {
+            let (after, met) = match decide(outcome) {
                 Next::Refuse(problem) => return Err(Error::Refused(problem)),
-                Next::Accept => (None, "no answer".to_owned()),
-                Next::Again { after, detail, .. } => (after, detail),
+                Next::Accept => (None, Met::from("no answer")),
+                Next::Again { after, met, .. } => (after, met),
             };
             self.leave(node);
             let round_over = attempt.is_multiple_of(self.inner.urls.len());
             let pause = if round_over { backoff.next(after) } else { Duration::ZERO };
             if tokio::time::Instant::now() + pause >= deadline {
-                return Err(Error::Unavailable { detail });
+                return Err(met.unavailable());
             }
             tokio::time::sleep(pause).await;
         }
-        Err(Error::Unavailable { detail: "no node was asked".to_owned() })
+        Err(Met::from("no node was asked").unavailable())
     }
 
     async fn try_get(

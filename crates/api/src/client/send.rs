@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::pipe::Answered;
-use super::retry::{Next, Try, decide};
+use super::retry::{Met, Next, Try, decide};
 use super::url::unique_bits;
 use super::{Client, Error, SentBody};
 use crate::cbor;
@@ -127,13 +127,13 @@ impl Client {
             let node = self.inner.current.load(Ordering::Relaxed) % self.inner.urls.len();
             self.inner.tries.fetch_add(1, Ordering::Relaxed);
             let (outcome, answer) = self.try_once(ask, node, deadline).await;
-            let (after, detail) = match (decide(outcome), answer) {
+            let (after, met) = match (decide(outcome), answer) {
                 (Next::Accept, Some(answer)) => return Ok(answer),
-                (Next::Accept, None) => (None, "no answer".to_owned()),
+                (Next::Accept, None) => (None, Met::from("no answer")),
                 (Next::Refuse(problem), _) => return Err(Error::Refused(problem)),
-                (Next::Again { maybe_done: effect, after, detail }, _) => {
+                (Next::Again { maybe_done: effect, after, met }, _) => {
                     maybe_done |= effect;
-                    (after, detail)
+                    (after, met)
                 }
             };
             failures += 1;
@@ -142,7 +142,7 @@ impl Client {
             let round_over = failures.is_multiple_of(self.inner.urls.len());
             let pause = if round_over { backoff.next(after) } else { Duration::ZERO };
             if Instant::now() + pause >= deadline {
-                return Err(give_up(ask, maybe_done, detail));
+                return Err(give_up(ask, maybe_done, met));
             }
             tokio::time::sleep(pause).await;
         }
@@ -325,10 +325,10 @@ pub(super) struct Failure {
     pub(super) detail: String,
 }
 
-fn give_up(ask: &Ask, maybe_done: bool, detail: String) -> Error {
+fn give_up(ask: &Ask, maybe_done: bool, met: Met) -> Error {
     match (&ask.key, maybe_done && ask.is_write()) {
-        (Some(request), true) => Error::Unknown { request: request.clone(), detail },
-        _ => Error::Unavailable { detail },
+        (Some(request), true) => Error::Unknown { request: request.clone(), detail: met.detail },
+        _ => met.unavailable(),
     }
 }
 

@@ -75,6 +75,11 @@ fn every_example_in_the_help_is_a_command_that_is_understood() {
     assert!(count >= 180, "only {count} examples were found");
 }
 
+/// What is wrong with a command that words of ours name.
+pub(crate) fn fault_of(line: &str) -> Option<String> {
+    fault(&program(), line)
+}
+
 /// What is wrong with a command that a page names, which may be only its beginning.
 fn fault(program: &Command, line: &str) -> Option<String> {
     let (mut command, mut words) = (program, words(line).into_iter().skip(1).peekable());
@@ -145,6 +150,27 @@ fn every_command_that_a_page_names_exists_with_its_flags() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(count >= 200, "only {count} commands were found");
+}
+
+/// Long flags of a command and of all below it.
+fn flags(command: &Command, into: &mut Vec<String>) {
+    into.extend(command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned));
+    command.get_subcommands().for_each(|sub| flags(sub, into));
+}
+
+#[test]
+fn every_flag_that_a_runbook_names_exists() {
+    let (mut known, mut count) = (Vec::new(), 0);
+    flags(&program(), &mut known);
+    let page = std::fs::read_to_string(root().join("docs/runbooks.md")).expect("a page");
+    for code in page.split('`').skip(1).step_by(2) {
+        for flag in code.split(' ').filter_map(|word| word.strip_prefix("--")) {
+            let flag = flag.split(['=', ']', '/']).next().unwrap_or_default();
+            assert!(known.iter().any(|one| one == flag), "{code}: there is no --{flag}");
+            count += 1;
+        }
+    }
+    assert!(count >= 10, "only {count} flags were found");
 }
 
 #[test]

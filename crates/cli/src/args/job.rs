@@ -39,8 +39,10 @@ pub(crate) enum JobCommand {
     )]
     Logs(JobLogsArgs),
     /// Cancel a job with all its tasks.
-    #[command(after_help = "Examples:\n  ikada job cancel last")]
-    Cancel(JobName),
+    #[command(
+        after_help = "Examples:\n  ikada job cancel last                     asks first, if this is a terminal\n  ikada job cancel last --yes"
+    )]
+    Cancel(JobCancelArgs),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -164,6 +166,16 @@ pub(crate) struct JobSubmitArgs {
 pub(crate) struct JobName {
     /// The job's id; `last` is the newest.
     pub(crate) id: String,
+}
+
+/// Flags of `cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct JobCancelArgs {
+    #[command(flatten)]
+    pub(crate) job: JobName,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 /// A job's logs.

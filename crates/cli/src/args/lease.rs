@@ -2,14 +2,18 @@
 
 use clap::{Args, Subcommand};
 
+use super::WatchArgs;
+
 /// Commands about leases.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LeaseCommand {
     /// Run a command only while holding a lease; it is killed if the lease is lost.
     Run(LeaseRunArgs),
     /// List the leases that somebody holds.
-    #[command(after_help = "Examples:\n  ikada lease list")]
-    List,
+    #[command(
+        after_help = "Examples:\n  ikada lease list\n  ikada lease list -f                          again every second, until Ctrl-C"
+    )]
+    List(WatchArgs),
     /// Show who holds a lease and who waits.
     #[command(
         after_help = "Examples:\n  ikada lease show backup\n  ikada lease show backup --watch"

@@ -54,6 +54,8 @@ pub(crate) use cluster::{
 pub(crate) use demo::DemoArgs;
 pub(crate) use dev::DevArgs;
 pub(crate) use doctor::{CompletionsArgs, DoctorArgs, ManArgs};
+#[cfg(test)]
+pub(crate) use examples_test::fault_of;
 pub(crate) use help::command;
 pub(crate) use job::{JobCommand, JobRunArgs, JobSubmitArgs};
 pub(crate) use join_token::JoinTokenCommand;

@@ -3,14 +3,16 @@
 use clap::{Args, Subcommand};
 use ikada_api::v1::QuotaBody;
 
+use super::WatchArgs;
+
 /// Commands about namespaces.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NamespaceCommand {
     /// List the namespaces with their quotas and what they use.
     #[command(
-        after_help = "Examples:\n  ikada namespace list\n  ikada namespace list --output json"
+        after_help = "Examples:\n  ikada namespace list\n  ikada namespace list -f                      again every second, until Ctrl-C\n  ikada namespace list --output json"
     )]
-    List,
+    List(WatchArgs),
     /// Show a namespace's quota and what it uses; your own when no name is given.
     #[command(
         after_help = "Examples:\n  ikada namespace show team-a\n  ikada namespace show --namespace team-a      with a token that is bound to team-a"

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use ikada_api::v1::{MissedPolicy, NewTask, OverlapPolicy};
 
+use super::WatchArgs;
 use super::task::{TaskSettings, read_follow_up};
 
 /// Commands about schedules.
@@ -11,8 +12,10 @@ pub(crate) enum ScheduleCommand {
     /// Make a schedule, or replace it as a whole.
     Set(Box<ScheduleSetArgs>),
     /// List all schedules.
-    #[command(after_help = "Examples:\n  ikada schedule list")]
-    List,
+    #[command(
+        after_help = "Examples:\n  ikada schedule list\n  ikada schedule list -f --every 10            again every ten seconds, until Ctrl-C"
+    )]
+    List(WatchArgs),
     /// Show a schedule: settings, last and next instants, what was missed.
     #[command(after_help = "Examples:\n  ikada schedule show nightly")]
     Show(ScheduleName),
@@ -23,8 +26,10 @@ pub(crate) enum ScheduleCommand {
     #[command(after_help = "Examples:\n  ikada schedule resume nightly")]
     Resume(ScheduleName),
     /// Remove a schedule; the tasks it submitted stay.
-    #[command(after_help = "Examples:\n  ikada schedule delete nightly")]
-    Delete(ScheduleName),
+    #[command(
+        after_help = "Examples:\n  ikada schedule delete nightly            asks first, if this is a terminal\n  ikada schedule delete nightly --yes"
+    )]
+    Delete(ScheduleDeleteArgs),
 }
 
 /// A schedule.
@@ -32,6 +37,16 @@ pub(crate) enum ScheduleCommand {
 pub(crate) struct ScheduleName {
     /// The schedule.
     pub(crate) name: String,
+}
+
+/// Flags of `delete`.
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleDeleteArgs {
+    /// The schedule.
+    pub(crate) name: String,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 const SET_EXAMPLES: &str = "\

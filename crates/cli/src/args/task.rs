@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use ikada_api::v1::{NewTask, TaskStateName, WorkInput};
 
+use super::WatchArgs;
 use super::claim::{ClaimArgs, CompleteArgs, FailArgs, HeldArgs};
 
 /// Commands about tasks.
@@ -46,7 +47,7 @@ pub(crate) enum TaskCommand {
     Retry(ManyArgs),
     /// Remove finished tasks before their retention time is over.
     #[command(
-        after_help = "Examples:\n  ikada task drop report-7\n  ikada task drop --queue mail --all              every dead task of the queue\n  ikada task drop --queue mail --all --finished   done and cancelled ones too"
+        after_help = "Examples:\n  ikada task drop report-7\n  ikada task drop --queue mail --all              every dead task of the queue\n  ikada task drop --queue mail --all --finished   done and cancelled ones too\n  ikada task drop --queue mail --all --yes        does not ask, as it would on a terminal"
     )]
     Drop(DropArgs),
 }
@@ -73,6 +74,9 @@ pub(crate) struct DropArgs {
     /// With --all: done and cancelled tasks too.
     #[arg(long, requires = "all")]
     pub(crate) finished: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 const ENQUEUE_EXAMPLES: &str = "\
@@ -207,7 +211,7 @@ pub(super) fn read_follow_up(text: &str) -> Result<NewTask, String> {
 /// Flags of `show`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada task show report-7\n  ikada task show last\n  ikada task show report-7 --output json | jq .result\n  ikada task show report-7 --stale        answered by the asked node alone"
+    after_help = "Examples:\n  ikada task show report-7\n  ikada task show report-7 -f            again every second, until Ctrl-C\n  ikada task show last\n  ikada task show report-7 --output json | jq .result\n  ikada task show report-7 --stale        answered by the asked node alone"
 )]
 pub(crate) struct ShowArgs {
     /// The task: its id, key:id if it has a key, or `last` for the newest.
@@ -215,6 +219,8 @@ pub(crate) struct ShowArgs {
     /// Take what the asked node has, without asking the leader.
     #[arg(long)]
     pub(crate) stale: bool,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 }
 
 /// Flags of `logs`.
@@ -236,7 +242,7 @@ pub(crate) struct LogsArgs {
 /// Flags of `list`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada task list --queue mail --state dead\n  ikada task list --find invoice-2026\n  ikada task list --limit 1000 --output quiet"
+    after_help = "Examples:\n  ikada task list --queue mail --state dead\n  ikada task list --state claimed -f         again every second, until Ctrl-C\n  ikada task list --find invoice-2026\n  ikada task list --limit 1000 --output quiet"
 )]
 pub(crate) struct ListArgs {
     /// Only this queue.
@@ -257,4 +263,6 @@ pub(crate) struct ListArgs {
     /// Take what the asked node has, without asking the leaders.
     #[arg(long)]
     pub(crate) stale: bool,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 }

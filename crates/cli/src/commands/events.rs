@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::{EventsArgs, SharedArgs};
 use crate::failure::Failure;
-use crate::render::{OutputKind, Screen, draw, plain, write};
+use crate::render::{OutputKind, Screen, draw, plain, put, say, while_heard, write};
 
 /// Columns of a timeline.
 const TIMELINE_COLUMNS: usize = 60;
@@ -29,7 +29,7 @@ pub(super) async fn events(
         return show_timeline(shared, minutes, screen.kind()).await;
     }
     if args.follow {
-        return follow(shared, args, screen).await;
+        return while_heard(follow(shared, args, screen)).await;
     }
     let page = shared.client()?.events(args.after).await?;
     eprintln!("role changes of node {}, by its own clock", page.node);
@@ -49,13 +49,13 @@ async fn follow(
     let mut told_by = None;
     loop {
         match stream.next().await {
-            Ok(Heard::Change(change)) => screen.show_more(&vec![*change])?,
+            Ok(Heard::Change(change)) => screen.show_next(&vec![*change])?,
             Ok(Heard::Source(source)) => {
                 tell_source(&source, told_by, shared.output)?;
                 told_by = Some(source.node);
             }
-            Err(Error::Unavailable { detail }) if told_by.is_some() => {
-                eprintln!("no node tells its changes, trying again: {}", plain(&detail));
+            Err(Error::Unavailable { detail, .. }) if told_by.is_some() => {
+                say(&format!("no node tells its changes, trying again: {detail}"));
             }
             Err(error) => return Err(error.into()),
         }
@@ -87,20 +87,22 @@ fn tell_source(
 ) -> Result<(), Failure> {
     if output == OutputKind::Json {
         let line = serde_json::json!({ "source": source });
-        return write(&format!("{line}\n"));
+        return put(format!("{line}\n").as_bytes());
     }
     let missing = match source.left_out {
         0 => String::new(),
         count => format!("; {count} older changes are left out"),
     };
     match (told_by, source.continues) {
-        (None, _) => eprintln!("role changes of node {}, by its own clock{missing}", source.node),
+        (None, _) => {
+            say(&format!("role changes of node {}, by its own clock{missing}", source.node));
+        }
         (Some(_), true) if source.left_out == 0 => {}
-        (Some(_), true) => eprintln!("{} changes came too fast to be told", source.left_out),
-        (Some(before), false) => eprintln!(
+        (Some(_), true) => say(&format!("{} changes came too fast to be told", source.left_out)),
+        (Some(before), false) => say(&format!(
             "the stream of node {before} ended: what it saw after this is not known. Now node {}, from shortly before that{missing}",
             source.node
-        ),
+        )),
     }
     Ok(())
 }

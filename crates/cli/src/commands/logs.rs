@@ -1,19 +1,21 @@
 //! `ikada task logs` and `ikada job logs`: what programs have said, once or as it comes.
 //!
 //! Promise of following: when the node goes away, another one is asked; nothing is printed twice, and what cannot be had is
-//! said.
-
-use std::io::Write;
+//! said. It ends with the log, or with whoever reads it.
 
 use ikada_api::client::{Error, LogStream, LogWord};
 
 use super::events::all_nodes;
 use crate::args::{LogsArgs, SharedArgs};
 use crate::failure::Failure;
-use crate::render::{Terminal, plain};
+use crate::render::{Terminal, put, say, while_heard};
 
 /// What the log of one task is printed like.
 pub(super) async fn task_logs(shared: &SharedArgs, args: &LogsArgs) -> Result<(), Failure> {
+    while_heard(tell_task(shared, args)).await
+}
+
+async fn tell_task(shared: &SharedArgs, args: &LogsArgs) -> Result<(), Failure> {
     if !args.follow {
         let newest = shared.client()?.task_log(&args.id, args.attempt, 0).await?;
         return match newest {
@@ -25,7 +27,7 @@ pub(super) async fn task_logs(shared: &SharedArgs, args: &LogsArgs) -> Result<()
     let (mut shown, mut terminal) = (None, Terminal::of_stdout());
     let said = tell(stream, |_, attempt, bytes| {
         if shown.is_some_and(|shown| shown != attempt) {
-            eprintln!("attempt {attempt} begins");
+            say(&format!("attempt {attempt} begins"));
         }
         shown = Some(attempt);
         print(&mut terminal, bytes)
@@ -38,6 +40,10 @@ pub(super) async fn task_logs(shared: &SharedArgs, args: &LogsArgs) -> Result<()
 
 /// Every line of every task of a job, with the task's name.
 pub(super) async fn job_logs(shared: &SharedArgs, id: &str, follow: bool) -> Result<(), Failure> {
+    while_heard(tell_job(shared, id, follow)).await
+}
+
+async fn tell_job(shared: &SharedArgs, id: &str, follow: bool) -> Result<(), Failure> {
     let client = match follow {
         true => all_nodes(shared).await?,
         false => shared.client()?,
@@ -77,11 +83,11 @@ async fn tell(
             }
             Ok(LogWord::Gap(gap)) => {
                 let whose = gap.task.map_or_else(String::new, |task| format!(" of {task}"));
-                eprintln!("a part of the log{whose} is missing: {}", plain(&gap.reason));
+                say(&format!("a part of the log{whose} is missing: {}", gap.reason));
             }
             Ok(LogWord::End(_)) => return Ok(said),
-            Err(Error::Unavailable { detail }) if said => {
-                eprintln!("no node tells the log, trying again: {}", plain(&detail));
+            Err(Error::Unavailable { detail, .. }) if said => {
+                say(&format!("no node tells the log, trying again: {detail}"));
             }
             Err(error) => return Err(error.into()),
         }
@@ -93,8 +99,5 @@ fn silent(what: &str, id: &str) -> Failure {
 }
 
 fn print(terminal: &mut Terminal, bytes: &[u8]) -> Result<(), Failure> {
-    let bytes = terminal.show(bytes);
-    let mut out = std::io::stdout().lock();
-    let printed = out.write_all(&bytes).and_then(|()| out.flush());
-    printed.map_err(|error| Failure::failed(format!("standard output: {error}")))
+    put(&terminal.show(bytes))
 }

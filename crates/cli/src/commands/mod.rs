@@ -6,6 +6,7 @@ mod backup;
 mod cert;
 mod claim;
 mod cluster;
+mod confirm;
 mod context;
 mod dev;
 mod doctor;

@@ -1,5 +1,6 @@
 //! `ikada namespace list|show|set`.
 
+use super::watch::watch;
 use crate::args::{NamespaceCommand, SharedArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -11,7 +12,7 @@ pub(crate) async fn namespace(
 ) -> Result<(), Failure> {
     let client = shared.client()?;
     let shown = match command {
-        NamespaceCommand::List => return screen.show(&client.namespaces().await?),
+        NamespaceCommand::List(args) => return watch(&args, screen, || client.namespaces()).await,
         NamespaceCommand::Show(args) => match args.name {
             Some(name) => client.namespace(&name).await?,
             None => client.quota().await?,

@@ -1,9 +1,10 @@
 //! `ikada queue list|show|set|pause|resume|purge`.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 use ikada_api::Client;
 
+use super::confirm::ask;
 use super::watch::watch;
 use crate::args::{PurgeArgs, QueueCommand, SharedArgs};
 use crate::failure::Failure;
@@ -33,29 +34,16 @@ pub(crate) async fn queue(
 
 async fn purge(client: &Client, args: PurgeArgs, screen: &mut Screen) -> Result<(), Failure> {
     if !args.yes {
+        if !std::io::stdin().is_terminal() {
+            return Err(Failure::usage("queue purge asks first; without a terminal, add --yes"));
+        }
         let counts = client.queue(&args.name).await?.counts;
         let waiting = counts.scheduled + counts.ready;
         let held = if args.claimed { counts.claimed } else { 0 };
-        confirm(&format!("Cancel {} tasks of queue {}?", waiting + held, args.name))?;
+        ask(&format!("Cancel {} tasks of queue {}?", waiting + held, args.name))?;
     }
     let turning = spinner(format!("cancelling the tasks of queue {}", args.name));
     let answer = client.purge_queue(&args.name, args.claimed).await;
     turning.finish_and_clear();
     screen.show(&answer?)
-}
-
-/// Asks on the terminal; without one there is nobody to ask.
-fn confirm(question: &str) -> Result<(), Failure> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage("queue purge asks first; without a terminal, add --yes"));
-    }
-    eprint!("{question} [y/N] ");
-    let _ = std::io::stderr().flush();
-    let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
-    read.map_err(|error| Failure::failed(format!("standard input: {error}")))?;
-    match line.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::failed("nothing was cancelled")),
-    }
 }

@@ -1,9 +1,12 @@
 //! `ikada schedule set|list|show|pause|resume|delete`.
 
 use ikada_api::Client;
+use ikada_api::client::Error;
 use ikada_api::v1::{NewTask, ScheduleBody, SchedulePage};
 
+use super::confirm::confirm;
 use super::task::new_task;
+use super::watch::watch;
 use crate::args::{ScheduleCommand, ScheduleSetArgs, SharedArgs};
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -15,8 +18,9 @@ pub(crate) async fn schedule(
 ) -> Result<(), Failure> {
     let client = shared.client()?;
     let shown = match command {
-        ScheduleCommand::List => return screen.show(&list(&client).await?),
+        ScheduleCommand::List(args) => return watch(&args, screen, || list(&client)).await,
         ScheduleCommand::Delete(schedule) => {
+            confirm(schedule.yes, &format!("Delete schedule {}?", schedule.name))?;
             let removed = client.delete_schedule(&schedule.name).await?;
             return screen.show(&removed);
         }
@@ -32,7 +36,7 @@ pub(crate) async fn schedule(
 }
 
 /// All pages together: one document, as scripts want it. There are at most a thousand schedules.
-async fn list(client: &Client) -> Result<SchedulePage, Failure> {
+async fn list(client: &Client) -> Result<SchedulePage, Error> {
     let mut all = client.schedules(None).await?;
     while let Some(next) = all.next.take() {
         let page = client.schedules(Some(&next)).await?;

@@ -8,6 +8,8 @@ use ikada_api::client::{Consistency, Error, TaskQuery, unique_key};
 use ikada_api::v1::{BackoffBody, Body, ItemOutcome, NewTask, TaskPage};
 use serde_json::value::RawValue;
 
+use super::confirm::confirm;
+use super::watch::watch;
 use crate::args::{
     DropArgs, EnqueueArgs, ListArgs, LogsArgs, ManyArgs, SharedArgs, TaskCommand, TaskSettings,
 };
@@ -38,8 +40,8 @@ pub(crate) async fn task(
         TaskCommand::Renew(args) => super::claim::renew(&client, args, screen).await,
         TaskCommand::Show(args) => {
             let id = select(&client, args.id).await?;
-            let task = client.task_at(&id, &freshness(args.stale)).await?;
-            screen.show(&task)
+            let consistency = freshness(args.stale);
+            watch(&args.watch, screen, || client.task_at(&id, &consistency)).await
         }
         TaskCommand::List(args) => list(&client, args, screen).await,
         TaskCommand::Cancel { id } => {
@@ -108,7 +110,7 @@ async fn enqueue(client: &Client, args: EnqueueArgs, screen: &mut Screen) -> Res
         ..new_task(args.settings)?
     };
     let key = args.idempotency_key.unwrap_or_else(unique_key);
-    let answer = client.enqueue_as(&key, vec![task]).await?;
+    let answer = client.enqueue_as(&key, vec![task]).await.map_err(Failure::of_repeatable)?;
     screen.show(&answer)?;
     match answer.tasks.into_iter().find_map(|item| item.problem) {
         Some(problem) => Err(Failure::refused(&problem)),
@@ -193,11 +195,14 @@ async fn retry(client: &Client, args: ManyArgs, screen: &mut Screen) -> Result<(
 
 async fn drop_tasks(client: &Client, args: DropArgs, screen: &mut Screen) -> Result<(), Failure> {
     if let Some(queue) = &args.many.queue {
+        let which = if args.finished { "finished" } else { "dead" };
+        confirm(args.yes, &format!("Remove all {which} tasks of queue {queue} for good?"))?;
         let turning = spinner(format!("dropping tasks of queue {queue}"));
         let answer = client.drop_dead(queue, args.finished).await;
         turning.finish_and_clear();
         return screen.show(&answer?);
     }
+    confirm(args.yes, &format!("Remove {} for good?", args.many.ids.join(", ")))?;
     each(&args.many.ids, screen, async |id| client.drop_task(id).await).await
 }
 
@@ -226,7 +231,7 @@ async fn each(
 }
 
 async fn list(client: &Client, args: ListArgs, screen: &mut Screen) -> Result<(), Failure> {
-    let mut query = TaskQuery {
+    let query = TaskQuery {
         queue: args.queue,
         state: args.state,
         worker: args.worker,
@@ -236,21 +241,29 @@ async fn list(client: &Client, args: ListArgs, screen: &mut Screen) -> Result<()
         limit: None,
         consistency: freshness(args.stale),
     };
-    let mut all = TaskPage { tasks: Vec::new(), next: None };
     let wanted = args.limit as usize;
+    if args.watch.follow {
+        return watch(&args.watch, screen, || first(client, query.clone(), wanted)).await;
+    }
+    let all = first(client, query, wanted).await?;
+    screen.show(&all)?;
+    if all.next.is_some() {
+        eprintln!("there are more tasks; raise --limit to see them");
+    }
+    Ok(())
+}
+
+/// The first tasks that fit, page by page.
+async fn first(client: &Client, mut query: TaskQuery, wanted: usize) -> Result<TaskPage, Error> {
+    let mut all = TaskPage { tasks: Vec::new(), next: None };
     loop {
         query.limit = Some(PAGE.min((wanted - all.tasks.len()) as u32));
         let page = client.tasks(&query).await?;
         all.tasks.extend(page.tasks);
         all.next = page.next;
         if all.tasks.len() >= wanted || all.next.is_none() {
-            break;
+            return Ok(all);
         }
         query.after = all.next.clone();
     }
-    screen.show(&all)?;
-    if all.next.is_some() {
-        eprintln!("there are more tasks; raise --limit to see them");
-    }
-    Ok(())
 }

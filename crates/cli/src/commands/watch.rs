@@ -6,9 +6,9 @@ use ikada_api::client::Error;
 
 use crate::args::WatchArgs;
 use crate::failure::Failure;
-use crate::render::{Document, Screen, plain};
+use crate::render::{Document, Screen, say, while_heard};
 
-/// Shows a document once, or until Ctrl-C. Nodes that come and go do not end it.
+/// Shows a document once, or until Ctrl-C or until nobody reads it any more. Nodes that come and go do not end it.
 pub(super) async fn watch<D: Document, F>(
     args: &WatchArgs,
     screen: &mut Screen,
@@ -21,13 +21,25 @@ where
     if !args.follow {
         return screen.show(&first);
     }
+    while_heard(again(args.every, first, screen, ask)).await
+}
+
+async fn again<D: Document, F>(
+    every_s: u64,
+    first: D,
+    screen: &mut Screen,
+    ask: impl Fn() -> F,
+) -> Result<(), Failure>
+where
+    F: Future<Output = Result<D, Error>>,
+{
     screen.show_again(&first)?;
     loop {
-        tokio::time::sleep(Duration::from_secs(args.every)).await;
+        tokio::time::sleep(Duration::from_secs(every_s)).await;
         match ask().await {
             Ok(seen) => screen.show_again(&seen)?,
             Err(error @ (Error::Unavailable { .. } | Error::Unknown { .. })) => {
-                eprintln!("no answer, asking again: {}", plain(&error.to_string()));
+                say(&format!("no answer, asking again: {error}"));
             }
             Err(error) => return Err(error.into()),
         }

@@ -2,6 +2,7 @@
 
 mod document;
 mod fit;
+mod heard;
 mod json;
 mod paint;
 mod progress;
@@ -11,11 +12,13 @@ mod terminal;
 mod time;
 mod timeline;
 
-use std::io::{IsTerminal, Write};
+use std::borrow::Cow;
+use std::io::IsTerminal;
 
 use clap::ValueEnum;
 
 pub(crate) use document::{ClientCertificate, Document, Grid, JoinTokenPage, S3Key};
+pub(crate) use heard::{put, say, while_heard};
 pub(crate) use progress::{bar, bytes_bar, counter, spinner};
 pub(crate) use terminal::{Terminal, plain};
 pub(crate) use timeline::draw;
@@ -66,14 +69,19 @@ impl Screen {
         self.kind
     }
 
-    /// Prints a document in the place of the one before, where that can be.
+    /// Prints a document in the place of the one before, where that can be. Without a reader it fails.
     pub(crate) fn show_again(&mut self, document: &dyn Document) -> Result<(), Failure> {
         let text = self.renderer.render(document)?;
         match self.kind == OutputKind::Table && std::io::stdout().is_terminal() {
             // To the upper left corner, over an empty page.
-            true => print(&format!("\u{1b}[H\u{1b}[2J{}", plain(&text))),
-            false => write(&text),
+            true => put(format!("\u{1b}[H\u{1b}[2J{}", plain(&text)).as_bytes()),
+            false => put(here(&text).as_bytes()),
         }
+    }
+
+    /// Prints the next document of a stream that is followed. Without a reader it fails.
+    pub(crate) fn show_next(&mut self, document: &dyn Document) -> Result<(), Failure> {
+        put(here(&self.renderer.render_more(document)?).as_bytes())
     }
 
     /// Prints a document.
@@ -100,17 +108,16 @@ fn table_here(wide: bool) -> table::Table {
 
 /// Puts text on standard output; on a terminal it may set colours and do nothing else, whoever wrote parts of it.
 pub(crate) fn write(text: &str) -> Result<(), Failure> {
-    if std::io::stdout().is_terminal() { print(&plain(text)) } else { print(text) }
+    match put(here(text).as_bytes()) {
+        // The reader of a pipe has seen enough; that is no failure.
+        Err(Failure::Unheard) => Ok(()),
+        other => other,
+    }
 }
 
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader of a pipe has seen enough; that is no failure.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::failed(format!("standard output: {error}"))),
-        Ok(()) => Ok(()),
-    }
+/// Text as it may stand on whatever standard output is.
+fn here(text: &str) -> Cow<'_, str> {
+    if std::io::stdout().is_terminal() { plain(text).into() } else { text.into() }
 }
 
 #[cfg(test)]

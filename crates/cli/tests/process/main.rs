@@ -70,6 +70,7 @@ mod stores;
 mod strait;
 mod strangers;
 mod sync_error;
+mod terminal;
 mod tls;
 mod told;
 mod tracer;

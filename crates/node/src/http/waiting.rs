@@ -11,6 +11,8 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What is read of a request; its content does not matter.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
+/// When to come back: nodes find each other soon once they are up.
+const RETRY_AFTER_S: u32 = 1;
 
 /// Answers 503 to everyone for as long as it is polled.
 pub async fn answer_waiting(listener: &TcpListener) {
@@ -28,11 +30,12 @@ async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     let _ = stream.read(&mut request).await?;
     let detail =
         "this node waits for the other nodes of its cluster; see its log for whom it has heard of";
-    let problem = Problem::new(503, "not_founded", "no cluster yet", detail);
+    let problem = Problem::new(503, "not_founded", "no cluster yet", detail)
+        .with_retry_after_s(RETRY_AFTER_S);
     let body = serde_json::to_vec(&problem).unwrap_or_default();
     let head = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
-         retry-after: 1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+         retry-after: {RETRY_AFTER_S}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).await?;

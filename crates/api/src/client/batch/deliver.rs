@@ -89,7 +89,7 @@ async fn resend<L: Load>(load: &L, mut piece: Piece<L::Item>, deadline: Instant)
                 return piece.answer_all(load, &open(&piece.key, problem.to_string()));
             }
             // The client has tried until its own time was over.
-            Err(Error::Unavailable { detail }) if piece.doubt => {
+            Err(Error::Unavailable { detail, .. }) if piece.doubt => {
                 return piece.answer_all(load, &open(&piece.key, detail));
             }
             Err(error) => return piece.answer_all(load, &error),

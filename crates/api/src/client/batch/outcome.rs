@@ -83,7 +83,7 @@ pub(super) fn of_call<L: Load>(
 ) -> ItemError {
     match error {
         Error::Refused(problem) => ItemError::Refused(problem.clone()),
-        Error::Unavailable { detail } => ItemError::Unavailable { detail: detail.clone() },
+        Error::Unavailable { detail, .. } => ItemError::Unavailable { detail: detail.clone() },
         // An answer that cannot be read was an answer: the request was received.
         Error::Unknown { detail, .. } | Error::Protocol { detail } => {
             open_item(load, key, place, item, detail)

@@ -210,7 +210,7 @@ mod tests {
     fn ls_6_a_renewal_that_came_to_nothing_changes_nothing_and_one_that_is_refused_ends_it() {
         let began = Instant::now();
         let mut held = trust(began);
-        let unanswered = || Err(Error::Unavailable { detail: "away".to_owned() });
+        let unanswered = || Err(Error::Unavailable { detail: "away".to_owned(), code: None });
         let soon = began + Duration::from_secs(4);
         assert!(held.after(soon, &unanswered(), soon));
         assert_eq!(held.until(), began + Duration::from_secs(9));

@@ -13,6 +13,7 @@ use ikada_api::Client;
 use ikada_api::client::Error;
 use ikada_api::v1::{JobInfo, JobPage, JobTaskPage};
 
+use super::confirm::{ask, is_asked};
 use super::watch::watch;
 use crate::args::{JobCommand, SharedArgs};
 use crate::failure::Failure;
@@ -53,8 +54,15 @@ pub(crate) async fn job(
             let id = select(&client, &args.job.id).await?;
             super::logs::job_logs(shared, &id, args.follow).await
         }
-        JobCommand::Cancel(job) => {
-            let id = select(&client, &job.id).await?;
+        JobCommand::Cancel(args) => {
+            let id = select(&client, &args.job.id).await?;
+            if is_asked(args.yes) {
+                let JobInfo { tasks_done, tasks_total, .. } = client.job(&id).await?;
+                let open = tasks_total.saturating_sub(tasks_done);
+                ask(&format!(
+                    "Cancel job {id}, {open} of whose {tasks_total} tasks are not done?"
+                ))?;
+            }
             screen.show(&client.cancel_job(&id).await?)
         }
     }
@@ -102,7 +110,7 @@ async fn tasks(
         let page = JobTaskPage { next: None, ..page };
         match after {
             None => screen.show(&page)?,
-            Some(_) => screen.show_more(&page)?,
+            Some(_) => screen.show_next(&page)?,
         }
         after = next;
         if after.is_none() {

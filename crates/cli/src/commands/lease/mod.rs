@@ -6,11 +6,13 @@ mod run;
 use std::time::Duration;
 
 use ikada_api::Client;
+use ikada_api::client::Error;
 use ikada_api::v1::{AcquireLease, LeasePage, LeaseTask, Number, ReleaseLease};
 
+use super::watch::watch;
 use crate::args::{LeaseCommand, LeaseTakeArgs, SharedArgs};
 use crate::failure::Failure;
-use crate::render::Screen;
+use crate::render::{Screen, while_heard};
 
 pub(crate) use companion::companion;
 
@@ -25,19 +27,13 @@ pub(crate) async fn lease(
     let client = shared.client()?;
     match command {
         LeaseCommand::Run(args) => run::run(&client, args).await,
-        LeaseCommand::List => screen.show(&list(&client).await?),
+        LeaseCommand::List(args) => watch(&args, screen, || list(&client)).await,
         LeaseCommand::Show(args) => {
-            let mut shown = client.lease(&args.name).await?;
+            let shown = client.lease(&args.name).await?;
             screen.show(&shown)?;
-            if !args.watch {
-                return Ok(());
-            }
-            loop {
-                let before = shown.fence;
-                shown = client.watch_lease(&args.name, before, WATCH_STEP).await?;
-                if shown.fence != before {
-                    screen.show_more(&shown)?;
-                }
+            match args.watch {
+                true => while_heard(holders(&client, &args.name, shown.fence, screen)).await,
+                false => Ok(()),
             }
         }
         LeaseCommand::Acquire(args) => {
@@ -52,6 +48,22 @@ pub(crate) async fn lease(
     }
 }
 
+/// Shows each new holder, until nobody reads it any more.
+async fn holders(
+    client: &Client,
+    name: &str,
+    mut before: Option<Number>,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    loop {
+        let shown = client.watch_lease(name, before, WATCH_STEP).await?;
+        if shown.fence != before {
+            screen.show_next(&shown)?;
+        }
+        before = shown.fence;
+    }
+}
+
 fn wish(args: LeaseTakeArgs) -> (String, AcquireLease) {
     let task = args.task.zip(args.task_fence);
     let task = task.map(|(id, fence)| LeaseTask { id, fence: Number(fence) });
@@ -60,7 +72,7 @@ fn wish(args: LeaseTakeArgs) -> (String, AcquireLease) {
 }
 
 /// All pages together.
-async fn list(client: &Client) -> Result<LeasePage, Failure> {
+async fn list(client: &Client) -> Result<LeasePage, Error> {
     let mut all = client.leases(None).await?;
     while let Some(next) = all.next.take() {
         let page = client.leases(Some(&next)).await?;

@@ -15,7 +15,7 @@ use super::target::{Target, part_of};
 use super::{bytes_bar, objects_under};
 use crate::args::ObjectGetArgs;
 use crate::failure::Failure;
-use crate::render::{Screen, Terminal, plain};
+use crate::render::{Screen, Terminal, plain, put};
 
 /// How often a download that breaks off is continued without a byte of progress.
 const IDLE_MAX: usize = 10;
@@ -84,16 +84,10 @@ fn is_there(target: &Target, name: &str, object: &ObjectInfo) -> Result<bool, Fa
 /// Puts an object on standard output; a terminal gets what it may have of it.
 pub(crate) async fn to_stdout(mut reader: ObjectReader) -> Result<(), Failure> {
     let mut terminal = Terminal::of_stdout();
-    let mut out = std::io::stdout().lock();
     while let Some(bytes) = reader.next().await? {
-        match out.write_all(&terminal.show(&bytes)) {
-            Ok(()) => {}
-            // The reader of a pipe has seen enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-            Err(error) => return Err(Failure::failed(format!("standard output: {error}"))),
-        }
+        put(&terminal.show(&bytes))?;
     }
-    out.flush().map_err(|error| Failure::failed(format!("standard output: {error}")))
+    Ok(())
 }
 
 /// Downloads into a file, going on where an earlier try ended.

@@ -39,5 +39,5 @@ fn show(
     page: &dyn crate::render::Document,
     first: bool,
 ) -> Result<(), Failure> {
-    if first { screen.show(page) } else { screen.show_more(page) }
+    if first { screen.show(page) } else { screen.show_next(page) }
 }
