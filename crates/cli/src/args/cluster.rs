@@ -150,11 +150,14 @@ pub(crate) struct AddArgs {
 /// Flags of `remove`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ikada cluster remove 3      the node says so and stops; its id is not used again"
+    after_help = "Examples:\n  ikada cluster remove 3            asks first, if this is a terminal\n  ikada cluster remove 3 --yes      the node says so and stops; its id is not used again"
 )]
 pub(crate) struct RemoveArgs {
     /// The node's id.
     pub(crate) node: u64,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) patience: PatienceArgs,
 }

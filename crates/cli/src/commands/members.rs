@@ -1,11 +1,16 @@
 //! `ikada cluster add|remove|replace|cordon|uncordon|priority|elections`: asks for the change, then shows how it goes on.
+//!
+//! Promise: a change is called done once a node sees its outcome in every shard. A node that says nothing of it may not have heard of it.
 
 use std::time::Duration;
 
 use ikada_api::Client;
 use ikada_api::client::Error;
-use ikada_api::v1::{AddNode, ChangeView, Number, SteerNode, TuneElections};
+use ikada_api::v1::{
+    AddNode, ChangeView, ClusterView, Number, ShardView, SteerNode, TuneElections,
+};
 
+use super::confirm::confirm;
 use crate::args::{ClusterCommand, ElectionsArgs};
 use crate::failure::Failure;
 use crate::render::{Screen, bar};
@@ -30,6 +35,8 @@ pub(crate) async fn members(
             (patiently(|| client.add_node(&wish)).await?, args.patience.no_wait)
         }
         ClusterCommand::Remove(args) => {
+            let node = args.node;
+            confirm(args.yes, &format!("Remove node {node} for good? Its id is not used again."))?;
             (patiently(|| client.remove_node(args.node)).await?, args.patience.no_wait)
         }
         ClusterCommand::Cordon(args) => {
@@ -123,18 +130,85 @@ async fn watch(client: &Client, mut change: ChangeView) -> Result<ChangeView, Fa
             moved = std::time::Instant::now();
         }
         if moved.elapsed() > PATIENCE {
-            return Err(Failure::failed(format!(
-                "the change goes on, but nothing moved for {} s; are all nodes up? see `ikada cluster status`",
+            bar.finish_and_clear();
+            let message = format!(
+                "change {number} goes on, but nothing moved for {} s: {told}",
                 PATIENCE.as_secs()
-            )));
+            );
+            let next = "are all nodes up? watch it: ikada cluster status -f";
+            return Err(Failure::failed_next(message, next));
         }
         tokio::time::sleep(LOOK_EVERY).await;
-        // A node that does not follow the change any more still names it; another one then tells.
-        match client.cluster().await?.change {
-            Some(now) if now.number == number => change = now,
-            _ => break,
+        let seen = client.cluster().await?;
+        match seen.change.as_ref().filter(|now| now.number == number) {
+            Some(now) => change = now.clone(),
+            None if is_outcome(&change, &seen) => break,
+            None if seen.change.as_ref().is_some_and(|other| other.number > number) => {
+                bar.finish_and_clear();
+                let message = format!("change {number} was called off by another one");
+                return Err(Failure::failed_next(message, "look: ikada cluster status"));
+            }
+            // This node has not heard of it, or not of all of it: it is asked again, or another one.
+            None => {}
         }
     }
     bar.finish_and_clear();
     Ok(ChangeView { shards_done: change.shards, stage: "done".to_owned(), ..change })
+}
+
+/// Whether what a node sees is what the change was to bring, in every shard.
+fn is_outcome(change: &ChangeView, seen: &ClusterView) -> bool {
+    let is_member = |node: Number| seen.members.iter().any(|member| member.node == node);
+    let came = |node: Number| {
+        is_member(node) && seen.shards.iter().all(|shard| shard.voters.contains(&node))
+    };
+    let went = |node: Number| {
+        let is_there =
+            |shard: &ShardView| shard.voters.contains(&node) || shard.learners.contains(&node);
+        !is_member(node) && !seen.shards.iter().any(is_there)
+    };
+    let is_settled = !seen.shards.is_empty() && !seen.shards.iter().any(|shard| shard.joint);
+    is_settled && change.add.is_none_or(came) && change.remove.is_none_or(went)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cluster of these members, with these voters and learners in its two shards.
+    fn seen(members: &[u64], voters: [&[u64]; 2], learners: [&[u64]; 2]) -> ClusterView {
+        let ids = |nodes: &[u64]| nodes.iter().map(u64::to_string).collect::<Vec<_>>();
+        let member = |node: &u64| serde_json::json!({"node": node.to_string(), "peer_addr": "a:1", "client_addr": "a:2", "connected": true, "leads": 0});
+        let shard = |shard: usize| {
+            serde_json::json!({"shard": shard, "term": 1, "commit": 1, "voters": ids(voters[shard]),
+                "learners": ids(learners[shard]), "joint": false, "scheduled": 0, "ready": 0, "claimed": 0, "finished": 0})
+        };
+        let cluster = serde_json::json!({"cluster": "1", "answered_by": "1", "status": "healthy",
+            "members": members.iter().map(member).collect::<Vec<_>>(), "shards": [shard(0), shard(1)]});
+        serde_json::from_value(cluster).expect("a cluster")
+    }
+
+    fn change(add: Option<u64>, remove: Option<u64>) -> ChangeView {
+        let (add, remove) = (add.map(Number), remove.map(Number));
+        let stage = "begun".to_owned();
+        ChangeView { number: 7, add, remove, since_ms: 0, shards_done: 0, shards: 2, stage }
+    }
+
+    #[test]
+    fn ch_14_a_change_is_done_once_its_outcome_is_seen_in_every_shard() {
+        let none: [&[u64]; 2] = [&[], &[]];
+        let add = change(Some(2), None);
+        // A node that has not heard of the change looks like one for which it is over, but for the members.
+        assert!(!is_outcome(&add, &seen(&[1], [&[1], &[1]], none)));
+        assert!(!is_outcome(&add, &seen(&[1, 2], [&[1, 2], &[1]], [&[], &[2]])));
+        assert!(is_outcome(&add, &seen(&[1, 2], [&[1, 2], &[1, 2]], none)));
+        let remove = change(None, Some(2));
+        assert!(!is_outcome(&remove, &seen(&[1, 2], [&[1, 2], &[1, 2]], none)));
+        assert!(!is_outcome(&remove, &seen(&[1], [&[1], &[1, 2]], none)));
+        assert!(!is_outcome(&remove, &seen(&[1], [&[1], &[1]], [&[], &[2]])));
+        assert!(is_outcome(&remove, &seen(&[1], [&[1], &[1]], none)));
+        let replace = change(Some(3), Some(2));
+        assert!(!is_outcome(&replace, &seen(&[1, 2, 3], [&[1, 2, 3], &[1, 2, 3]], none)));
+        assert!(is_outcome(&replace, &seen(&[1, 3], [&[1, 3], &[1, 3]], none)));
+    }
 }
