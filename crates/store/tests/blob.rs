@@ -91,6 +91,26 @@ fn a_flipped_bit_is_found_and_the_file_set_aside() {
     }
 }
 
+// F-15, F-37: a bad sector is damage like any other; a fault that passes costs nothing.
+#[test]
+fn f_37_a_file_that_cannot_be_read_is_set_aside_and_replaced() {
+    let bytes = vec![3; 500];
+    let id = digest(&bytes);
+    let disk = SimDisk::new();
+    let blobs = open(&disk);
+    blobs.put(&id, &bytes, 0).unwrap();
+    disk.fail_reads(&file_of(&id), 1).unwrap();
+    assert_eq!(blobs.get(&id).unwrap().as_ref(), Some(&bytes));
+    assert_eq!(blobs.damaged(), 0);
+    disk.fail_reads(&file_of(&id), u32::MAX).unwrap();
+    assert!(!blobs.confirm(&id, 0).unwrap(), "nobody may rely on it");
+    assert_eq!(blobs.damaged(), 1);
+    assert!(!blobs.exists(&id).unwrap(), "repair sees that it is missing");
+    assert!(disk.exists(&format!("quarantine/blob-{}", hex(&id))).unwrap());
+    assert!(blobs.put(&id, &bytes, 0).unwrap());
+    assert_eq!(blobs.get(&id).unwrap().as_ref(), Some(&bytes));
+}
+
 // F-37: a crash at any step leaves the blob whole or absent, and whole if it was reported as stored.
 #[test]
 fn a_crash_at_any_step_never_leaves_half_a_blob() {

@@ -3,8 +3,8 @@
 //! Promises
 //! - What [`Blobs::put`] returned `Ok` for is there after a crash, with its bytes: temporary file, sync, rename, sync of
 //!   the folder. A blob that lay there before is read and checked first.
-//! - [`Blobs::get`] gives bytes that have the digest asked for, or none (A1). A file with other bytes moves to
-//!   `quarantine/`; nothing damaged is deleted.
+//! - [`Blobs::get`] gives bytes that have the digest asked for, or none (A1). A file with other bytes, or one that the disk
+//!   cannot read, moves to `quarantine/`; nothing damaged is deleted.
 //! - A pinned blob is not removed, and none without the steps of [`Candidates`] to [`Removable`]. Whoever is told "stored" or "have it" may rely on that for the grace time
 //!   (A3); everything is pinned for that time after opening, since pins are not written down.
 //!

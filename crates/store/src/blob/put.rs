@@ -17,7 +17,8 @@ impl<D: Disk> Blobs<D> {
         // Before the look, so that nobody removes it between look and answer.
         self.pin(id, now_ms);
         let folder = folder_of(id[0]);
-        if self.get(id)?.is_some() {
+        // What cannot be read now is written anew: the same bytes take the place of whatever lies there.
+        if matches!(self.get(id), Ok(Some(_))) {
             // Another writer may have renamed it and not yet made the name durable.
             self.disk.sync_dir(&folder).map_err(at(&folder))?;
             return Ok(false);

@@ -81,6 +81,8 @@ pub(super) struct World {
     pub(super) counters: SimCounters,
     pub(super) fail_next_sync: bool,
     pub(super) misdirect_next_write: Option<u64>,
+    /// Files whose next so many reads fail.
+    pub(super) unreadable: BTreeMap<u64, u32>,
     pub(super) capacity: Option<u64>,
     pub(super) operations_left: Option<u64>,
 }
@@ -273,6 +275,10 @@ impl DiskFile for SimFile {
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         self.with(false, |world, id| {
+            if let Some(left @ 1..) = world.unreadable.get_mut(&id) {
+                *left -= 1;
+                return Err(io::Error::from_raw_os_error(5)); // EIO
+            }
             let current = &node(world, id)?.current;
             let from = usize::try_from(offset).map_or(current.len(), |o| o.min(current.len()));
             let count = bytes.len().min(current.len() - from);

@@ -84,6 +84,14 @@ impl SimDisk {
         self.lock().misdirect_next_write = Some(offset);
     }
 
+    /// So many further reads of a file fail with EIO, whatever it is called by then.
+    pub fn fail_reads(&self, name: &str, count: u32) -> io::Result<()> {
+        let mut world = self.lock();
+        let id = *world.names.get(name).ok_or_else(|| super::sim::not_found(name))?;
+        world.unreadable.insert(id, count);
+        Ok(())
+    }
+
     /// The next sync (of a file or a folder) fails with EIO and covers nothing.
     pub fn fail_next_sync(&self) {
         self.lock().fail_next_sync = true;
@@ -125,6 +133,7 @@ impl SimDisk {
             capacity: world.capacity,
             fail_next_sync: world.fail_next_sync,
             misdirect_next_write: world.misdirect_next_write,
+            unreadable: world.unreadable.clone(),
             operations_left: world.operations_left,
             ..World { next_node: world.next_node, era: world.era, ..World::default() }
         };
