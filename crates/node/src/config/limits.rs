@@ -39,6 +39,9 @@ pub const BLOB_DISK_JOBS_MAX: usize = 8;
 pub const BLOB_LINKS_MAX: usize = 8;
 /// A question about one piece must be answered in this time: 1 MiB over a slow line and a slow disk.
 pub const BLOB_CALL_MS: u64 = 15_000;
+/// So long after a question that it did not answer a peer is the last to be asked for a piece: else each piece would wait
+/// for it anew.
+pub const PEER_SILENT_MS: u64 = 30_000;
 /// Pieces asked for in one question whether a node has them: it reads all of them, and must be done in that time also
 /// when its disk is slow and busy.
 pub const CONFIRM_PIECES_MAX: usize = 64;

@@ -510,15 +510,20 @@ pub(super) fn not_spread(error: &SpreadError) -> Problem {
         SpreadError::Full => {
             (507, "disk_full", "disk full", "remove objects, or give the nodes more room")
         }
-        SpreadError::TooFew { .. } => {
+        SpreadError::TooFew { .. } | SpreadError::Lost { .. } => {
             (503, "too_few_copies", "too few copies", "nothing was stored; try again")
         }
     };
     Problem::new(status, code, title, format!("{error}; {advice}")).with_retry_after_s(RETRY_SOON_S)
 }
 
-/// Outputs whose bytes are not on enough nodes, or not any more.
+/// Outputs whose bytes are not on enough nodes, or not any more. Nodes that did not answer may well have them.
 pub(super) fn not_confirmed(error: &SpreadError) -> Problem {
+    if !matches!(error, SpreadError::Lost { .. }) {
+        let detail = format!("the outputs cannot be published now: {error}; try again");
+        return Problem::new(503, "too_few_copies", "too few copies", detail)
+            .with_retry_after_s(RETRY_SOON_S);
+    }
     let detail = format!("the outputs cannot be published: {error}; upload them again");
     Problem::new(409, "upload_expired", "outputs not stored", detail)
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ikada_api::socket::Socket;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::message::{BlobAsk, BlobTold, MESSAGE_BYTES_MAX};
-use crate::config::{BLOB_CALL_MS, BLOB_LINKS_MAX, HANDSHAKE_MS};
+use crate::config::{BLOB_CALL_MS, BLOB_LINKS_MAX, HANDSHAKE_MS, PEER_SILENT_MS};
 use crate::gossip::Fact;
 use crate::peers::{BlobDialling, decode, encode, wire};
 
@@ -52,13 +52,21 @@ pub(crate) struct Peer {
     pub(super) addr: String,
     reach: BlobDialling,
     idle: Mutex<Vec<Socket>>,
+    /// When it last did not answer, if it has not answered since.
+    failed: Mutex<Option<Instant>>,
     pub(super) links: Semaphore,
 }
 
 impl Peer {
     pub(super) fn new(node: u64, addr: String, reach: BlobDialling) -> Peer {
         let (idle, links) = (Mutex::default(), Semaphore::new(BLOB_LINKS_MAX));
-        Peer { node, addr, reach, idle, links }
+        Peer { node, addr, reach, idle, failed: Mutex::default(), links }
+    }
+
+    /// Whether it did not answer a short while ago.
+    pub(super) fn is_silent(&self) -> bool {
+        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.is_some_and(|at| at.elapsed() < Duration::from_millis(PEER_SILENT_MS))
     }
 
     /// Has the peer store a blob.
@@ -108,8 +116,20 @@ impl Peer {
         AskError::Io { node: self.node, source: io::Error::other(what) }
     }
 
-    /// One question and its answer. A kept connection may have died meanwhile: then one more try on a fresh one.
+    /// One question and its answer; remembers whether there was one.
     async fn call(
+        &self,
+        ask: &BlobAsk,
+        bytes: Option<&Bytes>,
+    ) -> Result<(BlobTold, Bytes), AskError> {
+        let answer = self.call_once(ask, bytes).await;
+        let failed = answer.is_err().then(Instant::now);
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+        answer
+    }
+
+    /// A kept connection may have died meanwhile: then one more try on a fresh one.
+    async fn call_once(
         &self,
         ask: &BlobAsk,
         bytes: Option<&Bytes>,

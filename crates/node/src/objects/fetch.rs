@@ -1,11 +1,14 @@
 //! One piece, from wherever it is: memory, this node's disk, a peer.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use ikada_replica::state::Digest;
 use ikada_store::blob::digest as digest_of;
 use tracing::{debug, warn};
 
 use super::Shelf;
+use super::ask::Peer;
 use super::counters::Cells;
 
 /// Why a piece cannot be had now.
@@ -55,18 +58,24 @@ impl Shelf {
         bytes
     }
 
-    /// A piece that this node lacks; it keeps a copy. Peers are asked in an order that depends on the piece, so that
-    /// not all ask the same one.
-    pub(super) async fn fetch_from_peers(&self, digest: Digest) -> Result<Bytes, FetchError> {
-        let peers = self.peers();
-        let first = usize::from(digest.0[1]) % peers.len().max(1);
-        for peer in peers[first..].iter().chain(&peers[..first]) {
+    /// A piece that this node lacks; it keeps a copy if it can. One that cannot be kept is handed on all the same: a full
+    /// disk hides no object.
+    async fn fetch_from_peers(&self, digest: Digest) -> Result<Bytes, FetchError> {
+        let bytes = self.ask_peers(digest).await?;
+        match self.store_here(digest, bytes.clone()).await {
+            Ok(()) => {}
+            Err(error) if error.is_disk_full() => debug!(%error, "a fetched piece finds no room"),
+            Err(error) => warn!(%error, "a fetched piece could not be kept"),
+        }
+        Ok(bytes)
+    }
+
+    /// A piece from whichever peer has it, checked.
+    pub(super) async fn ask_peers(&self, digest: Digest) -> Result<Bytes, FetchError> {
+        for peer in in_order(self.peers(), digest) {
             match peer.fetch(digest).await {
                 Ok(Some(bytes)) if digest_of(&bytes) == digest.0 => {
                     Cells::add(&self.0.cells.fetched, 1);
-                    if let Err(error) = self.store_here(digest, bytes.clone()).await {
-                        warn!(%error, "a fetched piece could not be kept");
-                    }
                     return Ok(bytes);
                 }
                 Ok(Some(_)) => warn!(node = peer.node, %digest, "a peer sent other bytes"),
@@ -75,5 +84,37 @@ impl Shelf {
             }
         }
         Err(FetchError { digest })
+    }
+}
+
+/// Who is asked first depends on the piece, so that not all ask the same one. Whoever was silent a short while ago comes
+/// last: its answer would be waited for.
+fn in_order(mut peers: Vec<Arc<Peer>>, digest: Digest) -> Vec<Arc<Peer>> {
+    let first = usize::from(digest.0[1]) % peers.len().max(1);
+    peers.rotate_left(first);
+    peers.sort_by_key(|peer| peer.is_silent());
+    peers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::{BlobDialling, Directory, link_hello};
+
+    // CH-5: a node that went without a word holds up one piece, and not each.
+    #[tokio::test]
+    async fn ch_5_a_silent_peer_is_asked_last() {
+        let reach = BlobDialling::new(link_hello(1, 1, 1), None, Directory::default());
+        let peer = |node| Arc::new(Peer::new(node, "127.0.0.1:1".to_owned(), reach.clone()));
+        let peers = vec![peer(2), peer(3), peer(4)];
+        let order = |digest| {
+            let peers = in_order(peers.clone(), digest);
+            peers.iter().map(|peer| peer.node).collect::<Vec<_>>()
+        };
+        assert_eq!(order(Digest([0; 32])), [2, 3, 4]);
+        assert_eq!(order(Digest([1; 32])), [3, 4, 2]);
+        assert!(peers[1].fetch(Digest([1; 32])).await.is_err(), "nobody is there");
+        assert_eq!(order(Digest([0; 32])), [2, 4, 3]);
+        assert_eq!(order(Digest([1; 32])), [4, 2, 3]);
     }
 }

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use ikada_replica::call::{Answer, Consistency, Query, Request, Routing, View};
 use ikada_replica::state::{Digest, References, ShardId};
+use ikada_store::{BLOB_BYTES_MAX, BlobError};
 use tracing::{info, warn};
 
-use super::Shelf;
 use super::counters::Cells;
+use super::{FetchError, Shelf};
 use crate::config::REPAIR_ALL_EVERY_MS;
 use crate::http::Door;
 
@@ -26,6 +27,17 @@ pub(super) struct Repair {
     /// Damaged pieces counted then.
     damaged: u64,
     looked_at_all: Option<Instant>,
+}
+
+/// Why a piece was not brought back.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RepairError {
+    /// No peer gave it; another piece may be had.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// This node's disk does not take it, and would take no other.
+    #[error("a missing piece cannot be kept here: {0}")]
+    Disk(#[from] BlobError),
 }
 
 impl Shelf {
@@ -57,17 +69,23 @@ impl Shelf {
         loop {
             let Some(page) = self.references(door, shard, after, PAGE).await else { return false };
             after = page.digests.last().copied();
-            for digest in self.missing(page.digests).await {
-                match self.fetch_from_peers(digest).await {
-                    Ok(_) => repaired += 1,
-                    Err(error) => {
-                        whole = false;
-                        Cells::add(&self.0.cells.unrepaired, 1);
-                        warn!(%error, shard, "a piece is missing; it is looked for again later");
-                    }
+            let Some(missing) = self.missing(page.digests).await else { return false };
+            let mut more = page.more;
+            for digest in missing {
+                let Err(error) = self.bring_back(digest).await else {
+                    repaired += 1;
+                    continue;
+                };
+                whole = false;
+                Cells::add(&self.0.cells.unrepaired, 1);
+                warn!(%error, shard, "a piece is missing; it is looked for again later");
+                // What cannot be kept need not travel, round after round.
+                if matches!(error, RepairError::Disk(_)) {
+                    more = false;
+                    break;
                 }
             }
-            if !page.more {
+            if !more {
                 break;
             }
         }
@@ -78,18 +96,20 @@ impl Shelf {
         whole
     }
 
-    /// Which pieces have no file here.
-    async fn missing(&self, digests: Vec<Digest>) -> Vec<Digest> {
+    /// Fetches a piece to keep it. Whether there is room is looked at first.
+    pub(crate) async fn bring_back(&self, digest: Digest) -> Result<(), RepairError> {
+        self.on_disk(|inner, _| inner.check_room(BLOB_BYTES_MAX as u64)).await?;
+        let bytes = self.ask_peers(digest).await?;
+        Ok(self.store_here(digest, bytes).await?)
+    }
+
+    /// Which pieces have no file here; none if nobody could look. What cannot be looked at counts as missing.
+    async fn missing(&self, mut digests: Vec<Digest>) -> Option<Vec<Digest>> {
         let looked = self.on_disk(move |inner, _| {
-            let mut missing = Vec::new();
-            for digest in digests {
-                if !inner.blobs.exists(&digest.0)? {
-                    missing.push(digest);
-                }
-            }
-            Ok(missing)
+            digests.retain(|digest| !inner.blobs.exists(&digest.0).unwrap_or(false));
+            Ok(digests)
         });
-        looked.await.unwrap_or_default()
+        looked.await.ok()
     }
 
     /// As many references as are looked at in one go.

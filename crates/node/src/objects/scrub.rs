@@ -18,6 +18,9 @@ impl Shelf {
         let before = self.0.blobs.damaged();
         for first in 0..=u8::MAX {
             let listed = self.on_disk(move |inner, _| inner.blobs.list(first)).await;
+            if let Err(error) = &listed {
+                warn!(%error, "some pieces could not be listed, and are not checked");
+            }
             for id in listed.unwrap_or_default() {
                 if let Err(error) = self.read_here(Digest(id)).await {
                     warn!(%error, "a piece could not be read");

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ikada_replica::state::Digest;
 use ikada_store::blob::GRACE_MS_DEFAULT;
 use ikada_store::{BlobError, Blobs, RealDisk};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::ask::Peer;
 use super::cache::Cache;
@@ -119,26 +119,51 @@ impl Shelf {
         known.clone()
     }
 
+    /// A place among the disk's jobs; waits for one.
+    pub(super) async fn disk_place(&self) -> Result<SemaphorePermit<'_>, BlobError> {
+        self.0.disk_jobs.acquire().await.map_err(|_| cut_off("the node is stopping"))
+    }
+
+    /// All places, so that a test has a disk that does nothing.
+    #[cfg(test)]
+    pub(crate) async fn hold_disk(&self) -> SemaphorePermit<'_> {
+        self.0.disk_jobs.acquire_many(BLOB_DISK_JOBS_MAX as u32).await.unwrap()
+    }
+
     /// Does disk work beside the async threads, a bounded number at a time.
     pub(super) async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner, u64) -> Result<T, BlobError> + Send + 'static,
     ) -> Result<T, BlobError> {
-        let gone = |what: &str| BlobError::Io {
-            name: "blob".to_owned(),
-            source: std::io::Error::other(what.to_owned()),
-        };
-        let permit = self.0.disk_jobs.acquire().await;
-        let _permit = permit.map_err(|_| gone("the node is stopping"))?;
+        let place = self.disk_place().await?;
+        self.on_disk_at(place, work).await
+    }
+
+    async fn on_disk_at<T: Send + 'static>(
+        &self,
+        _place: SemaphorePermit<'_>,
+        work: impl FnOnce(&Inner, u64) -> Result<T, BlobError> + Send + 'static,
+    ) -> Result<T, BlobError> {
         let shelf = self.clone();
         let job = tokio::task::spawn_blocking(move || work(&shelf.0, shelf.now_ms()));
-        job.await.map_err(|_| gone("disk work was cut off"))?
+        job.await.map_err(|_| cut_off("disk work was cut off"))?
     }
 
     /// Stores a piece on this node's disk.
     pub(super) async fn store_here(&self, digest: Digest, bytes: Bytes) -> Result<(), BlobError> {
+        let place = self.disk_place().await?;
+        self.store_at(place, digest, bytes).await
+    }
+
+    /// The same for whoever has a place already.
+    pub(super) async fn store_at(
+        &self,
+        place: SemaphorePermit<'_>,
+        digest: Digest,
+        bytes: Bytes,
+    ) -> Result<(), BlobError> {
         let length = bytes.len() as u64;
-        let stored = self.on_disk(move |inner, now_ms| {
+        let stored = self.on_disk_at(place, move |inner, now_ms| {
             inner.check_room(length)?;
             inner.blobs.put(&digest.0, &bytes, now_ms)
         });
@@ -175,7 +200,7 @@ impl Inner {
     }
 
     /// Refuses before the log is without room: completions and snapshots need it more.
-    fn check_room(&self, length: u64) -> Result<(), BlobError> {
+    pub(super) fn check_room(&self, length: u64) -> Result<(), BlobError> {
         let failed = |source| BlobError::Io { name: "blob".to_owned(), source };
         let free = self.disk.free_bytes().map_err(failed)?;
         if free < self.reserve_bytes.saturating_add(length) {
@@ -183,4 +208,8 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+fn cut_off(what: &'static str) -> BlobError {
+    BlobError::Io { name: "blob".to_owned(), source: std::io::Error::other(what) }
 }

@@ -20,6 +20,8 @@ mod hello;
 mod listen;
 mod outgoing;
 #[cfg(test)]
+mod pieces_test;
+#[cfg(test)]
 mod strangers_test;
 mod stream;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use ikada_api::state::{
     BatchBuilder, Claim, Command, Grow, LEVEL, Lsn, Member, Namespace, Order, Reply, RequestId,
     RequestKey, Shard, TaskState,
 };
+use ikada_replica::Roll;
 use ikada_replica::call::{
     Answer, Call, CallId, ClaimCall, Outcome, Query, RenewOutcome, Renewal, Request, RequestFate,
     Routing, View,
@@ -53,6 +54,7 @@ pub(super) struct FakeDoor {
     info: Arc<NodeInfo>,
     ids: Arc<AtomicU64>,
     shelf: Shelf,
+    directory: Directory,
     folder: Arc<tempfile::TempDir>,
 }
 
@@ -87,14 +89,29 @@ impl FakeDoor {
         let folder = tempfile::tempdir().unwrap();
         let disk = RealDisk::open(folder.path()).unwrap();
         let options = ShelfOptions { grace_ms: 0, ..ShelfOptions::default() };
-        let reach = BlobDialling::new(link_hello(u64::MAX, 1, 1), None, Directory::default());
+        let directory = Directory::default();
+        let reach = BlobDialling::new(link_hello(u64::MAX, 1, 1), None, directory.clone());
         FakeDoor {
             shelf: Shelf::open(disk, &options, reach).unwrap(),
+            directory,
             folder: Arc::new(folder),
             world: Arc::new(Mutex::new(world)),
             info: Arc::new(info),
             ids: Arc::new(AtomicU64::new(0)),
         }
+    }
+
+    /// A second node that never answers comes, or goes.
+    pub(super) fn silent_peer(&self, is_there: bool) {
+        let member = |node| Member {
+            node,
+            incarnation: 1,
+            peer_addr: "127.0.0.1:1".into(),
+            client_addr: "127.0.0.1:1".into(),
+        };
+        let (members, removed) =
+            if is_there { (vec![member(9)], vec![]) } else { (vec![], vec![9]) };
+        self.directory.learn(&Roll { members, removed });
     }
 
     /// Files of blobs, their temporary files included.

@@ -274,6 +274,12 @@ async fn a4_outputs_can_be_read_once_their_completion_counts() {
     let bad = bench.post("/v1/tasks/complete", &complete(fence, &few, "o")).await.json();
     assert_eq!(bad["tasks"][0]["problem"]["field"], "tasks[0].outputs[0].chunks");
     let good = complete(fence, &upload["chunks"], "parts/o.bin");
+    // A node that does not answer may have them: the report comes again, and nothing is run a second time.
+    bench.door().silent_peer(true);
+    let later = bench.post("/v1/tasks/complete", &good).await.json();
+    assert_eq!(later["tasks"][0]["outcome"], "unavailable", "{later}");
+    assert_eq!(later["tasks"][0]["problem"]["code"], "too_few_copies");
+    bench.door().silent_peer(false);
     let done = bench.post("/v1/tasks/complete", &good).await.json();
     assert_eq!(done["tasks"][0]["outcome"], "completed", "{done}");
     let read = bench.get("/v1/objects/tasks/t1/parts/o.bin").await;

@@ -105,9 +105,10 @@ fn blank(id: String, outcome: OutcomeKind) -> ItemOutcome {
     ItemOutcome { id, outcome, lsn: None, ttl_ms: None, retry_at_ms: None, problem: None }
 }
 
-/// The outcome of an item that was not sent.
+/// The outcome of an item that was not sent. What is only not to be had now may come again.
 pub(in crate::http) fn refused(id: String, problem: Problem) -> ItemOutcome {
-    ItemOutcome { problem: Some(Box::new(problem)), ..blank(id, OutcomeKind::Refused) }
+    let kind = if problem.status == 503 { OutcomeKind::Unavailable } else { OutcomeKind::Refused };
+    ItemOutcome { problem: Some(Box::new(problem)), ..blank(id, kind) }
 }
 
 /// One open outcome makes the whole open.
