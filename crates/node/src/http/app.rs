@@ -190,6 +190,12 @@ impl<D: Door> App<D> {
         Ok(place)
     }
 
+    /// The voters' middle clock, which log time follows: this node's own may be wrong by weeks (F-18).
+    pub(super) async fn log_now_ms(&self) -> u64 {
+        let ahead_ms = self.door.status().await.clock_offset_ms;
+        wall_ms().saturating_add_signed(ahead_ms.saturating_neg())
+    }
+
     /// Lets a download read bytes that are not in memory, or tells why not (CH-22).
     pub(super) fn admit_miss(&self) -> Result<(), Problem> {
         let verdict = self.admission.judge_miss();

@@ -153,6 +153,35 @@ async fn ch_11_a_folder_of_many_objects_is_told_once() {
     assert!(flat.get("prefixes").is_none() && flat["next"].is_string());
 }
 
+// CH-11: a name may have the highest character, too, which the place behind a folder is made with.
+#[tokio::test]
+async fn ch_11_names_with_the_highest_character_end_no_list() {
+    let bench = Bench::new();
+    let high = "%F4%8F%BF%BF";
+    let keys = [format!("a/{high}"), format!("a/{high}{high}"), format!("a/{high}b"), "b".into()];
+    for key in &keys {
+        let stored = bench.send("PUT", &format!("/v1/objects/b/{key}"), &[], "x").await;
+        assert_eq!(stored.status, 201);
+    }
+    let all = bench.get("/v1/objects/b?delimiter=/").await.json();
+    assert_eq!(
+        (&all["prefixes"], names(&all["objects"], "key")),
+        (&json!(["a/"]), vec!["b".into()])
+    );
+    assert!(all.get("next").is_none());
+    let (mut after, mut told) = (String::new(), Vec::new());
+    for _ in 0..keys.len() + 2 {
+        let page = format!("/v1/objects/b?delimiter=/&limit=1&after={after}");
+        let page = bench.get(&page).await.json();
+        let prefixes = page["prefixes"].as_array().cloned().unwrap_or_default();
+        told.extend(prefixes.iter().map(|prefix| prefix.as_str().unwrap().to_owned()));
+        told.extend(names(&page["objects"], "key"));
+        let Some(next) = page["next"].as_str() else { break };
+        after = next.replace('\u{10ffff}', high);
+    }
+    assert_eq!(told, ["a/", "b"], "each once, however long the pages are");
+}
+
 #[tokio::test]
 async fn the_live_stream_must_be_asked_for_as_one() {
     let bench = Bench::new();

@@ -67,6 +67,20 @@ async fn ch_1_an_object_comes_back_whole_and_in_parts() {
     assert_eq!(head.header("content-length"), body.len().to_string());
 }
 
+// CH-9: a version is as old as the log says, at once, later, and when its upload comes again.
+#[tokio::test]
+async fn ch_9_whoever_writes_is_told_the_time_of_the_log() {
+    let bench = Bench::new();
+    let told = put(&bench, "/v1/objects/b/k", &[], b"1".to_vec()).await.json();
+    let shown = bench.get("/v1/objects/b").await.json();
+    assert_eq!(told["modified_ms"], shown["objects"][0]["modified_ms"]);
+    let again = put(&bench, "/v1/objects/b/k", &[], b"1".to_vec()).await;
+    assert_eq!(
+        (again.status, &again.json()["modified_ms"]),
+        (StatusCode::OK, &told["modified_ms"])
+    );
+}
+
 // CH-7
 #[tokio::test]
 async fn ch_7_an_unknown_name_is_not_found() {

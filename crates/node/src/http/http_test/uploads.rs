@@ -171,6 +171,17 @@ async fn ch_1_an_upload_that_nobody_ends_goes_though_no_other_begins() {
     bench.send("PUT", &format!("/v1/uploads/{ID}"), &elsewhere, wanted).await;
     bench.send("PUT", &format!("/v1/objects/s3-uploads/{OTHER}/00003"), &[], "3").await;
     bench.send("PUT", "/v1/objects/s3-uploads/no-upload", &[], "x").await;
+    // No name ends the look, not even one behind the place that follows an upload.
+    for stray in ["", "%F4%8F%BF%BF"] {
+        let path = format!("/v1/objects/s3-uploads/{OTHER}/%F4%8F%BF%BF{stray}");
+        bench.send("PUT", &path, &[], "x").await;
+    }
+    // F-18: a node whose own clock is decades ahead of the others' removes nothing.
+    let ahead_ms = crate::watch::wall_ms() as i64 - 5_000;
+    bench.door().change_status(|status| status.clock_offset_ms = ahead_ms);
+    sweep(&bench.app).await;
+    assert_eq!(numbers(&bench.get(&format!("/v1/uploads/{ID}")).await), vec![1]);
+    bench.door().change_status(|status| status.clock_offset_ms = 0);
     sweep(&bench.app).await;
     let left = bench.get("/v1/objects/s3-uploads").await.json();
     let keys = left["objects"].as_array().unwrap().iter().map(|object| object["key"].clone());

@@ -1,6 +1,7 @@
 //! Names of a bucket in order, those that go on behind a delimiter told once (CH-11): what lists of folders are made of.
 //!
-//! Promise: one call reads a bounded number of pages, however many names a folder has; what is left is told by `next`.
+//! Promise: one call reads a bounded number of pages, however many names a folder has; what is left is told by `next`, which
+//! lies behind every name that was looked at, whatever characters names are made of.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ const NAMES_MAX: usize = 1_000;
 const NAMES_FEW: usize = 16;
 /// Pages of the state read for one answer: folding may pass over many names.
 const READS_MAX: usize = 64;
-/// Above every character that a name can go on with.
+/// No character is above it. A name may have it, too, and then lies behind the place that is made with it.
 const HIGHEST: char = '\u{10ffff}';
 
 /// What was asked for.
@@ -82,11 +83,15 @@ pub(in crate::http) async fn fold<D: Door>(
                     found.objects.push(object);
                 }
                 Some(prefix) => {
-                    // Names below it are passed over by asking again behind them.
-                    after = Some(format!("{prefix}{HIGHEST}"));
-                    if found.prefixes.last() != Some(&prefix) {
+                    let behind = format!("{prefix}{HIGHEST}");
+                    // The answer before this one may have ended among names behind that place.
+                    let is_told = found.prefixes.last() == Some(&prefix)
+                        || wish.after.as_ref().is_some_and(|after| after.starts_with(&behind));
+                    if !is_told {
                         found.prefixes.push(prefix);
                     }
+                    // Names below it are passed over by asking again behind them.
+                    after = Some(behind.max(object.name.to_string()));
                     skipped = true;
                     break;
                 }

@@ -2,6 +2,8 @@
 //!
 //! An upload that breaks off, is too short, too long or not what it was said to be leaves nothing that anyone can see.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::Body;
@@ -13,7 +15,7 @@ use ikada_api::state::{
     PutObject, Reply as StateReply, RequestId, RequestKey, ShardId,
 };
 use ikada_api::v1::{OBJECT_DIGEST_HEADER, ObjectInfo, print_positions};
-use ikada_replica::call::{Answer, Outcome, Request, Routing};
+use ikada_replica::call::{Answer, Consistency, Outcome, Query, Request, Routing, View};
 
 use super::name::{check_bucket, object_key};
 use super::precondition::condition;
@@ -30,8 +32,9 @@ use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::standing::broken_body;
 use crate::objects::{Content, Upload};
-use crate::watch::wall_ms;
 
+/// How long a look at this node's own copy may take when the object is there already.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 /// What an object is when its writer does not say.
 const TYPE_DEFAULT: &str = "application/octet-stream";
 
@@ -182,11 +185,24 @@ pub(in crate::http) async fn commit_made<D: Door>(
         app.quotas.stored(&namespace, size.saturating_sub(freed));
     }
     // The bytes have travelled already, so what is told is put together here instead of being read again.
-    let (content_type, created_ms) = (announced.content_type, wall_ms());
-    let address = None;
+    let key = (namespace.clone(), bucket.clone(), name.clone());
+    let created_ms = written_ms(app, key, version).await;
+    let (content_type, address) = (announced.content_type, None);
     let stored = ObjectVersion { version, size, content_type, digest, chunks, created_ms, address };
     let object = Object { namespace, bucket, name, versions: Vec::new() };
     show_stored(context, (&object, &stored), fresh, &[position])
+}
+
+/// When a version was written, by the log: as this node knows it already, or else about now.
+async fn written_ms<D: Door>(app: &App<D>, key: ObjectKey, version: u64) -> u64 {
+    let look = Request::Read(Query::Object(key), Consistency::Stale);
+    let seen = app.door.call(look, LOOK_PATIENCE, Routing::Forward).await;
+    if let Answer::View { view: View::Object(Some(object)), .. } = seen
+        && let Some(written) = object.version(Some(version))
+    {
+        return written.created_ms;
+    }
+    app.log_now_ms().await
 }
 
 /// The answer to whoever wrote a version.

@@ -2,6 +2,7 @@
 //!
 //! Promise: an upload whose time is over goes within about two hours, whether or not another one begins. Nodes look by
 //! themselves, at copies of their own; before anything is removed a leader is asked. What two nodes do at once is harmless.
+//! Time is that of the log, which no node's own clock makes leap (F-18).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,6 @@ use crate::http::connection::told_to_stop;
 use crate::http::door::Door;
 use crate::http::request::Context;
 use crate::http::requests::read;
-use crate::watch::wall_ms;
 
 /// How long an upload may take.
 const LIFE_MS: u64 = 7 * 24 * 60 * 60 * 1000;
@@ -23,7 +23,7 @@ const LIFE_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 const EVERY_MS: u64 = 60 * 60 * 1000;
 /// How long a look at the namespaces may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Above every character that a name can go on with.
+/// No character is above it; the name of a stray object may have it, too.
 const HIGHEST: char = '\u{10ffff}';
 
 /// Sweeps now and then until the door closes.
@@ -48,14 +48,15 @@ pub(in crate::http) async fn sweep<D: Door>(app: &App<D>) {
     let read = Request::Read(Query::Namespaces { only_bounded: false }, Consistency::Stale);
     let answer = app.door.call(read, PATIENCE, Routing::Forward).await;
     let Answer::View { view: View::Namespaces(all), .. } = answer else { return };
+    let over = app.log_now_ms().await.saturating_sub(LIFE_MS);
     for view in all.into_iter().filter(|view| view.object_bytes > 0) {
         let limit = app.limits.timeout_default;
         let context = Context::of_pipe(app.anyone.clone(), view.namespace, limit, None);
-        sweep_namespace(app, &context).await;
+        sweep_namespace(app, &context, over).await;
     }
 }
 
-async fn sweep_namespace<D: Door>(app: &App<D>, context: &Context) {
+async fn sweep_namespace<D: Door>(app: &App<D>, context: &Context, over: u64) {
     let mut own = context.clone();
     own.consistency = Consistency::Stale;
     let mut after = None;
@@ -65,17 +66,17 @@ async fn sweep_namespace<D: Door>(app: &App<D>, context: &Context) {
             after = Some(first.name.to_string());
             continue;
         };
-        if is_over(&first) {
-            end(app, context, upload).await;
+        if is_over(&first, over) {
+            end(app, context, upload, over).await;
         }
-        after = Some(format!("{upload}/{HIGHEST}"));
+        after = Some(format!("{upload}/{HIGHEST}").max(first.name.to_string()));
     }
 }
 
 /// Removes an upload if a leader, too, says that its time is over.
-async fn end<D: Door>(app: &App<D>, context: &Context, upload: &str) {
+async fn end<D: Door>(app: &App<D>, context: &Context, upload: &str, over: u64) {
     let prefix = format!("{upload}/");
-    if !next(app, context, &prefix, None).await.is_some_and(|first| is_over(&first)) {
+    if !next(app, context, &prefix, None).await.is_some_and(|first| is_over(&first, over)) {
         return;
     }
     let Ok(mut parts) = stored(app, context, &prefix).await else { return };
@@ -98,8 +99,7 @@ async fn next<D: Door>(
     }
 }
 
-/// Whether the time of an upload is over, by its beginning; without one, by a part that came after its end.
-fn is_over(first: &Object) -> bool {
-    let over = wall_ms().saturating_sub(LIFE_MS);
+/// Whether an upload began before that log time; without a beginning, a part that came after its end.
+fn is_over(first: &Object, over: u64) -> bool {
     first.newest().is_some_and(|version| version.created_ms < over)
 }
