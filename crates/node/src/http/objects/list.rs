@@ -22,10 +22,7 @@ const DELIMITER_BYTES_MAX: usize = 64;
 pub(in crate::http) async fn list<D: Door>(app: &App<D>, context: &Context) -> Result<Reply, Stop> {
     let versions = context.query_as("versions", "must be true or false")?.unwrap_or(false);
     let (bucket, prefix) = (bucket(context)?, context.query("prefix").unwrap_or("").to_owned());
-    if is_owned(&bucket) && !prefix.contains('/') {
-        let rule = "outputs and logs are listed by task or job: must begin with its id and a slash";
-        return Err(problems::bad_parameter("prefix", rule).into());
-    }
+    check_prefix(&bucket, &prefix)?;
     let delimiter = context.query("delimiter").filter(|delimiter| !delimiter.is_empty());
     if delimiter.is_some_and(|delimiter| delimiter.len() > DELIMITER_BYTES_MAX) {
         let rule = format!("must have at most {DELIMITER_BYTES_MAX} bytes");
@@ -61,6 +58,15 @@ pub(in crate::http) async fn list_buckets<D: Door>(
     let buckets: Vec<String> = names.iter().map(ToString::to_string).collect();
     let next = buckets.last().filter(|_| buckets.len() == limit).cloned();
     show_view(context, &seen, &BucketPage { buckets, next })
+}
+
+/// Refuses a list of what lies in many shards: one shard's would look like all there is.
+pub(in crate::http) fn check_prefix(bucket: &BucketName, prefix: &str) -> Result<(), Stop> {
+    if is_owned(bucket) && !prefix.contains('/') {
+        let rule = "outputs and logs are listed by task or job: must begin with its id and a slash";
+        return Err(problems::bad_parameter("prefix", rule).into());
+    }
+    Ok(())
 }
 
 /// How many items a page has.

@@ -28,7 +28,7 @@ use crate::http::uploads;
 pub(super) use delete::delete;
 pub(super) use download::download;
 pub(super) use fold::{Folded, Wish, fold};
-pub(super) use list::{limit as page_limit, list, list_buckets, some_limit};
+pub(super) use list::{check_prefix, limit as page_limit, list, list_buckets, some_limit};
 pub(super) use name::check_bucket;
 pub(super) use precondition::{condition, tags};
 pub(super) use put::{

@@ -51,6 +51,9 @@ pub(super) async fn copy<D: Door>(
         announced.content_type = found.content_type.clone();
     }
     let digest = found.digest;
+    admit_objects(app, context, (&key.0, &key.1), found.size).await?;
+    // A majority reads all of it to say that it has it.
+    let _place = app.transfer(Lane::Upload, context).await?;
     let content = share(app, found).await?;
     commit(app, context, key, announced, content).await?;
     Ok(copied("CopyObjectResult", &digest.to_string()))

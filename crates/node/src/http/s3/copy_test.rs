@@ -1,11 +1,18 @@
 //! Copies, and headers that ask for what this door does not do, through the whole door.
 
+use std::future::Future;
+use std::task::Waker;
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
+use ikada_api::state::Namespace;
 
 use super::s3_test::{App, app, complete, hear, one_part, open, with};
-use crate::http::{Door, Security};
+use crate::admission::{Admission, Lane};
+use crate::http::request::Context;
+use crate::http::{Door, HttpLimits, Security, fake_door};
 
 const MIB: usize = 1 << 20;
 
@@ -61,6 +68,26 @@ async fn ch_1_parts_are_copied_by_any_ranges() {
     let id = begin(&app, "to").await;
     let (status, said) = hear(&app, copy_part("to", &id, 1, "")).await;
     assert_eq!((status, tag_of(&said)), (200, blake3::hash(whole.as_bytes()).to_string()));
+}
+
+// CH-19: a majority reads all that is copied, so a copy has a place among the uploads, or is turned away.
+#[tokio::test]
+async fn ch_19_a_copy_takes_a_place() {
+    let (_, stopping) = tokio::sync::watch::channel(false);
+    let limits = HttpLimits { uploads_max: 1, ..HttpLimits::default() };
+    let app = App::new(fake_door(), limits, Security::default(), Admission::open(), stopping);
+    assert_eq!(hear(&app, open("PUT", "/b/from", "bytes")).await.0, 200);
+    let copy = || with(open("PUT", "/b/to", ""), "x-amz-copy-source", "/b/from");
+    let (namespace, limit) = (Namespace::default(), Duration::from_secs(60));
+    let context = Context::of_s3(app.anyone.clone(), namespace, Vec::new(), limit);
+    let held = app.transfer(Lane::Upload, &context).await.unwrap();
+    let mut waiting = Box::pin(app.transfer(Lane::Upload, &context));
+    let polled = waiting.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending(), "one waits in line");
+    let (status, said) = hear(&app, copy()).await;
+    assert_eq!((status, said.contains("SlowDown")), (503, true), "{said}");
+    drop((waiting, held));
+    assert_eq!(hear(&app, copy()).await.0, 200);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use super::route::Call;
 use crate::http::answer::Reply;
 use crate::http::app::App;
 use crate::http::door::Door;
-use crate::http::objects::{Folded, Wish, fold, iso_date};
+use crate::http::objects::{Folded, Wish, check_prefix, fold, iso_date};
 use crate::http::request::Context;
 use ikada_api::s3::xml::element;
 
@@ -44,11 +44,7 @@ fn read_wish<'a>(context: &Context, call: &'a Call, second: bool) -> Result<Want
         }
     };
     let after = match (second, call.query("continuation-token")) {
-        (true, Some(token)) => {
-            let bytes = URL_SAFE_NO_PAD.decode(token).ok();
-            let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-            Some(text.ok_or_else(|| Fault::argument("the continuation token is not ours"))?)
-        }
+        (true, Some(token)) => Some(read_token(token)?),
         (true, None) => call.query("start-after").map(str::to_owned),
         (false, _) => call.query("marker").map(str::to_owned),
     };
@@ -59,7 +55,19 @@ fn read_wish<'a>(context: &Context, call: &'a Call, second: bool) -> Result<Want
         max,
         after: after.filter(|after| !after.is_empty()),
     };
+    check_prefix(&wish.bucket, wish.prefix)?;
     Ok(Wanted { wish, escaped: call.query("encoding-type") == Some("url") })
+}
+
+/// Where a list goes on, as it was told.
+pub(super) fn read_token(token: &str) -> Result<String, Fault> {
+    let text = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.ok_or_else(|| Fault::argument("the continuation token is not ours"))
+}
+
+/// How the place where a list goes on is told.
+pub(super) fn token(after: &str) -> String {
+    URL_SAFE_NO_PAD.encode(after)
 }
 
 fn show(call: &Call, wanted: &Wanted<'_>, found: &Folded, second: bool) -> Reply {
@@ -86,7 +94,7 @@ fn show(call: &Call, wanted: &Wanted<'_>, found: &Folded, second: bool) -> Reply
             body.push_str(&element("ContinuationToken", token));
         }
         if let Some(next) = &found.next {
-            body.push_str(&element("NextContinuationToken", &URL_SAFE_NO_PAD.encode(next)));
+            body.push_str(&element("NextContinuationToken", &token(next)));
         }
     } else {
         body.push_str(&element("Marker", &name(call.query("marker").unwrap_or(""))));

@@ -140,7 +140,7 @@ where
     let body = app.security.standing(&context.principal).vouch_for(body);
     let reader = body::Reader::new(app, parts, entered, call.action, body)?;
     match call.action {
-        Action::ListBuckets => buckets::list(app, context).await,
+        Action::ListBuckets => buckets::list(app, context, &call).await,
         Action::CreateBucket => buckets::create(context),
         Action::HeadBucket => buckets::head(context),
         Action::DeleteBucket => buckets::delete(app, context).await,
@@ -150,7 +150,7 @@ where
         Action::DeleteMany => object::delete_many(app, context, reader).await,
         Action::Put => object::put(app, context, parts, reader).await,
         Action::Copy => copy::copy(app, context, parts).await,
-        Action::Get => object::get(app, context, parts).await,
+        Action::Get => object::get(app, context, parts, &call).await,
         Action::Tags => object::tags(app, context).await,
         Action::Delete => object::delete(app, context, parts).await,
         Action::BeginUpload => multipart::begin(app, context, parts, &call).await,

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::Body;
-use hyper::header::{CONTENT_TYPE, ETAG};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, ETAG,
+    EXPIRES, HeaderMap, HeaderValue,
+};
 use hyper::http::request::Parts;
 use ikada_api::state::{ObjectKey, ObjectName, ObjectVersion};
 use ikada_replica::call::{Query, View};
@@ -11,6 +14,7 @@ use ikada_replica::call::{Query, View};
 use super::body::Reader;
 use super::buckets::{bucket, page};
 use super::fault::Fault;
+use super::route::Call;
 use crate::admission::Lane;
 use crate::http::answer::{Reply, text};
 use crate::http::app::App;
@@ -106,13 +110,39 @@ pub(super) async fn tags<D: Door>(app: &App<D>, context: &Context) -> Result<Rep
     Ok(page("<Tagging><TagSet></TagSet></Tagging>"))
 }
 
+/// Headers that whoever signs a download chooses for its answer, such as the name under which browsers keep it.
+fn chosen(call: &Call) -> Result<HeaderMap, Fault> {
+    let mut chosen = HeaderMap::new();
+    for header in [
+        CACHE_CONTROL,
+        CONTENT_DISPOSITION,
+        CONTENT_ENCODING,
+        CONTENT_LANGUAGE,
+        CONTENT_TYPE,
+        EXPIRES,
+    ] {
+        let name = format!("response-{header}");
+        let Some(text) = call.query(&name) else { continue };
+        let value = HeaderValue::from_str(text);
+        let broken = |_| Fault::argument(format!("{name} is no value of a header"));
+        chosen.insert(header, value.map_err(broken)?);
+    }
+    Ok(chosen)
+}
+
 pub(super) async fn get<D: Door>(
     app: &App<D>,
     context: &Context,
     parts: &Parts,
+    call: &Call,
 ) -> Result<Reply, Fault> {
     object_key(context)?;
-    Ok(download(app, context, parts).await?)
+    let wanted = chosen(call)?;
+    let mut reply = download(app, context, parts).await?;
+    if reply.status().is_success() {
+        reply.headers_mut().extend(wanted);
+    }
+    Ok(reply)
 }
 
 /// What is not there counts as removed.

@@ -6,6 +6,7 @@ use hyper::Request;
 use hyper::http::request::Parts;
 use ikada_api::routes::Role;
 use ikada_api::s3::escape::hex;
+use ikada_api::s3::xml::elements;
 use ring::{digest, hmac};
 
 use super::answer;
@@ -333,6 +334,56 @@ async fn bad_requests_are_told_what_is_wrong() {
     let mut foreign = open("PUT", "/b/x", "x");
     foreign.headers_mut().insert("origin", "http://evil.example".parse().unwrap());
     assert_eq!(hear(&app, foreign).await.0, 403, "no page of another site");
+}
+
+// CH-11: of buckets that belong to tasks and jobs no list is made, since one shard's would look like all.
+#[tokio::test]
+async fn ch_11_no_list_shows_a_part_for_the_whole() {
+    let app = app(Security::default());
+    for bucket in ["tasks", "jobs", "logs"] {
+        let (status, said) = hear(&app, open("GET", &format!("/{bucket}?list-type=2"), "")).await;
+        assert_eq!((status, said.contains("id and a slash")), (400, true), "{said}");
+        let (status, _) = hear(&app, open("GET", &format!("/{bucket}?prefix=t1/"), "")).await;
+        assert_eq!(status, 200);
+        assert_eq!(hear(&app, open("DELETE", &format!("/{bucket}"), "")).await.0, 403);
+    }
+}
+
+// CH-11
+#[tokio::test]
+async fn ch_11_buckets_come_in_pages() {
+    let app = app(Security::default());
+    for bucket in ["a1", "b1", "a2", "a3"] {
+        hear(&app, open("PUT", &format!("/{bucket}/k"), "x")).await;
+    }
+    let names =
+        |said: &str| elements(said, "Name").into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let (_, all) = hear(&app, open("GET", "/", "")).await;
+    assert_eq!(names(&all), ["a1", "a2", "a3", "b1"]);
+    assert!(!all.contains("ContinuationToken"));
+    let (_, first) = hear(&app, open("GET", "/?max-buckets=2&prefix=a", "")).await;
+    assert_eq!(names(&first), ["a1", "a2"]);
+    let next = elements(&first, "ContinuationToken")[0].to_owned();
+    let rest = format!("/?max-buckets=2&prefix=a&continuation-token={next}");
+    let (_, rest) = hear(&app, open("GET", &rest, "")).await;
+    assert_eq!((names(&rest), rest.contains("ContinuationToken")), (vec!["a3".to_owned()], false));
+    for bad in ["max-buckets=0", "continuation-token=%21"] {
+        assert_eq!(hear(&app, open("GET", &format!("/?{bad}"), "")).await.0, 400, "{bad}");
+    }
+}
+
+// CH-1: whoever signs an address says how browsers take what it leads to.
+#[tokio::test]
+async fn ch_1_an_address_chooses_headers_of_its_answer() {
+    let app = app(Security::default());
+    hear(&app, open("PUT", "/b/k", "x")).await;
+    let chosen = "/b/k?response-content-type=text%2Fcsv&response-content-disposition=attachment%3B%20filename%3Dm.csv";
+    let reply = answer(&app, open("GET", chosen, "")).await;
+    assert_eq!(reply.headers()["content-type"], "text/csv");
+    assert_eq!(reply.headers()["content-disposition"], "attachment; filename=m.csv");
+    assert!(reply.headers().contains_key("content-security-policy"), "a page it is not");
+    let (status, _) = hear(&app, open("GET", "/b/k?response-expires=a%0Ab", "")).await;
+    assert_eq!(status, 400);
 }
 
 /// A request with one more header.
