@@ -6,7 +6,9 @@
 //! timeout is judged by the same clock, from the grant or the moment this node became leader, and no renewal moves it.
 //!
 //! It also knows which claims their workers have confirmed by a renewal, and since when an unconfirmed one is missing
-//! from its worker's lists; see `gate/roll_call.rs`. A new leader has seen no confirmation yet.
+//! from its worker's lists; see `gate/roll_call.rs`. A new leader has seen no confirmation yet. Those not confirmed are
+//! listed by session, so that a roll call looks at the claims of its own session alone; a claim leaves the list with
+//! its confirmation or its end, so that the list is never longer than the live claims.
 //!
 //! It keeps the newest word of each claim's worker about how far it is, too (TQ-19): it came with a renewal, costs no log
 //! entry, and goes with the claim. A new leader has it again from the next renewal on.
@@ -14,7 +16,7 @@
 //! Leaves out: the decision. Expiry is a command; its fence check in apply decides whether it counts.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use ikada_state::{ExpireCause, Fence, Progress, SessionId};
 
@@ -24,8 +26,6 @@ const REPROPOSE_MS: u64 = 1_000;
 pub const STALL_MS: u64 = 1_000;
 /// How long an unconfirmed claim may be missing from its worker's lists: an answer on its way arrives sooner.
 pub const MISSING_MS: u64 = 2_000;
-/// The list of unconfirmed claims is swept when it is this much longer than the claims that can be alive.
-const UNCONFIRMED_SLACK: usize = 1_024;
 
 /// Most claims whose progress is kept; of more, those that come first have theirs shown.
 const PROGRESS_MAX: usize = 65_536;
@@ -33,6 +33,7 @@ const PROGRESS_MAX: usize = 65_536;
 #[derive(Debug, Clone, Copy)]
 struct Live {
     fence: Fence,
+    session: SessionId,
     ttl_ms: u64,
     deadline_ms: u64,
     /// End of the whole attempt, renewed or not.
@@ -52,8 +53,8 @@ pub struct Liveness {
     claims: Vec<Option<Live>>,
     /// (when to look again, slot, fence); entries whose claim is gone or renewed are passed over lazily.
     due: BinaryHeap<Reverse<(u64, u32, u64)>>,
-    /// Claims that may still be unconfirmed, with their sessions; those confirmed or gone are swept now and then.
-    unconfirmed: Vec<(SessionId, u32, Fence)>,
+    /// Live claims that were not confirmed: session and slot.
+    unconfirmed: BTreeSet<(SessionId, u32)>,
     /// How far attempts are, by the task's slot.
     progress: BTreeMap<u32, (Fence, Progress)>,
     looked_ms: u64,
@@ -84,6 +85,7 @@ impl Liveness {
         }
         let live = Live {
             fence,
+            session,
             ttl_ms,
             deadline_ms,
             limit_ms,
@@ -91,13 +93,12 @@ impl Liveness {
             confirmed: false,
             missing_ms: 0,
         };
-        self.claims[index] = Some(live);
+        if let Some(before) = self.claims[index].replace(live) {
+            self.unconfirmed.remove(&(before.session, slot));
+        }
         self.progress.remove(&slot);
         self.due.push(Reverse((deadline_ms.min(limit_ms), slot, fence.0)));
-        self.unconfirmed.push((session, slot, fence));
-        if self.unconfirmed.len() > 2 * self.claims.len() + UNCONFIRMED_SLACK {
-            self.sweep_unconfirmed();
-        }
+        self.unconfirmed.insert((session, slot));
     }
 
     fn live(&self, slot: u32, fence: Fence) -> Option<&Live> {
@@ -105,24 +106,16 @@ impl Liveness {
         (live.fence == fence).then_some(live)
     }
 
-    fn sweep_unconfirmed(&mut self) {
-        let mut list = std::mem::take(&mut self.unconfirmed);
-        list.retain(|(_, slot, fence)| self.live(*slot, *fence).is_some_and(|l| !l.confirmed));
-        self.unconfirmed = list;
-    }
-
     /// Whether the claim is alive here and its worker has named it in a renewal.
     pub fn is_confirmed(&self, slot: u32, fence: Fence) -> bool {
         self.live(slot, fence).is_some_and(|live| live.confirmed)
     }
 
-    /// Live claims of a session (of whichever worker) that were not confirmed.
+    /// Live claims of a session (of whichever worker) that were not confirmed, by slot.
     pub fn unconfirmed(&self, session: SessionId) -> Vec<(u32, Fence)> {
-        let of_session = self.unconfirmed.iter().filter(|(of, ..)| *of == session);
-        of_session
-            .filter(|(_, slot, fence)| self.live(*slot, *fence).is_some_and(|l| !l.confirmed))
-            .map(|(_, slot, fence)| (*slot, *fence))
-            .collect()
+        let of_session = self.unconfirmed.range((session, 0)..=(session, u32::MAX));
+        let fence = |slot: u32| Some(self.claims.get(slot as usize)?.as_ref()?.fence);
+        of_session.filter_map(|(_, slot)| Some((*slot, fence(*slot)?))).collect()
     }
 
     /// A list of the claim's session lacks it: true when that is so for long, and its end should be proposed.
@@ -148,10 +141,10 @@ impl Liveness {
 
     /// The claim has ended.
     pub fn release(&mut self, slot: u32, fence: Fence) {
-        if let Some(live) = self.claims.get_mut(slot as usize)
-            && live.is_some_and(|live| live.fence == fence)
+        if let Some(place) = self.claims.get_mut(slot as usize)
+            && let Some(live) = place.take_if(|live| live.fence == fence)
         {
-            *live = None;
+            self.unconfirmed.remove(&(live.session, slot));
             self.progress.remove(&slot);
         }
     }
@@ -176,7 +169,10 @@ impl Liveness {
         if live.fence != fence || live.ending || live.limit_ms <= now_ms {
             return None;
         }
-        live.confirmed = true;
+        if !live.confirmed {
+            live.confirmed = true;
+            self.unconfirmed.remove(&(live.session, slot));
+        }
         live.deadline_ms = now_ms + live.ttl_ms;
         Some(live.ttl_ms.min(live.limit_ms - now_ms))
     }
@@ -337,13 +333,28 @@ mod tests {
         assert_eq!(live.progress.len(), PROGRESS_MAX);
     }
 
+    // TQ-13: what a roll call looks at does not grow with what the shard has seen, nor with the claims of others.
     #[test]
-    fn the_list_of_unconfirmed_claims_stays_bounded() {
+    fn tq_13_claims_leave_the_list_of_unconfirmed_ones_when_they_are_confirmed_or_end() {
         let mut live = Liveness::default();
-        for number in 1..100_000 {
-            live.grant(3, Fence(number), SessionId(1), 30_000, 0, 0);
+        // A high place: a shard that once had many claims at a time.
+        live.grant(100_000, Fence(1), SessionId(1), 30_000, 0, 0);
+        for number in 2..1_000 {
+            live.grant(3, Fence(number), SessionId(number), 30_000, 0, 0);
             live.release(3, Fence(number));
+            live.grant(4, Fence(number), SessionId(2), 30_000, 0, 0);
+            live.renew(4, Fence(number), 1);
+            // Not released: the next claim of the same place takes over.
+            live.grant(5, Fence(number), SessionId(number), 30_000, 0, 0);
         }
-        assert!(live.unconfirmed.len() <= UNCONFIRMED_SLACK + 8);
+        assert_eq!(live.unconfirmed.len(), 2);
+        assert_eq!(live.unconfirmed(SessionId(1)), vec![(100_000, Fence(1))]);
+        assert_eq!(live.unconfirmed(SessionId(2)), vec![]);
+        assert_eq!(live.unconfirmed(SessionId(998)), vec![]);
+        assert_eq!(live.unconfirmed(SessionId(999)), vec![(5, Fence(999))]);
+        live.release(5, Fence(998));
+        assert_eq!(live.unconfirmed.len(), 2, "another attempt's end");
+        live.release(5, Fence(999));
+        assert_eq!(live.unconfirmed.len(), 1);
     }
 }
