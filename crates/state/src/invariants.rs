@@ -216,6 +216,7 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         ("claim window", sizes.claims, u64::from(limits.claim_window_max)),
         ("remembered grants", shard.index.claim_weight, limits.claim_marks_max),
         ("tombstones", sizes.voids, crate::dedup::VOIDS_MAX as u64),
+        ("remembered reports", sizes.settled, u64::from(limits.claim_window_max)),
         ("outbox", sizes.outbox, u64::from(limits.outbox_max)),
         ("schedules", sizes.schedules, crate::limits::SCHEDULES_MAX as u64),
         ("versions of objects", sizes.object_versions, crate::limits::OBJECT_VERSIONS_TOTAL_MAX),
@@ -282,6 +283,7 @@ pub fn indexes_match(shard: &Shard) -> Result<(), Violation> {
     same(kept.submits.len() == shard.core.submits.len(), "the number of request keys")?;
     same(kept.voids.len() == shard.core.voids.len(), "the number of tombstones")?;
     same(kept.claims.len() == shard.core.claims.len(), "the number of claim keys")?;
+    same(kept.settled.len() == shard.core.settled.len(), "the number of remembered reports")?;
     for (slot, task) in shard.core.tasks.iter() {
         let namespace = &shard.core.queues[task.queue as usize].namespace;
         same(!shard.is_away(namespace, &task.id), "the shard of a task's slot")?;
@@ -337,6 +339,9 @@ fn recompute(core: &Core) -> StateHash {
         hash.add(entry.digest(number));
     }
     for (number, entry) in core.voids.iter() {
+        hash.add(entry.digest(number));
+    }
+    for (number, entry) in core.settled.iter() {
         hash.add(entry.digest(number));
     }
     add_messages(core, &mut hash);

@@ -19,10 +19,11 @@ fn keep(world: &mut World, count: u32) {
     world.run(Command::SetQueue(SetQueue { queue: queue("q"), change, expected_version: None }));
 }
 
-fn finish(world: &mut World, id: &str) {
+fn finish(world: &mut World, id: &str) -> Grant {
     world.put(enqueue(id, "q"));
     let grant = world.take(1).remove(0);
     assert_eq!(world.run(complete(&grant, "w")), Reply::Completed);
+    grant
 }
 
 fn known(id: &str) -> Reply {
@@ -152,4 +153,67 @@ fn names_are_remembered_from_an_order_on() {
     finish(&mut world, "a");
     assert_eq!(world.shard.sizes().submits, 0);
     assert_eq!(world.run(Command::Enqueue(enqueue("a", "q"))), created("a"));
+}
+
+// TQ-6, TQ-21: a report that was taken is taken when it is sent again, also after a restore; nobody else's is.
+#[test]
+fn tq_21_a_report_sent_again_after_its_task_went_is_answered_as_the_first_time() {
+    let mut world = world();
+    let request = key("r");
+    let derived = derive_task_id(&Namespace::default(), &request);
+    for id in ["plain", "key:id", derived.as_str()] {
+        let grant = finish(&mut world, id);
+        assert!(!exists(&world, id), "removed at once");
+        let submitted = world.shard.sizes().submits;
+        let mut world = world.reload();
+        assert_eq!(world.run(complete(&grant, "w")), Reply::Completed, "{id}");
+        assert_eq!(world.run(complete(&grant, "w")), Reply::Completed, "{id}");
+        assert_eq!(world.run(complete(&grant, "x")), refused(RefusalCode::TaskNotFound));
+        let other = Grant { fence: Fence(grant.fence.0 + 1), ..grant.clone() };
+        assert_eq!(world.run(complete(&other, "w")), refused(RefusalCode::TaskNotFound));
+        let foreign =
+            Order { namespace: Namespace::parse("other").unwrap(), ..order(complete(&grant, "w")) };
+        assert_eq!(world.one(foreign), refused(RefusalCode::TaskNotFound));
+        assert_eq!(world.shard.sizes().submits, submitted, "no submission is pushed out for it");
+    }
+    // A drop is a removal like any other.
+    keep(&mut world, 9);
+    let grant = finish(&mut world, "dropped");
+    world.run(Command::Drop(DropTask { id: task_id("dropped") }));
+    assert_eq!(world.run(complete(&grant, "w")), Reply::Completed);
+    // What did not end by a report is not known by one.
+    world.put(enqueue("cancelled", "q"));
+    let grant = world.take(1).remove(0);
+    world.run(Command::Cancel(Cancel { id: task_id("cancelled") }));
+    world.run(Command::Drop(DropTask { id: task_id("cancelled") }));
+    assert_eq!(world.run(complete(&grant, "w")), refused(RefusalCode::TaskNotFound));
+}
+
+// TQ-21, Q13: a day of log time, or as many reports as there is room for.
+#[test]
+fn tq_21_reports_about_removed_tasks_are_forgotten_with_their_window() {
+    let mut world = world();
+    let grant = finish(&mut world, "a");
+    world.tick(DAY_MS - 1);
+    assert_eq!(world.run(complete(&grant, "w")), Reply::Completed);
+    world.tick(2);
+    assert_eq!(world.run(complete(&grant, "w")), refused(RefusalCode::TaskNotFound));
+    assert_eq!(world.shard.sizes().settled, 0);
+
+    let mut world = World::with(Limits { claim_window_max: 2, ..limits_small() });
+    world.run(Command::KeepDead(KeepDead { shard: 0 }));
+    keep(&mut world, 0);
+    let grants: Vec<Grant> = ["a", "b", "c"].iter().map(|id| finish(&mut world, id)).collect();
+    assert_eq!(world.run(complete(&grants[2], "w")), Reply::Completed);
+    assert_eq!(world.run(complete(&grants[0], "w")), refused(RefusalCode::TaskNotFound));
+}
+
+/// The same for reports: nodes of two versions must answer alike.
+#[test]
+fn reports_are_remembered_from_an_order_on() {
+    let mut world = World::new();
+    keep(&mut world, 0);
+    let grant = finish(&mut world, "a");
+    assert_eq!(world.shard.sizes().settled, 0);
+    assert_eq!(world.run(complete(&grant, "w")), refused(RefusalCode::TaskNotFound));
 }

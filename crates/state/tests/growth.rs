@@ -121,6 +121,32 @@ fn slots_of(cluster: &Cluster, shard: u16) -> usize {
     (0..SLOTS).filter(|slot| map.shard(*slot) == shard).count()
 }
 
+// TQ-21, TQ-29: a report about a task that is no longer there is known where its slot went.
+#[test]
+fn tq_29_reports_about_removed_tasks_move_with_their_slot() {
+    let mut cluster = Cluster::founded(1);
+    cluster.shards[0].run(Command::KeepDead(KeepDead { shard: 0 }));
+    let change = QueueChange { retention_count: Some(0), ..QueueChange::default() };
+    let set = SetQueue { queue: queue("q"), change, expected_version: None };
+    cluster.shards[0].run(Command::SetQueue(set));
+    let mut grants = Vec::new();
+    for number in 0..40 {
+        cluster.shards[0].put(enqueue(&format!("t{number}"), "q"));
+        let grant = cluster.shards[0].take(1).remove(0);
+        assert_eq!(cluster.shards[0].run(complete(&grant, "w")), Reply::Completed);
+        grants.push(grant);
+    }
+    cluster.grow(2);
+    cluster.open_added();
+    cluster.settle();
+    assert!(grants.iter().any(|grant| cluster.home(&grant.id) == 1), "some have moved");
+    for grant in &grants {
+        assert_eq!(cluster.route(order(complete(grant, "w"))), Reply::Completed, "{}", grant.id);
+        let stranger = order(complete(grant, "x"));
+        assert_eq!(cluster.route(stranger), refused(RefusalCode::TaskNotFound));
+    }
+}
+
 /// 300 tasks over all shards: some keyed, some claimed, some finished, some to come.
 fn fill(cluster: &mut Cluster) -> Vec<(String, Grant)> {
     for number in 0..300 {

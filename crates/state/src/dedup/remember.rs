@@ -1,8 +1,8 @@
 //! How orders are checked against the windows, and how the windows forget.
 
 use super::{
-    ClaimEntry, GrantMark, Grants, Outcome, RecordedRequest, Ring, RingEntry, SubmitEntry,
-    VOIDS_MAX, VoidEntry,
+    ClaimEntry, GrantMark, Grants, Outcome, RecordedRequest, Ring, RingEntry, SettledEntry,
+    SubmitEntry, VOIDS_MAX, VoidEntry,
 };
 use crate::hash::{Lookup, StateHash};
 use crate::ids::request_hash;
@@ -155,6 +155,7 @@ impl Shard {
         self.submit_window().forget_aged(submits_before, steps_max);
         self.claim_window().forget_aged(claims_before, steps_max);
         self.void_window().forget_aged(submits_before, steps_max);
+        self.settled_window().forget_aged(claims_before, steps_max);
     }
 
     fn void_window(&mut self) -> Window<'_, VoidEntry> {
@@ -164,6 +165,21 @@ impl Shard {
             hash: &mut self.core.hash,
             weight: &mut self.index.void_weight,
         }
+    }
+
+    fn settled_window(&mut self) -> Window<'_, SettledEntry> {
+        Window {
+            ring: &mut self.core.settled,
+            lookup: &mut self.index.settled,
+            hash: &mut self.core.hash,
+            weight: &mut self.index.settled_weight,
+        }
+    }
+
+    /// Keeps a report that settled a task; the caller has checked that it is not there.
+    pub(crate) fn keep_settled(&mut self, entry: SettledEntry) {
+        let count_max = self.core.limits.claim_window_max;
+        self.settled_window().remember(entry, count_max, u64::MAX);
     }
 
     /// Keeps a tombstone; the caller has checked that there is room.

@@ -158,6 +158,9 @@ impl Shard {
             }
             parcel.objects.into_iter().for_each(|object| self.put_object(object));
             parcel.jobs.into_iter().for_each(|job| self.put_job(job));
+            for entry in parcel.settled.into_iter().flatten() {
+                self.adopt_settled(entry);
+            }
             for entry in parcel.voids {
                 if self.find_void(entry.key()).is_none() {
                     self.remember_void(entry);

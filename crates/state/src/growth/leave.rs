@@ -135,6 +135,9 @@ impl Shard {
                 packer.submit(entry.clone());
             }
         }
+        for entry in self.settled_of(slot) {
+            packer.settled(entry.clone());
+        }
         if self.core.voids.len() == 0 {
             return;
         }

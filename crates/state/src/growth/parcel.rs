@@ -2,7 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::dedup::{SubmitEntry, VoidEntry};
+use crate::dedup::{SettledEntry, SubmitEntry, VoidEntry};
 use crate::hash::encode_into;
 use crate::job::Job;
 use crate::lease::{Binding, Lease};
@@ -48,6 +48,9 @@ pub(crate) struct Parcel {
     #[n(7)]
     #[cbor(default)]
     pub(crate) jobs: Vec<Job>,
+    /// None if there is none, and then it leaves no trace: nodes of two versions must pack the same bytes.
+    #[n(8)]
+    pub(crate) settled: Option<Vec<SettledEntry>>,
 }
 
 /// Bytes of a remembered request in a part, roughly.
@@ -94,6 +97,12 @@ impl Packer {
     /// Packs a tombstone.
     pub(crate) fn void(&mut self, entry: VoidEntry) {
         self.parcel.voids.push(entry);
+        self.add(ENTRY_BYTES);
+    }
+
+    /// Packs a remembered report.
+    pub(crate) fn settled(&mut self, entry: SettledEntry) {
+        self.parcel.settled.get_or_insert_default().push(entry);
         self.add(ENTRY_BYTES);
     }
 

@@ -32,6 +32,7 @@ pub(crate) enum RecordKind {
     Worker = 120,
     Quota = 130,
     Remembered = 140,
+    Settled = 150,
 }
 
 /// Digest of a record from its canonical bytes.

@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-use super::{Namespace, RequestId, RequestKey, ScheduleName, TaskId};
+use super::{Fence, Namespace, RequestId, RequestKey, ScheduleName, TaskId, WorkerId};
 
 /// Hash of a task's full name, for the id table.
 pub(crate) fn task_hash(namespace: &str, id: &str) -> u64 {
@@ -48,6 +48,23 @@ pub(crate) fn gone_hash(namespace: &Namespace, id: &TaskId) -> [u64; 2] {
         length += part.len();
     }
     let hash = xxhash_rust::xxh3::xxh3_128_with_seed(&joined[..length], 0x676f_6e65);
+    [(hash >> 64) as u64, hash as u64]
+}
+
+/// Hash of a report: a task's full name, the fence of the attempt and its worker.
+pub(crate) fn settled_hash(
+    namespace: &Namespace,
+    id: &TaskId,
+    fence: Fence,
+    worker: &WorkerId,
+) -> [u64; 2] {
+    let mut hasher = Xxh3::with_seed(0x7365_7474);
+    for part in [namespace.as_str(), id.as_str(), worker.as_str()] {
+        hasher.update(part.as_bytes());
+        hasher.update(b"/");
+    }
+    hasher.update(&fence.0.to_le_bytes());
+    let hash = hasher.digest128();
     [(hash >> 64) as u64, hash as u64]
 }
 

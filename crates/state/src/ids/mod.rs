@@ -9,7 +9,7 @@ mod name;
 
 pub use bytes::SharedBytes;
 pub use derive::{derive_fire_id, derive_follow_id, derive_task_id};
-pub(crate) use derive::{gone_hash, is_derived, request_hash, task_hash, void_hash};
+pub(crate) use derive::{gone_hash, is_derived, request_hash, settled_hash, task_hash, void_hash};
 pub use fence::{Fence, Lsn};
 pub use labels::Labels;
 pub use name::{

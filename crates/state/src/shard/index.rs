@@ -25,10 +25,13 @@ pub(crate) struct Index {
     pub(crate) submits: Lookup,
     pub(crate) claims: Lookup,
     pub(crate) voids: Lookup,
+    pub(crate) settled: Lookup,
     /// Always 0: remembered submissions are bounded by number alone.
     pub(crate) submit_weight: u64,
     /// Always 0: tombstones are bounded by number alone.
     pub(crate) void_weight: u64,
+    /// Always 0: remembered reports are bounded by number alone.
+    pub(crate) settled_weight: u64,
     /// Grants held by remembered claims.
     pub(crate) claim_weight: u64,
     pub(crate) free: BitSet,
@@ -135,6 +138,9 @@ impl Index {
         }
         for (number, entry) in core.voids.iter() {
             index.voids.insert(entry.key[0], number as u32);
+        }
+        for (number, entry) in core.settled.iter() {
+            index.settled.insert(entry.key[0], number as u32);
         }
         for (key, job) in &core.jobs {
             index.job_bytes += job.spec.bytes;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 
-use crate::dedup::{ClaimEntry, Ring, SubmitEntry, VoidEntry};
+use crate::dedup::{ClaimEntry, Ring, SettledEntry, SubmitEntry, VoidEntry};
 use crate::growth::{Away, Growth};
 use crate::hash::{RecordKind, StateHash, digest_record};
 use crate::job::{Job, JobKey};
@@ -63,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) claims: Ring<ClaimEntry>,
     /// Tombstones of requests that were ruled out.
     pub(crate) voids: Ring<VoidEntry>,
+    /// Reports that settled tasks which were removed since.
+    pub(crate) settled: Ring<SettledEntry>,
     pub(crate) outbox: Outbox,
     /// Highest message number applied, per source shard.
     pub(crate) inbox: BTreeMap<ShardId, u64>,
@@ -171,6 +173,7 @@ impl Core {
             submits: Ring::starting_at(header.submits_head),
             claims: Ring::starting_at(header.claims_head),
             voids: Ring::starting_at(0),
+            settled: Ring::starting_at(0),
             outbox: Outbox::default(),
             inbox: BTreeMap::new(),
             members: Vec::new(),

@@ -28,6 +28,8 @@ pub struct Sizes {
     pub claims: u64,
     /// Tombstones of requests.
     pub voids: u64,
+    /// Remembered reports about tasks that are no longer there.
+    pub settled: u64,
     /// Messages waiting for other shards.
     pub outbox: u64,
     /// Schedules.
@@ -134,6 +136,7 @@ impl Shard {
             submits: self.core.submits.len() as u64,
             claims: self.core.claims.len() as u64,
             voids: self.core.voids.len() as u64,
+            settled: self.core.settled.len() as u64,
             outbox: self.core.outbox.len() as u64,
             schedules: self.core.schedules.len() as u64,
             objects: self.core.objects.len() as u64,

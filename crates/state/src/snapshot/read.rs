@@ -6,7 +6,7 @@ use std::sync::Arc;
 use minicbor::Decode;
 
 use super::{RECORD_BYTES_MAX, RestoreError, StoredTask, Trailer, VERSION};
-use crate::dedup::{ClaimEntry, RingEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
+use crate::dedup::{ClaimEntry, RingEntry, SettledEntry, SubmitEntry, VOIDS_MAX, VoidEntry};
 use crate::growth::{Away, Growth, Part};
 use crate::hash::{RecordKind, digest_record};
 use crate::job::Job;
@@ -134,6 +134,7 @@ impl Reader {
             kind if kind == RecordKind::Worker as u8 => self.take_worker(&mut core, bytes),
             kind if kind == RecordKind::Quota as u8 => self.take_quota(&mut core, bytes),
             kind if kind == RecordKind::Remembered as u8 => self.take_result(&mut core, bytes),
+            kind if kind == RecordKind::Settled as u8 => self.take_settled(&mut core, bytes),
             kind if kind == RecordKind::Trailer as u8 => {
                 self.trailer = Some(self.decode(bytes)?);
                 Ok(())
@@ -253,6 +254,16 @@ impl Reader {
         core.voids.push(entry);
         match core.voids.len() > VOIDS_MAX {
             true => Err(self.invalid("tombstones are bounded")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_settled(&mut self, core: &mut Core, bytes: &[u8]) -> Result<(), RestoreError> {
+        let entry: SettledEntry = self.decode(bytes)?;
+        core.hash.add(entry.digest(0));
+        core.settled.push(entry);
+        match core.settled.len() > core.limits.claim_window_max as usize {
+            true => Err(self.invalid("remembered reports are bounded")),
             false => Ok(()),
         }
     }

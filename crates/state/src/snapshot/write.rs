@@ -257,6 +257,9 @@ impl Chunks {
         for record in core.remembered.values() {
             self.put(RecordKind::Remembered, &**record);
         }
+        for (_, entry) in core.settled.iter() {
+            self.put(RecordKind::Settled, entry);
+        }
         let trailer = Trailer { records: self.records, hash: self.hash };
         self.put(RecordKind::Trailer, &trailer);
         Stage::End

@@ -1,6 +1,7 @@
 //! `Complete`: settles a task as done, once. Accepted only from the worker and fence of the live
-//! claim (Q4, TQ-18); a resend with the same fence is answered as the first time. Follow-ups come
-//! into being in the same step (`then.rs`), and so do its outputs (`publish.rs`).
+//! claim (Q4, TQ-18); a resend with the same fence is answered as the first time, also when the task
+//! was removed meanwhile (`dedup/settled.rs`). Follow-ups come into being in the same step
+//! (`then.rs`), and so do its outputs (`publish.rs`).
 
 use std::sync::Arc;
 
@@ -90,7 +91,12 @@ impl Shard {
         if result_bytes > self.core.limits.result_bytes_max as usize {
             return Err(RefusalCode::TooLarge);
         }
-        let slot = self.find_task(namespace, &order.id).ok_or(RefusalCode::TaskNotFound)?;
+        let Some(slot) = self.find_task(namespace, &order.id) else {
+            return match self.has_settled(namespace, &order) {
+                true => Ok(()),
+                false => Err(RefusalCode::TaskNotFound),
+            };
+        };
         if self.past_outcome(slot, order.fence, &order.worker)? == Some(AttemptOutcome::Completed) {
             self.double_follow_ups(batch, namespace, slot);
             return Ok(());

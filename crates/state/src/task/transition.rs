@@ -143,6 +143,7 @@ impl Shard {
         self.core.queues[task.queue as usize].counters.removed += 1;
         self.mark_queue(task.queue);
         self.remember_gone(&task);
+        self.remember_settled(&task);
         batch.moved(&task, Some(task.state), None);
     }
 
