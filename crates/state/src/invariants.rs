@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::dedup::RingEntry;
 use crate::growth::Part;
 use crate::hash::{RecordKind, StateHash, digest_record};
+use crate::limits::{FIRED_OVER_BYTES_MAX, FIRED_OVER_MAX, SCHEDULES_MAX};
 use crate::outbox::Inbox;
 use crate::shard::{Core, Index, queue_digest};
 use crate::task::{AttemptOutcome, TaskState};
@@ -205,13 +206,22 @@ pub fn bounded(shard: &Shard) -> Result<(), Violation> {
         Some(away) if away.added => u64::from(shard.core.shards),
         _ => 1,
     };
+    // What schedules of another shard bring may go a little further.
+    let (fired_tasks, fired_bytes, fired_queues) = match shard.keeps_dead() {
+        true => (FIRED_OVER_MAX, FIRED_OVER_BYTES_MAX, SCHEDULES_MAX as u64),
+        false => (0, 0, 0),
+    };
     // Results are checked one by one and only finished tasks carry them.
     let pairs = [
-        ("pending tasks", pending, limits.pending_tasks_max * admitting),
-        ("pending bytes", sizes.pending_bytes, limits.pending_bytes_max * admitting),
+        ("pending tasks", pending, (limits.pending_tasks_max + fired_tasks) * admitting),
+        (
+            "pending bytes",
+            sizes.pending_bytes,
+            (limits.pending_bytes_max + fired_bytes) * admitting,
+        ),
         ("finished tasks", sizes.finished, limits.finished_tasks_max),
         ("finished bytes", sizes.finished_bytes, limits.finished_bytes_max),
-        ("queues", sizes.queues, 2 * u64::from(limits.queues_max)),
+        ("queues", sizes.queues, 2 * u64::from(limits.queues_max) + fired_queues),
         ("submit window", sizes.submits, u64::from(limits.submit_window_max)),
         ("claim window", sizes.claims, u64::from(limits.claim_window_max)),
         ("remembered grants", shard.index.claim_weight, limits.claim_marks_max),

@@ -84,6 +84,16 @@ pub const TOKEN_NAMESPACES_MAX: usize = 16;
 /// Longest life of a token that ends at all.
 pub const TOKEN_TTL_MS_MAX: u64 = 10 * 366 * 24 * 60 * 60 * 1000;
 
+/// Most tasks beyond a shard's own bound that schedules of another shard bring: what they wait for, all messages behind
+/// them wait for too.
+pub const FIRED_OVER_MAX: u64 = 10_000;
+
+/// Most bytes of them beyond the shard's own bound.
+pub const FIRED_OVER_BYTES_MAX: u64 = 64 << 20;
+
+/// Most label sets wanted by the unfinished tasks of one queue, once those of schedules come on top.
+pub const FIRED_LABEL_SETS_MAX: usize = 2 * LABEL_SETS_MAX;
+
 /// Longest name of a schedule: its tasks' ids add an instant to it.
 pub const SCHEDULE_NAME_BYTES_MAX: usize = 96;
 

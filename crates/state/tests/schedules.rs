@@ -212,6 +212,41 @@ fn a_full_shard_holds_instants_up_and_loses_none() {
     assert_eq!(world.run(Command::Fire(fire("s", 1, 3_000))), Reply::Fired { fresh: true });
 }
 
+// LS-17, Q13: whatever else shard 0 tells a shard waits behind the task of an instant, so a full shard takes that too.
+#[test]
+fn ls_17_the_task_of_an_instant_holds_no_message_up() {
+    let small = Limits { pending_tasks_max: 1, queues_max: 1, ..limits_small() };
+    let mut there = World::of(Shard::genesis_with(1, 8, &[], small));
+    let message = |sequence: u64, id: &str, line: &str| {
+        let task = Box::new(enqueue(id, line));
+        let message = Message::Submit { namespace: Namespace::default(), task };
+        Command::Deliver(Deliver { source: 0, sequence, message })
+    };
+    let gone = |sequence: u64| {
+        let (namespace, worker) = (Namespace::default(), worker("w"));
+        let message = Message::WorkerGone { namespace, worker, session: SessionId(1) };
+        Command::Deliver(Deliver { source: 0, sequence, message })
+    };
+    there.put(enqueue("a", "q"));
+    assert_eq!(there.run(message(1, "s", "other")), refused(RefusalCode::QueueFull));
+    assert_eq!(there.run(gone(2)), refused(RefusalCode::OutboxGap), "as older programs do it");
+    there.run(Command::KeepDead(KeepDead { shard: 1 }));
+    // Beyond the bounds on tasks and on queues.
+    assert_eq!(there.run(message(1, "s", "other")), Reply::Delivered { fresh: true });
+    assert_eq!(there.run(gone(2)), Reply::Delivered { fresh: true });
+    assert_eq!(there.run(Command::Enqueue(enqueue("b", "q"))), refused(RefusalCode::QueueFull));
+    let mut there = there.reload();
+    assert_eq!(there.state("s"), TaskState::Ready);
+    // There is an end to it.
+    there.check_every = 1_000;
+    let far = limits::FIRED_OVER_MAX;
+    for number in 0..far - 1 {
+        let reply = there.run(message(3 + number, &format!("s{number}"), "other"));
+        assert_eq!(reply, Reply::Delivered { fresh: true }, "{number}");
+    }
+    assert_eq!(there.run(message(2 + far, "late", "other")), refused(RefusalCode::QueueFull));
+}
+
 /// A template may have follow-ups and a program. Those of each instant have names of their own, also under one key, and come
 /// with the completion of their parent.
 #[test]

@@ -62,7 +62,7 @@ impl Shard {
         let (namespace, queue, settings) = match message {
             Message::QueueSettings { namespace, queue, settings } => (namespace, queue, settings),
             Message::Submit { namespace, task } => {
-                return self.take_fired(batch, namespace, (**task).clone());
+                return self.take_fired_message(batch, namespace, (**task).clone());
             }
             Message::Settings { queues } => return self.take_settings(batch, queues),
             Message::Leave { slot, target, map_version, last } => {

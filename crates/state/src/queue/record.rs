@@ -204,10 +204,20 @@ impl Shard {
         namespace: &Namespace,
         name: &QueueName,
     ) -> Result<u32, RefusalCode> {
+        self.open_queue_beyond(namespace, name, 0)
+    }
+
+    /// The same with so many queues beyond the bound.
+    pub(crate) fn open_queue_beyond(
+        &mut self,
+        namespace: &Namespace,
+        name: &QueueName,
+        more: usize,
+    ) -> Result<u32, RefusalCode> {
         if let Some(queue) = self.find_queue(namespace, name) {
             return Ok(queue);
         }
-        if self.core.queues.len() >= self.core.limits.queues_max as usize {
+        if self.core.queues.len() >= self.core.limits.queues_max as usize + more {
             return Err(RefusalCode::TooManyQueues);
         }
         Ok(self.open_queue_unbounded(namespace, name))

@@ -3,10 +3,17 @@
 //!
 //! The task goes to its shard by the outbox, or into the line at once if that is this shard. When there is no room for
 //! it, the order is refused and the cursor stays: the instant is late, not lost.
+//!
+//! Whatever else shard 0 has to tell a shard waits behind such a task: slots that move, workers that are gone. So a task
+//! that came by the outbox is taken beyond the bounds that hold for others, up to bounds of its own. Begins with the order
+//! that keeps dead tasks apart (`queue/keep_dead.rs`), since nodes of two versions must take the same tasks.
 
 use minicbor::{Decode, Encode};
 
 use crate::ids::task_hash;
+use crate::limits::{
+    FIRED_LABEL_SETS_MAX, FIRED_OVER_BYTES_MAX, FIRED_OVER_MAX, LABEL_SETS_MAX, SCHEDULES_MAX,
+};
 use crate::outbox::Message;
 use crate::planted::{self, Bug};
 use crate::schedule::{LastFire, Schedule};
@@ -38,6 +45,32 @@ pub struct Fire {
     /// The cursor that it goes on from. One that has moved meanwhile refuses the order: its counts would be wrong.
     #[n(6)]
     pub after_ms: u64,
+}
+
+/// How far a fired task may go beyond the bounds of its shard.
+#[derive(Clone, Copy)]
+struct Allowance {
+    tasks: u64,
+    bytes: u64,
+    queues: usize,
+    /// Label sets of its queue, in all.
+    label_sets: usize,
+}
+
+impl Allowance {
+    /// Not at all.
+    fn usual() -> Allowance {
+        Allowance { tasks: 0, bytes: 0, queues: 0, label_sets: LABEL_SETS_MAX }
+    }
+
+    fn wide() -> Allowance {
+        Allowance {
+            tasks: FIRED_OVER_MAX,
+            bytes: FIRED_OVER_BYTES_MAX,
+            queues: SCHEDULES_MAX,
+            label_sets: FIRED_LABEL_SETS_MAX,
+        }
+    }
 }
 
 impl Shard {
@@ -103,7 +136,7 @@ impl Shard {
         let (id, target) = (task.id.clone(), self.home_of(&namespace, &task.id));
         let mut sequence = 0;
         if target == self.core.shard {
-            self.take_fired(batch, &namespace, task)?;
+            self.take_fired(batch, &namespace, task, Allowance::usual())?;
         } else {
             if self.core.outbox.len() >= self.core.limits.outbox_max as usize {
                 return Err(RefusalCode::OutboxFull);
@@ -123,13 +156,26 @@ impl Shard {
         map.map_or(0, |map| map.shard(slot_of(namespace, id.routing_key())))
     }
 
-    /// Takes a task that a schedule submitted. One that exists, with whatever body, is kept. The queue's own bound on
-    /// waiting tasks does not count; the shard's bounds do, and whoever sends it tries again.
-    pub(crate) fn take_fired(
+    /// The same for a task that came by the outbox.
+    pub(crate) fn take_fired_message(
         &mut self,
         batch: &mut Batch,
         namespace: &Namespace,
         task: Enqueue,
+    ) -> Result<(), RefusalCode> {
+        let allowed = if self.core.dead_apart { Allowance::wide() } else { Allowance::usual() };
+        self.take_fired(batch, namespace, task, allowed)
+    }
+
+    /// Takes a task that a schedule submitted. One that exists, with whatever body, is kept. The queue's own bound on
+    /// waiting tasks does not count; the shard's bounds do, as far as it may not go beyond them, and whoever sends it
+    /// tries again.
+    fn take_fired(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &Namespace,
+        task: Enqueue,
+        allowed: Allowance,
     ) -> Result<(), RefusalCode> {
         if let Some(target) = self.forwarding(namespace, task.id.routing_key()) {
             // Behind the parts of its slot, so that it finds the slot there.
@@ -142,10 +188,11 @@ impl Shard {
             return Ok(());
         }
         task.check(&self.core.limits)?;
-        self.check_room(task.weight() as u64)?;
-        let queue = self.open_queue(namespace, &task.queue)?;
+        self.check_room_beyond(task.weight() as u64, (allowed.tasks, allowed.bytes))?;
+        let queue = self.open_queue_beyond(namespace, &task.queue, allowed.queues)?;
         let line = &self.index.lines[queue as usize];
-        if task.options.as_ref().is_some_and(|options| !line.has_room_for(&options.labels)) {
+        let labels = task.options.as_ref().map(|options| &options.labels);
+        if labels.is_some_and(|labels| !line.has_room_within(labels, allowed.label_sets)) {
             return Err(RefusalCode::TooManyLabelSets);
         }
         let hashes = BodyHashes::of(&task);

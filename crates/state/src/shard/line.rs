@@ -144,7 +144,12 @@ impl Line {
 
     /// Whether one more task with these labels would keep the bound on label sets.
     pub(crate) fn has_room_for(&self, labels: &Labels) -> bool {
-        labels.is_empty() || self.labelled.len() < LABEL_SETS_MAX || self.knows_labels(labels)
+        self.has_room_within(labels, LABEL_SETS_MAX)
+    }
+
+    /// The same with another bound on label sets.
+    pub(crate) fn has_room_within(&self, labels: &Labels, sets_max: usize) -> bool {
+        labels.is_empty() || self.labelled.len() < sets_max || self.knows_labels(labels)
     }
 
     /// Whether an unfinished task wants exactly these labels.

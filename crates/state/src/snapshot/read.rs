@@ -188,8 +188,8 @@ impl Reader {
         {
             return Err(self.invalid("counters have room"));
         }
-        // Settings add at most as many queues again as tasks do.
-        if core.queues.len() >= 2 * core.limits.queues_max as usize {
+        // Settings add at most as many queues again as tasks do, and schedules a few.
+        if core.queues.len() >= 2 * core.limits.queues_max as usize + SCHEDULES_MAX {
             return Err(self.invalid("queues are bounded"));
         }
         core.hash.add(queue_digest(core.queues.len() as u32, &record));

@@ -253,12 +253,23 @@ impl Shard {
 
     /// Refuses when the shard holds as many unfinished tasks, or bytes of them, as it may.
     pub(crate) fn check_room(&self, payload_bytes: u64) -> Result<(), RefusalCode> {
+        self.check_room_beyond(payload_bytes, (0, 0))
+    }
+
+    /// The same with so many tasks and bytes beyond those bounds.
+    pub(crate) fn check_room_beyond(
+        &self,
+        payload_bytes: u64,
+        (more_tasks, more_bytes): (u64, u64),
+    ) -> Result<(), RefusalCode> {
         let limits = &self.core.limits;
+        let tasks_max = limits.pending_tasks_max.saturating_add(more_tasks);
+        let bytes_max = limits.pending_bytes_max.saturating_add(more_bytes);
         let bytes = self.index.pending_bytes.saturating_add(payload_bytes);
-        if self.pending_tasks() >= limits.pending_tasks_max || bytes > limits.pending_bytes_max {
-            return Err(RefusalCode::QueueFull);
+        match self.pending_tasks() >= tasks_max || bytes > bytes_max {
+            true => Err(RefusalCode::QueueFull),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 
