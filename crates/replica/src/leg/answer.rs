@@ -49,7 +49,12 @@ impl Replica {
             Told::Unknown => {
                 leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_NO_MS };
             }
-            Told::Busy if matches!(leg.owner, Owner::Call(..) | Owner::OrderCall(_)) => {
+            // One whose earlier try may be in the log is asked again: its answer may be on its way, and to say that nothing
+            // happened could be false.
+            Told::Busy
+                if !leg.may_be_taken()
+                    && matches!(leg.owner, Owner::Call(..) | Owner::OrderCall(_)) =>
+            {
                 self.resolve(id, Told::Busy, now);
             }
             Told::Busy => {

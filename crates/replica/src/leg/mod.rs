@@ -81,6 +81,11 @@ impl Leg {
             generation: 0,
         }
     }
+
+    /// Whether a leader may have taken it in a try before the last: then no refusal of that one says that nothing happened.
+    pub fn may_be_taken(&self) -> bool {
+        self.doubtful || self.tries > 1
+    }
 }
 
 /// All open legs. Ids carry a generation, so that a late answer never meets a newer leg in the same place.

@@ -110,16 +110,17 @@ pub(crate) fn only_outcome(leg: &Leg, told: Told) -> Outcome {
 
 /// What is known of orders that were not answered one by one.
 fn failed_outcome(leg: &Leg, told: &Told) -> Outcome {
+    let never_taken = !leg.may_be_taken();
     match told {
-        Told::Busy => {
+        Told::Busy if never_taken => {
             let what = "orders waiting at the shard's leader";
             Outcome::Unavailable(Unavailable::Overloaded { what })
         }
         // An earlier try may have met a leader that knew of a higher level.
-        Told::LevelTooLow { needed, level } if leg.tries <= 1 => {
+        Told::LevelTooLow { needed, level } if never_taken => {
             Outcome::Unavailable(Unavailable::LevelTooLow { needed: *needed, level: *level })
         }
-        Told::Refused { code, .. } if code == DISK_FULL && leg.tries <= 1 => {
+        Told::Refused { code, .. } if code == DISK_FULL && never_taken => {
             Outcome::Unavailable(Unavailable::DiskFull { shard: leg.shard })
         }
         Told::NotLeader { .. } if !leg.handed_over => {

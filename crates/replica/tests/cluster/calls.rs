@@ -95,6 +95,44 @@ fn tq_20_what_died_with_its_leader_is_sent_again_and_makes_one_task() {
     }
 }
 
+// TQ-20, TQ-21: what is in the log is not said to be nowhere, however much waits behind it.
+#[test]
+fn tq_21_a_leader_that_turns_callers_away_does_not_deny_what_it_took_before() {
+    let mut cluster = Cluster::with(3, 1, |config| {
+        config.entries_in_flight_max = 1;
+        config.pending_bytes_max = 1;
+        config.ask_again_ms = 50;
+    });
+    cluster.settle();
+    cluster.pass(3_000);
+    let leader = cluster.leader(0).expect("leader");
+    let origin = (1..=3).find(|node| *node != leader).expect("another");
+    (1..=3).for_each(|node| cluster.hold_disk(node, true));
+    let one = cluster.call(origin, Request::Write(vec![enqueue("one")]));
+    let many = (0..3).map(|number| enqueue(&format!("many-{number}"))).collect();
+    cluster.deliver();
+    // The one is in the log, which goes on once the disks do; these wait for the next entry.
+    let many = cluster.call(origin, Request::Write(many));
+    cluster.deliver();
+    let Answer::Written(late) = cluster.ask(origin, Request::Write(vec![enqueue("late")])) else {
+        panic!("not written");
+    };
+    let turned_away = matches!(late[..], [Outcome::Unavailable(Unavailable::Overloaded { .. })]);
+    assert!(turned_away, "nothing of it was taken: {late:?}");
+    cluster.pass(300);
+    for call in [one, many] {
+        let answer = cluster.answers.get(&call);
+        assert!(answer.is_none(), "asked again, and it may be in the log: {answer:?}");
+    }
+    (1..=3).for_each(|node| cluster.hold_disk(node, false));
+    cluster.pass(500);
+    for (call, count) in [(one, 1), (many, 3)] {
+        let replies = replies(cluster.answers.remove(&call).expect("answered"));
+        assert_eq!(replies.len(), count);
+        assert!(replies.iter().all(|reply| matches!(reply, Reply::Enqueued { created: true, .. })));
+    }
+}
+
 #[test]
 fn writes_survive_the_leaders_death() {
     let mut cluster = Cluster::new(3, 2);

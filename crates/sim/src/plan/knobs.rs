@@ -11,6 +11,9 @@ use crate::oracle::timing;
 /// Wall time at the start unless something else is drawn: a day on which no clocks are set.
 const WALL_START_MS: u64 = 1_800_000_000_000;
 
+/// The product's own bound, which no run reaches.
+const PENDING_BYTES_MAX: usize = 64 << 20;
+
 /// Drawn settings.
 #[derive(Debug, Clone)]
 pub struct Knobs {
@@ -26,6 +29,8 @@ pub struct Knobs {
     pub inflight_max: usize,
     /// Bytes of one batch of commands.
     pub batch_bytes_max: usize,
+    /// Bytes of orders that wait at a leader before it turns callers away.
+    pub pending_bytes_max: usize,
     /// Applied entries between two snapshots of a shard.
     pub snapshot_distance: u64,
     /// Entries kept in the log behind a snapshot.
@@ -74,6 +79,7 @@ impl Knobs {
             message_bytes_max: 1 << 20,
             inflight_max: 256,
             batch_bytes_max: 1 << 20,
+            pending_bytes_max: PENDING_BYTES_MAX,
             snapshot_distance: 10_000,
             log_kept: 1_000,
             segment_bytes: 64 << 10,
@@ -106,6 +112,7 @@ impl Knobs {
             message_bytes_max: if one_entry { 0 } else { log_uniform(rng, 64, 1 << 20) },
             inflight_max: if chance(rng, 300) { rng.usize(1..=4) } else { 256 },
             batch_bytes_max: log_uniform(rng, 256, 1 << 20) as usize,
+            pending_bytes_max: PENDING_BYTES_MAX,
             snapshot_distance: log_uniform(rng, 5, 2_000),
             log_kept: log_uniform(rng, 1, 200),
             segment_bytes: log_uniform(rng, 4 << 10, 256 << 10),
@@ -131,6 +138,12 @@ impl Knobs {
             balance_quiet_ms: 0,
         }
     }
+}
+
+/// In some runs a leader turns callers away as soon as a few orders wait. Drawn apart, so that seeds from before keep
+/// their other settings.
+pub fn draw_pending_bytes_max(rng: &mut Rng) -> usize {
+    if chance(rng, 200) { log_uniform(rng, 1, 2_000) as usize } else { PENDING_BYTES_MAX }
 }
 
 /// Some runs begin a minute or so before the clocks of some zone are set.

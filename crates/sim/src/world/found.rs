@@ -86,6 +86,7 @@ fn founding_setup(plan: &Plan, node: NodeId, joins: bool) -> Setup {
     };
     config.consensus.lease = plan.database.as_ref().map(|database| database.lease);
     config.batch_bytes_max = knobs.batch_bytes_max;
+    config.pending_bytes_max = knobs.pending_bytes_max;
     config.snapshot_entries = knobs.snapshot_distance;
     config.hash_every = knobs.hash_distance;
     config.balance_quiet_ms = knobs.balance_quiet_ms;
