@@ -64,6 +64,32 @@ async fn one_bad_submission_spoils_nothing_else() {
     assert_eq!((heard.status.as_u16(), heard.code().as_str()), (400, "unknown_field"));
 }
 
+// An input that is not there is the fault of the task that names it.
+#[tokio::test]
+async fn one_task_without_its_input_spoils_nothing_else() {
+    let bench = Bench::new();
+    bench.send("PUT", "/v1/objects/texts/a", &[], b"one".to_vec()).await;
+    let task = |id: &str, key: &str| {
+        let inputs = json!([{"name": "a", "bucket": "texts", "key": key}]);
+        json!({"id": id, "program": "wordcount", "inputs": inputs, "reuse": true})
+    };
+    let body = json!({"tasks": [{"id": "t1"}, task("t2", "none"), task("t3", "a")]});
+    let heard = bench.post("/v1/tasks", &body.to_string()).await;
+    assert_eq!(
+        items(&heard),
+        [
+            outcome("created", "", ""),
+            outcome("refused", "object_not_found", "tasks[1].inputs[0]"),
+            outcome("created", "", ""),
+        ]
+    );
+    assert_eq!(heard.json()["tasks"][1]["id"], "t2");
+    assert_eq!(bench.get("/v1/tasks/t2").await.status, 404);
+    let alone = bench.post("/v1/tasks", &task("t2", "none").to_string()).await;
+    assert_eq!((alone.status.as_u16(), alone.code().as_str()), (404, "object_not_found"));
+    assert_eq!(alone.json()["field"], "inputs[0]");
+}
+
 #[tokio::test]
 async fn one_bad_report_spoils_nothing_else() {
     let bench = Bench::new();

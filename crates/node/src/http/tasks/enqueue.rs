@@ -7,7 +7,7 @@ use ikada_api::v1::{EnqueueAnswer, EnqueueBatch, NewTask, OutcomeKind};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::items::{bad_item, read_batch};
+use super::items::{at_place, bad_item, read_batch};
 use super::write::{Item, Written, write};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
@@ -102,8 +102,16 @@ pub(in crate::http) async fn enqueue<D: Door>(
     let read = |programs: &dyn FindProgram| Enqueuing::read(app, context, body, programs);
     let mut enqueuing = with_programs(app, context, read).await?;
     let mut items = std::mem::take(&mut enqueuing.items);
-    for order in items.iter_mut().filter_map(|item| item.order.as_mut().ok()) {
-        pin_task(app, context, order).await?;
+    let single = enqueuing.single;
+    for (position, item) in items.iter_mut().enumerate() {
+        let Ok(order) = &mut item.order else { continue };
+        match pin_task(app, context, order).await {
+            // An input that is not there is the fault of this task alone: the others are taken.
+            Err(Stop::Problem(problem)) if problem.status == 404 => {
+                item.order = Err(if single { *problem } else { at_place(position, *problem) });
+            }
+            pinned => pinned?,
+        }
     }
     admit_tasks(app, context, items.len())?;
     let written = write(app, context, items, Some(enqueuing.request())).await?;

@@ -196,11 +196,7 @@ fn read_loose_cbor(body: &[u8]) -> Option<Loose> {
 fn read_each<T: DeserializeOwned>(parts: &[Part]) -> Vec<Read<T>> {
     let read = |(position, part): (usize, &Part)| {
         part.read::<T>().map_err(|mut problem| {
-            let inner = problem.field.take();
-            problem.field = Some(match inner {
-                Some(field) => format!("tasks[{position}].{field}").into(),
-                None => format!("tasks[{position}]").into(),
-            });
+            problem = at_place(position, problem);
             Box::new(BadItem { id: named_id(part), problem })
         })
     };
@@ -219,6 +215,15 @@ fn named_id(part: &Part) -> String {
         Part::Cbor(bytes) => from_slice::<Named>(bytes).ok(),
     };
     named.map(|named| named.id).unwrap_or_default()
+}
+
+/// A problem of one item, with its place in the list.
+pub(super) fn at_place(position: usize, mut problem: Problem) -> Problem {
+    problem.field = Some(match problem.field.take() {
+        Some(field) => format!("tasks[{position}].{field}").into(),
+        None => format!("tasks[{position}]").into(),
+    });
+    problem
 }
 
 /// What is wrong with the item at a place of a list.
