@@ -215,7 +215,7 @@ impl Command {
             Command::DeleteObject(_) | Command::Collect(_) => 0,
             Command::AddToken(_) | Command::RevokeToken(_) | Command::Grow(_) => 0,
             Command::AcquireLease(_) | Command::ReleaseLease(_) | Command::ExpireLease(_) => 0,
-            Command::SubmitJob(verb) => verb.spec.level(),
+            Command::SubmitJob(verb) => verb.level(),
             Command::CancelJob(_) => 0,
             Command::RegisterWorker(_) | Command::DrainWorker(_) | Command::RemoveWorker(_) => 0,
             Command::RaiseLevel(_) | Command::SetQuota(_) | Command::TuneElections(_) => 1,

@@ -37,7 +37,11 @@ fn submit_to(count: u64, duplicate_after: Option<u16>, output_url: Option<&str>)
         duplicate_after,
         output_url: output_url.map(str::to_owned),
     };
-    Command::SubmitJob(SubmitJob { id: JobId::parse("j").unwrap(), spec: Box::new(spec) })
+    Command::SubmitJob(SubmitJob {
+        id: JobId::parse("j").unwrap(),
+        spec: Box::new(spec),
+        asked: None,
+    })
 }
 
 fn job(world: &World) -> Job {

@@ -50,7 +50,11 @@ fn job_with_address() -> Command {
         duplicate_after: None,
         output_url: Some("s3://out/x".to_owned()),
     };
-    Command::SubmitJob(SubmitJob { id: JobId::parse("j").unwrap(), spec: Box::new(spec) })
+    Command::SubmitJob(SubmitJob {
+        id: JobId::parse("j").unwrap(),
+        spec: Box::new(spec),
+        asked: None,
+    })
 }
 
 // A4: the completion that counts decides which address does, and nothing else does.

@@ -288,5 +288,9 @@ fn five_parts() -> Command {
         duplicate_after: None,
         output_url: None,
     };
-    Command::SubmitJob(SubmitJob { id: JobId::parse("five").unwrap(), spec: Box::new(spec) })
+    Command::SubmitJob(SubmitJob {
+        id: JobId::parse("five").unwrap(),
+        spec: Box::new(spec),
+        asked: None,
+    })
 }

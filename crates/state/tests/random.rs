@@ -59,6 +59,7 @@ fn options_of(a: u8, b: u8, c: u16) -> TaskOptions {
         retention_ms: b.is_multiple_of(2).then_some(u64::from(c % 700)),
         then,
         work: a.is_multiple_of(5).then(|| work_of(b, c).into()),
+        asked: None,
     }
 }
 
@@ -260,7 +261,7 @@ fn job_command(a: u8, b: u8, c: u16) -> Command {
         duplicate_after: (!c.is_multiple_of(4)).then_some(2),
         output_url: c.is_multiple_of(3).then(|| "file:///out".to_owned()),
     };
-    Command::SubmitJob(SubmitJob { id, spec: Box::new(spec) })
+    Command::SubmitJob(SubmitJob { id, spec: Box::new(spec), asked: None })
 }
 
 /// A few tokens come and go; some orders are refused.

@@ -17,6 +17,82 @@ fn tq_4_enqueue_is_idempotent_by_id_and_body() {
     assert_eq!(world.shard.sizes().ready, 1);
 }
 
+/// A task or job that names a program, as it is once the program was looked up.
+fn resolved(digest: u8) -> (Enqueue, SubmitJob) {
+    let name = ProgramName::parse("p").unwrap();
+    let digest = Some(Digest([digest; 32]));
+    let program = ProgramRef { name, kind: ProgramKind::Command, digest, entry: None };
+    let work = Work {
+        program: program.clone(),
+        settings: Vec::new(),
+        inputs: Vec::new(),
+        job: None,
+        reuse: None,
+        output_url: None,
+    };
+    let task = enqueue_with("t", "q", |options| options.work = Some(work.into()));
+    let stage = StageSpec {
+        name: StageName::parse("map").unwrap(),
+        program,
+        settings: Vec::new(),
+        source: StageSource::Range { from: 0, to: 1, step: 1 },
+        after: Vec::new(),
+        settle: Settle::All,
+    };
+    let spec = JobSpec {
+        name: String::new(),
+        queue: queue("q"),
+        stages: vec![stage],
+        priority: None,
+        max_attempts: None,
+        ttl_ms: None,
+        timeout_ms: None,
+        backoff: None,
+        labels: Labels::default(),
+        retention_ms: 1_000,
+        reuse: None,
+        duplicate_after: None,
+        output_url: None,
+    };
+    let id = JobId::parse("j").unwrap();
+    (task, SubmitJob { id, spec: Box::new(spec), asked: None })
+}
+
+// TQ-4, TQ-21: what a program's name stands for may change between a submission and its resend.
+#[test]
+fn tq_21_a_submission_is_known_by_what_was_asked_for() {
+    let (asked_task, asked_job) = resolved(0);
+    let sent = |digest: u8| {
+        let (mut task, mut job) = resolved(digest);
+        task.keep_asked(&asked_task);
+        job.keep_asked(&asked_job);
+        (Command::Enqueue(task), Command::SubmitJob(job))
+    };
+    let mut world = World::new();
+    let (task, job) = sent(1);
+    assert_eq!((task.level(), job.level()), (1, 1), "older programs would pass over it");
+    let first = (world.one(requested("r", task)), world.one(requested("s", job)));
+    let mut world = world.reload();
+    let (task, job) = sent(2);
+    assert_eq!(world.one(requested("r", task.clone())), first.0);
+    assert_eq!(world.one(requested("s", job.clone())), first.1);
+    // Known by its id, too.
+    assert_eq!(world.run(task), Reply::Enqueued { id: task_id("t"), created: false });
+    assert_eq!(world.run(job), Reply::JobSubmitted { created: false });
+    let view = world.shard.task(&Namespace::default(), &task_id("t")).unwrap();
+    let digest = view.work.as_ref().and_then(|work| work.program.digest);
+    assert_eq!(digest, Some(Digest([1; 32])), "the first is what runs");
+    // Another body under the same key is another submission; and so is all that older programs know by its whole body.
+    let (Command::Enqueue(mut other), Command::SubmitJob(mut strange)) = sent(2) else { panic!() };
+    other.forget_asked();
+    strange.forget_asked();
+    let (other, strange) = (Command::Enqueue(other), Command::SubmitJob(strange));
+    assert_eq!((other.level(), strange.level()), (0, 0));
+    let conflict = refused(RefusalCode::IdempotencyConflict);
+    assert_eq!(world.one(requested("r", other)), conflict);
+    assert_eq!(world.one(requested("s", strange)), conflict);
+}
+
 // Q8, Q9, TQ-21
 #[test]
 fn tq_21_a_request_id_returns_the_first_reply() {

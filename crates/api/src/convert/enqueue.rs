@@ -130,6 +130,7 @@ fn read_options(
         retention_ms: task.retention_ms,
         then,
         work,
+        asked: None,
     };
     Ok((options != TaskOptions::default()).then_some(options))
 }

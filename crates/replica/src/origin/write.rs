@@ -12,7 +12,7 @@ use crate::output::Now;
 use crate::peer::{Ask, Told};
 use crate::replica::Replica;
 
-/// The level that understands digests of outputs.
+/// The level that understands digests of outputs, and hashes of what was asked for.
 const DIGESTS_LEVEL: u32 = 1;
 
 impl Replica {
@@ -23,7 +23,7 @@ impl Replica {
         mut orders: Vec<Order>,
         now: Now,
     ) {
-        self.have_digests_kept(&mut orders);
+        self.fit_to_level(&mut orders);
         if orders.is_empty() {
             return self.answer(call, Answer::Written(Vec::new()));
         }
@@ -49,14 +49,15 @@ impl Replica {
         }
     }
 
-    /// Attempts record what they brought, once every member knows how.
-    fn have_digests_kept(&self, orders: &mut [Order]) {
-        if self.seats[0].state.level() < DIGESTS_LEVEL {
-            return;
-        }
+    /// Attempts record what they brought, and submissions are known by what was asked for, once every member knows how.
+    fn fit_to_level(&self, orders: &mut [Order]) {
+        let knows = self.seats[0].state.level() >= DIGESTS_LEVEL;
         for order in orders {
-            if let Command::Complete(complete) = &mut order.command {
-                complete.keep_digest();
+            match &mut order.command {
+                Command::Complete(complete) if knows => complete.keep_digest(),
+                Command::Enqueue(enqueue) if !knows => enqueue.forget_asked(),
+                Command::SubmitJob(submit) if !knows => submit.forget_asked(),
+                _ => {}
             }
         }
     }

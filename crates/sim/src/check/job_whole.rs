@@ -116,7 +116,11 @@ mod tests {
 
     fn jobs(settle: Settle) -> Jobs {
         let mut jobs = Jobs::default();
-        let order = SubmitJob { id: named(1), spec: Box::new(map_reduce(2, settle, 1_000, 3)) };
+        let order = SubmitJob {
+            id: named(1),
+            spec: Box::new(map_reduce(2, settle, 1_000, 3)),
+            asked: None,
+        };
         submitted(&mut jobs, &order, true).unwrap();
         assert!(submitted(&mut jobs, &order, false).is_ok(), "a resend");
         let stranger = SubmitJob { id: named(9), ..order.clone() };

@@ -186,6 +186,7 @@ impl Client {
             retention_ms: chance(rng, 100).then(|| rng.u64(0..30_000)),
             then,
             work: None,
+            asked: None,
         }
     }
 

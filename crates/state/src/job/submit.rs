@@ -19,11 +19,36 @@ pub struct SubmitJob {
     /// What it is to do.
     #[n(1)]
     pub spec: Box<JobSpec>,
+    /// Hash of the body as its submitter sent it, where names in it were resolved since. None if none were.
+    #[n(2)]
+    pub asked: Option<u64>,
 }
 
 impl SubmitJob {
-    /// Hash of the order as given.
+    /// Has it known by another order, which is the same before names in it were resolved: what they stand for may have
+    /// changed when it is sent again (TQ-21).
+    pub fn keep_asked(&mut self, asked: &SubmitJob) {
+        let known_as = asked.body_hash();
+        if self.body_hash() != known_as {
+            self.asked = Some(known_as);
+        }
+    }
+
+    /// Has it known by its whole body, as older programs know it.
+    pub fn forget_asked(&mut self) {
+        self.asked = None;
+    }
+
+    /// The level that understands it.
+    pub(crate) fn level(&self) -> u32 {
+        self.spec.level().max(u32::from(self.asked.is_some()))
+    }
+
+    /// Hash of the order as asked for.
     pub(crate) fn body_hash(&self) -> u64 {
+        if let Some(asked) = self.asked {
+            return asked;
+        }
         let mut bytes = Vec::with_capacity(512);
         encode_into(self, &mut bytes);
         xxh3_64_with_seed(&bytes, 110)

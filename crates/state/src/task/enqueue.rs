@@ -13,7 +13,7 @@ use crate::planted::{self, Bug};
 use crate::shard::{Batch, Shard};
 use crate::{
     Backoff, Fence, JobId, Namespace, QueueName, QueueSettings, RefusalCode, Reply, SharedBytes,
-    TaskId,
+    SharedWork, TaskId,
 };
 
 /// Adds one task. Absent settings come from the queue at the time of application.
@@ -73,8 +73,48 @@ impl Enqueue {
         self.payload.len() + self.options.as_ref().map_or(0, |options| options.weight())
     }
 
-    /// Hash of the order as given: equal for a resend, different for another task.
+    /// Whether there may be names of programs in it, its own or those of follow-ups.
+    pub fn may_name_programs(&self) -> bool {
+        self.options
+            .as_ref()
+            .is_some_and(|options| options.work.is_some() || options.then.is_some())
+    }
+
+    /// Has it known by another order, which is the same before names in it were resolved: what they stand for may have
+    /// changed when it is sent again (TQ-21).
+    pub fn keep_asked(&mut self, asked: &Enqueue) {
+        self.be_known_as(BodyHashes::of(asked).body);
+    }
+
+    /// Puts work with pinned inputs in place. It stays known by what was asked for.
+    pub fn pin_work(&mut self, work: SharedWork) {
+        let known_as = BodyHashes::of(self).body;
+        if let Some(options) = &mut self.options {
+            options.work = Some(work);
+        }
+        self.be_known_as(known_as);
+    }
+
+    fn be_known_as(&mut self, body_hash: u64) {
+        if BodyHashes::of(self).body != body_hash
+            && let Some(options) = &mut self.options
+        {
+            options.asked = Some(body_hash);
+        }
+    }
+
+    /// Has it known by its whole body, as older programs know it.
+    pub fn forget_asked(&mut self) {
+        if let Some(options) = &mut self.options {
+            options.asked = None;
+        }
+    }
+
+    /// Hash of the order as asked for: equal for a resend, different for another task.
     pub(crate) fn body_hash(&self, payload_hash: u64) -> u64 {
+        if let Some(asked) = self.options.as_ref().and_then(|options| options.asked) {
+            return asked;
+        }
         // Absent values are told apart from every present one by a leading mark.
         let given = |value: Option<u64>| value.map_or([0, 0], |value| [1, value]);
         let backoff = self
@@ -110,7 +150,8 @@ impl Enqueue {
             return 0;
         };
         let work = options.work.as_ref().map_or(0, |work| work.level());
-        work.max(then_level(options.then.as_ref()))
+        let own = work.max(u32::from(options.asked.is_some()));
+        own.max(then_level(options.then.as_ref()))
     }
 
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), RefusalCode> {

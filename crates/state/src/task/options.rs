@@ -39,6 +39,10 @@ pub struct TaskOptions {
     /// What to run; absent for a plain task.
     #[n(7)]
     pub work: Option<SharedWork>,
+    /// Hash of the body as its submitter sent it, where names in it were resolved since. None if none were; leaves no
+    /// trace in encodings then.
+    #[n(8)]
+    pub asked: Option<u64>,
 }
 
 impl TaskOptions {

@@ -56,6 +56,44 @@ async fn b4_40_code_arrives_through_the_api_and_tasks_name_it() {
     assert_eq!(late.code(), "unknown_program");
 }
 
+// TQ-21: the same key and body have the first answer, whatever the names in it stand for by now.
+#[tokio::test]
+async fn tq_21_a_resend_after_a_program_was_pushed_again_has_the_first_answer() {
+    let bench = Bench::new();
+    let push = async |text: &'static [u8]| {
+        let file = upload(&bench, text).await;
+        let body = json!({"name": "p", "kind": "command", "argv": ["sh", "{file}"], "file": file});
+        let pushed = bench.post("/v1/programs", &body.to_string()).await;
+        assert_eq!(pushed.status, StatusCode::CREATED, "{}", pushed.json());
+        bench.send("PUT", "/v1/objects/texts/a", &[], text.to_vec()).await;
+    };
+    let inputs = json!([{"name": "a", "bucket": "texts", "key": "a"}]);
+    let requests = [
+        ("/v1/tasks", "k1", json!({"id": "t1", "program": "p"})),
+        ("/v1/tasks", "k2", json!({"tasks": [{"id": "t2", "then": [{"program": "p"}]}]})),
+        ("/v1/tasks", "k3", json!({"id": "t3", "program": "p", "inputs": inputs, "reuse": true})),
+        ("/v1/jobs", "k4", json!({"id": "j1", "map": {"program": "p", "inputs": inputs}})),
+    ];
+    let send = async |(path, key, body): &(&str, &str, serde_json::Value)| {
+        bench.send("POST", path, &[("idempotency-key", *key)], body.to_string()).await
+    };
+    push(b"echo 1").await;
+    let mut first = Vec::new();
+    for request in &requests {
+        first.push(send(request).await);
+    }
+    push(b"echo 2").await;
+    for (request, first) in requests.iter().zip(first) {
+        let again = send(request).await;
+        assert_eq!(again.status, first.status, "{}: {}", request.1, again.json());
+        let outcome = |heard: &super::Heard| heard.json()["tasks"][0]["outcome"].clone();
+        assert_eq!(outcome(&again), outcome(&first), "{}", request.1);
+    }
+    let other = json!({"id": "t1", "program": "p", "priority": 7});
+    let refused = send(&("/v1/tasks", "k1", other)).await;
+    assert_eq!(refused.code(), "idempotency_conflict");
+}
+
 // B4-39
 #[tokio::test]
 async fn b4_39_bad_programs_are_refused_by_name() {

@@ -1,6 +1,7 @@
 //! Inputs that name an object without its version get the newest one now: what is missing is told before anything
 //! begins, and a job reads the same bytes whatever is written meanwhile (B4-31). Inputs of a task of its own are what they
-//! are when it runs: pinned, the task would be another body when it is sent again after somebody wrote them.
+//! are when it runs, unless its result may be reused. What is pinned does not make it another body: sent again after somebody
+//! wrote its inputs, it is known by what was asked for.
 
 use ikada_api::Problem;
 use ikada_api::state::{
@@ -39,13 +40,13 @@ pub(in crate::http) async fn pin_task<D: Door>(
     let Command::Enqueue(enqueue) = &mut order.command else {
         return Ok(());
     };
-    let work = enqueue.options.as_mut().and_then(|options| options.work.as_mut());
+    let work = enqueue.options.as_ref().and_then(|options| options.work.as_ref());
     let Some(shared) = work.filter(|work| work.reuses()) else {
         return Ok(());
     };
     let mut work = Work::clone(shared);
     pin(app, context, &mut work.inputs, "").await?;
-    *shared = SharedWork::from(work);
+    enqueue.pin_work(SharedWork::from(work));
     Ok(())
 }
 

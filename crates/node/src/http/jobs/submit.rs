@@ -1,8 +1,8 @@
 //! `POST /v1/jobs`: accepts a job as a whole, or not at all.
 
 use hyper::StatusCode;
-use ikada_api::convert::{FindProgram, submit_job_order};
-use ikada_api::state::{Command, Reply as StateReply};
+use ikada_api::convert::{AnyProgram, FindProgram, submit_job_order};
+use ikada_api::state::{Command, Order, Reply as StateReply};
 use ikada_api::v1::NewJob;
 
 use super::pin::pin_inputs;
@@ -37,7 +37,12 @@ pub(in crate::http) async fn submit<D: Door>(
     };
     context.subject.is(|| submit.id.to_string());
     admit_tasks(app, context, 1)?;
+    // Sent again after a program was pushed or an input was written anew, it is the same job.
+    let asked = submit_job_order(&context.namespace, key.clone(), &job, &AnyProgram);
     pin_inputs(app, context, &mut submit.spec).await?;
+    if let Ok(Order { command: Command::SubmitJob(asked), .. }) = &asked {
+        submit.keep_asked(asked);
+    }
     let id = submit.id.clone();
     let (reply, position) = write_one(app, context, order, &request).await?;
     let StateReply::JobSubmitted { created } = reply else {

@@ -1,8 +1,8 @@
 //! `POST /v1/tasks`: one task, or a list of them.
 
 use hyper::StatusCode;
-use ikada_api::convert::{FindProgram, Form, enqueue_order};
-use ikada_api::state::{Command, RequestId, RequestKey};
+use ikada_api::convert::{AnyProgram, FindProgram, Form, enqueue_order};
+use ikada_api::state::{Command, Order, RequestId, RequestKey};
 use ikada_api::v1::{EnqueueAnswer, EnqueueBatch, NewTask, OutcomeKind};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -118,6 +118,20 @@ pub(in crate::http) async fn enqueue<D: Door>(
     enqueuing.show(context, written)
 }
 
+/// Has a task that names programs known by what was asked for: sent again after a program was pushed anew, it is the same.
+fn keep_asked(context: &Context, order: &mut Order, task: &NewTask) {
+    let Order { request: Some(key), command: Command::Enqueue(enqueue), .. } = order else {
+        return;
+    };
+    if !enqueue.may_name_programs() {
+        return;
+    }
+    let asked = enqueue_order(&context.namespace, key.clone(), task, &AnyProgram);
+    if let Ok(Order { command: Command::Enqueue(asked), .. }) = asked {
+        enqueue.keep_asked(&asked);
+    }
+}
+
 /// The order of one task; `position` is its place in a list.
 fn prepare(
     context: &Context,
@@ -127,7 +141,8 @@ fn prepare(
     position: Option<usize>,
 ) -> Item {
     match enqueue_order(&context.namespace, key, &task, programs) {
-        Ok(order) => {
+        Ok(mut order) => {
+            keep_asked(context, &mut order, &task);
             let id = match &order.command {
                 Command::Enqueue(enqueue) => enqueue.id.to_string(),
                 _ => String::new(),
