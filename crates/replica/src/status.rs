@@ -89,6 +89,10 @@ pub struct ShardStatus {
     pub claimed: u64,
     /// Finished and still listed.
     pub finished: u64,
+    /// Submissions that are remembered, so that they make no second task.
+    pub submits: u64,
+    /// How old the oldest of them is, in log time; none if none is remembered.
+    pub oldest_submit_age_ms: Option<u64>,
     /// Every other member with the highest index that it is known to have stored, or to have read from a database; empty
     /// unless this node leads.
     pub followers: Vec<(NodeId, u64)>,
@@ -210,6 +214,11 @@ impl Replica {
             ready: sizes.ready,
             claimed: sizes.claimed,
             finished: sizes.finished,
+            submits: sizes.submits,
+            oldest_submit_age_ms: seat
+                .state
+                .oldest_submit_ms()
+                .map(|submit_ms| seat.state.time_ms().saturating_sub(submit_ms)),
             followers: self.followers_of(shard),
         }
     }

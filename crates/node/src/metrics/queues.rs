@@ -1,4 +1,7 @@
-//! Figures of queues. Label values are bounded: only the fullest queues are listed, and how many are not is said.
+//! Figures of queues. Label values are bounded: those with an alert are listed first, then the fullest, and how many are
+//! not is said. So an alert is heard of unless more queues have one than are listed.
+
+use std::cmp::Reverse;
 
 use ikada_api::v1::QueueHealth;
 use ikada_replica::state::QueueView;
@@ -47,8 +50,10 @@ const FAMILIES: &[Family] = &[
 
 /// Writes the figures of all queues, which are sums over all shards.
 pub(super) fn queues(page: &mut Page, mut all: Vec<(QueueView, QueueHealth)>) {
-    let fullness = |view: &QueueView| std::cmp::Reverse(view.scheduled + view.ready + view.claimed);
-    all.sort_by_cached_key(|(view, _)| (fullness(view), view.namespace.clone(), view.name.clone()));
+    let fullness = |view: &QueueView| Reverse(view.scheduled + view.ready + view.claimed);
+    all.sort_by_cached_key(|(view, health)| {
+        (health.alerts.is_empty(), fullness(view), view.namespace.clone(), view.name.clone())
+    });
     let unlisted = all.len().saturating_sub(QUEUES_MAX) as u64;
     all.truncate(QUEUES_MAX);
     let labels = |view: &QueueView| {
@@ -70,6 +75,6 @@ pub(super) fn queues(page: &mut Page, mut all: Vec<(QueueView, QueueHealth)>) {
             page.sample(name, &labels, holds.into());
         }
     }
-    let about = "Queues left out above because others hold more tasks.";
+    let about = "Queues left out above because others have an alert or hold more tasks.";
     page.one("ikada_queues_unlisted", "gauge", about, unlisted);
 }

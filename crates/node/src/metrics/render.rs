@@ -80,6 +80,10 @@ const SHARD: &[Family<ShardStatus>] = &[
     ("ikada_tasks_ready", "Tasks waiting for a worker.", |s| s.ready),
     ("ikada_tasks_claimed", "Tasks held by workers.", |s| s.claimed),
     ("ikada_tasks_finished_kept", "Finished tasks still listed.", |s| s.finished),
+    ("ikada_shard_requests_remembered", "Requests that make no second task.", |s| s.submits),
+    ("ikada_shard_oldest_request_age_seconds", "Age of the oldest request remembered.", |s| {
+        s.oldest_submit_age_ms.unwrap_or(0) / 1000
+    }),
 ];
 
 const RISING: &[Family<Counters>] = &[

@@ -1,6 +1,7 @@
 //! Reading a shard as a whole.
 
 use super::{Line, Shard};
+use crate::dedup::RingEntry;
 use crate::snapshot::Frozen;
 use crate::task::{Task, TaskState};
 use crate::{Limits, Lsn, Member, Roster, ShardId, SlotMap};
@@ -120,6 +121,12 @@ impl Shard {
     /// A copy that later entries do not change; costs one pointer per page.
     pub fn freeze(&self) -> Frozen {
         Frozen::new(self.core.clone())
+    }
+
+    /// Log time of the oldest submission that is remembered; none if none is. One that is older and sent again makes
+    /// another task, unless the first is still there.
+    pub fn oldest_submit_ms(&self) -> Option<u64> {
+        self.core.submits.front().map(RingEntry::time_ms)
     }
 
     /// Current sizes.

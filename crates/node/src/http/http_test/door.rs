@@ -174,6 +174,8 @@ fn status(members: &[Member]) -> NodeStatus {
         ready: 3,
         claimed: 1,
         finished: 2,
+        submits: 4,
+        oldest_submit_age_ms: Some(3_600_000),
         followers: vec![(2, 12), (3, 9)],
     };
     let peer = |node| PeerStatus {
