@@ -11,8 +11,10 @@ use super::table::GAP;
 
 /// Narrower than this a column is not cut while others are wider.
 const COLUMN_MIN: usize = 10;
-/// Narrower than this no column is cut at all.
+/// Narrower than this no column is cut, as long as the table then fits.
 const COLUMN_LEAST: usize = 6;
+/// What is left of a column where nothing else makes the table fit: some letters and the ellipsis.
+const COLUMN_BARE: usize = 3;
 /// Cells with so many spaces are sentences.
 const SENTENCE_SPACES: usize = 3;
 /// A sentence gets no less than this.
@@ -164,6 +166,8 @@ fn narrow(columns: &mut [Column], most: usize) {
         round(1, COLUMN_LEAST, COLUMN_MIN, true),
         round(1, COLUMN_LEAST, COLUMN_MIN, false),
         round(0, COLUMN_MIN, COLUMN_MIN, false),
+        round(0, COLUMN_LEAST, COLUMN_LEAST, false),
+        round(0, COLUMN_BARE, COLUMN_LEAST, false),
     ];
     for round in rounds {
         while over > 0 {

@@ -1,3 +1,5 @@
+//! Tables on terminals from wide to hopeless: what gives way, and in which order.
+
 use super::*;
 
 fn fitted(headings: &[&str], row: &[&str], most: usize) -> (Vec<Column>, Vec<String>) {
