@@ -74,8 +74,10 @@ def from_problem(status: int, problem: Mapping[str, Any], request: Optional[str]
     kind: type[IkadaError] = Refused
     if status == 504:
         kind = UnknownOutcome
-    elif status in (429, 503) and code != "namespace_objects_full":
-        kind = Unavailable
+    elif status in (429, 503):
+        # A node that names no time to come back says that none helps; what stands between may say nothing at all.
+        is_final = code == "namespace_objects_full" or (bool(code) and problem.get("retry_after_s") is None)
+        kind = Refused if is_final else Unavailable
     elif status == 404:
         kind = NotFound
     elif status in (409, 412):

@@ -10,8 +10,9 @@ import unittest
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, cast
 
 import ikada
-from ikada import Client, Refused
+from ikada import Client, Refused, Unavailable
 from ikada.context import TaskContext
+from ikada.errors import from_problem
 from ikada.models import ClaimedTask, Outcome, encode
 from ikada.worker import Worker
 
@@ -67,6 +68,15 @@ class Stage:
 
     def fail(self, worker: str, task: ClaimedTask, error: str, **more: Any) -> None:
         self.note(lambda: self.failed.__setitem__(task.id, {"error": error, **more}))
+
+
+class ErrorsTest(unittest.TestCase):
+    def test_what_no_wait_helps_is_refused(self) -> None:
+        for status, problem, kind in [
+            (503, {"code": "no_leader", "retry_after_s": 1}, Unavailable), (429, {"code": "queue_full", "retry_after_s": 1}, Unavailable), (503, {}, Unavailable),
+            (503, {"code": "fence_exhausted"}, Refused), (429, {"code": "namespace_objects_full", "retry_after_s": 1}, Refused), (507, {"code": "disk_full"}, Refused),
+        ]:
+            self.assertIs(type(from_problem(status, problem)), kind, problem)
 
 
 class SteadyTest(unittest.TestCase):
