@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 
 use crate::cluster::Cluster;
 use crate::jobs::WorkerProcess;
+use crate::missing::{is_ci, judge_missing};
 use crate::wait::until;
 use crate::work::{QUEUE, write_all};
 
@@ -34,6 +35,7 @@ const FAT_TASKS_MAX: usize = 600;
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
+    /// None, said aloud, where mounting is not allowed; a failure in CI.
     pub fn mount(at: &Path, mib: u64) -> Option<SmallDisk> {
         std::fs::create_dir_all(at).expect("a folder");
         let size = format!("size={mib}m");
@@ -42,7 +44,7 @@ impl SmallDisk {
         if mounted.is_ok_and(|output| output.status.success()) {
             return Some(SmallDisk(at.to_owned()));
         }
-        eprintln!("skipped: a small filesystem cannot be mounted here; run as the superuser");
+        judge_missing(Some("the right to mount a filesystem (root)"), "full disks", is_ci());
         None
     }
 

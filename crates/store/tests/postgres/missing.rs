@@ -1,5 +1,5 @@
-//! What is done about a tool that a test needs and that is not installed: passed over by name at home, a failure wherever somebody
-//! relies on the test having run.
+//! What is done about a tool that a test needs and that is not installed, or a right that it needs and has not got: passed over by
+//! name at home, a failure wherever somebody relies on the test having run.
 
 /// Set to anything, the tests of whole processes keep their logs in a Postgres that each starts for itself.
 pub const LOG_SWITCH: &str = "IKADA_TEST_POSTGRES";
@@ -18,7 +18,7 @@ pub fn is_postgres_needed() -> bool {
 pub fn judge_missing(missing: Option<&str>, what: &str, is_needed: bool) -> bool {
     let Some(missing) = missing else { return false };
     assert!(!is_needed, "{missing} is needed here to try {what}");
-    eprintln!("SKIPPED: {missing} is not installed; install it to try {what}");
+    eprintln!("SKIPPED: {missing} is missing here; install or grant it to try {what}");
     true
 }
 
