@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 pub(crate) enum ObjectCommand {
     /// Upload a file, or a folder with all that is in it.
     Put(ObjectPutArgs),
-    /// Download an object, or all objects under a name.
+    /// Download an object, or a folder with all that is in it.
     Get(ObjectGetArgs),
     /// List buckets, or the objects of one.
     #[command(after_help = "Examples:\n  ikada object list\n  ikada object list reports/2026/")]
@@ -61,11 +61,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = GET_EXAMPLES)]
 pub(crate) struct ObjectGetArgs {
-    /// The object: BUCKET/KEY; with --recursive all objects whose names begin so.
+    /// The object: BUCKET/KEY; with --recursive the folder.
     pub(crate) source: String,
     /// The file or folder; `-` is standard output. The last part of the key when absent.
     pub(crate) target: Option<PathBuf>,
-    /// Download all objects under a name.
+    /// Download a folder with all that is in it.
     #[arg(long, short)]
     pub(crate) recursive: bool,
     /// This version instead of the newest.
@@ -86,12 +86,12 @@ pub(crate) struct ObjectListArgs {
 /// A removal.
 #[derive(Debug, Args)]
 pub(crate) struct ObjectDeleteArgs {
-    /// The object: BUCKET/KEY; with --recursive all objects whose names begin so.
+    /// The object: BUCKET/KEY; with --recursive the folder: `web/v2` means all in `web/v2/`, and not `web/v20`.
     pub(crate) target: String,
     /// Remove only this version.
     #[arg(long, value_name = "NUMBER", conflicts_with = "recursive")]
     pub(crate) version: Option<u64>,
-    /// Remove all objects under a name; needs --yes.
+    /// Remove a folder with all that is in it; needs --yes.
     #[arg(long, short, requires = "yes")]
     pub(crate) recursive: bool,
     /// Do not ask.

@@ -41,7 +41,7 @@ pub(crate) use job::job;
 pub(crate) use join_token::join_token;
 pub(crate) use lease::{companion as lease_companion, lease};
 pub(crate) use namespace::namespace;
-pub(crate) use object::{object, put_in_parts};
+pub(crate) use object::{Counted, object, put_in_parts};
 pub(crate) use paper::{completions, man};
 pub(crate) use program::program;
 pub(crate) use queue::queue;

@@ -67,7 +67,23 @@ async fn ch_1_folders_go_up_and_come_down_again() {
     assert_eq!(refused.status.code(), Some(4), "{refused:?}");
     let missing = run(&cluster, &["object", "get", "site/none"], folder.path());
     assert_eq!(missing.status.code(), Some(4), "{missing:?}");
-    let gone = run(&cluster, &["object", "delete", "site/v1/", "-r", "--yes"], folder.path());
+    // A folder is no beginning of names: what only begins like it stays where it is.
+    for other in ["site/v10/a.txt", "site/v1.txt"] {
+        let put = run(&cluster, &["object", "put", "up/a.txt", other], folder.path());
+        assert!(put.status.success(), "{put:?}");
+    }
+    let down = run(&cluster, &["object", "get", "site/v1", "some", "-r"], folder.path());
+    assert!(down.status.success(), "{down:?}");
+    let some = std::fs::read_dir(folder.path().join("some")).expect("a folder").flatten();
+    assert_eq!(some.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["v1"]);
+    let gone = run(&cluster, &["object", "delete", "site/v1", "-r", "--yes"], folder.path());
+    assert!(gone.status.success(), "{gone:?}");
+    let listed = run(&cluster, &["object", "list", "site", "-o", "quiet"], folder.path());
+    assert_eq!(listed.stdout, b"site/v1.txt\nsite/v10/a.txt\n");
+    let none = run(&cluster, &["object", "delete", "site/v1", "-r", "--yes"], folder.path());
+    let talk = String::from_utf8_lossy(&none.stderr);
+    assert!(none.status.success() && talk.contains("nothing in site/v1/"), "{none:?}");
+    let gone = run(&cluster, &["object", "delete", "site", "-r", "--yes"], folder.path());
     assert!(gone.status.success(), "{gone:?}");
     let listed = run(&cluster, &["object", "list", "-o", "quiet"], folder.path());
     assert_eq!(listed.stdout, b"");
@@ -212,6 +228,52 @@ async fn ch_1_a_cut_upload_is_sent_again_and_counts_once() {
         let read = client.get_object("b", key, &GetOptions::default()).await.expect("there");
         assert!(read.collect().await.expect("whole") == bytes, "{key}");
     }
+}
+
+/// Fetches an object to standard output.
+async fn print(url: String) -> Output {
+    let printed = tokio::task::spawn_blocking(move || {
+        ikada().args(["object", "get", "b/k", "-", "--url", &url]).output().expect("ran")
+    });
+    printed.await.expect("joined")
+}
+
+// CH-1, A1: what goes down a pipe is continued and checked like what goes into a file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ch_1_a_download_to_a_pipe_goes_on_and_is_checked() {
+    let cluster = Cluster::start().await;
+    let bytes = bytes_of(11, 6 << 20);
+    let source = ObjectSource::Bytes(bytes.clone().into());
+    cluster.client().put_object("b", "k", &source, &PutOptions::default()).await.expect("stored");
+    let to = cluster.node(1).url.trim_start_matches("http://").to_owned();
+    let relay = Relay::start(&to, Cut::Answered(1_500_000), 3).await;
+    let printed = print(relay.url.clone()).await;
+    assert!(printed.status.success() && printed.stdout == bytes, "{:?}", printed.stderr);
+    assert_eq!(relay.left(), 0, "it was cut three times");
+    // Whoever answers says one thing and sends another.
+    let lied =
+        print(liar(&bytes_of(12, 900), blake3::hash(b"other").to_hex().as_str()).await).await;
+    assert_eq!(lied.status.code(), Some(1), "{lied:?}");
+    assert!(String::from_utf8_lossy(&lied.stderr).contains("another digest"), "{lied:?}");
+}
+
+/// A server whose objects have other bytes than their tag says; gives its address.
+async fn liar(bytes: &[u8], tag: &str) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\netag: \"{tag}\"\r\nconnection: close\r\n\r\n",
+        bytes.len()
+    );
+    let answer = [head.as_bytes(), bytes].concat();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(&answer).await;
+            let _ = stream.flush().await;
+        }
+    });
+    url
 }
 
 /// A server that gives so many bytes of an object and then breaks off, however often it is asked; gives its address.

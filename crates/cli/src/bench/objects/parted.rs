@@ -14,7 +14,7 @@ use super::report::Figure;
 use super::transfers::{MEMORY_EVERY, largest};
 use super::{START_PATIENCE, bytes_of};
 use crate::args::ObjectsBenchArgs;
-use crate::commands::put_in_parts;
+use crate::commands::{Counted, put_in_parts};
 use crate::failure::Failure;
 use crate::local::Nodes;
 
@@ -40,7 +40,7 @@ pub(super) async fn measure(
     let before = largest(&pids);
     let mut peak = before;
     let began = Instant::now();
-    let sending = put_in_parts(&client, (BUCKET, KEY), &source, &options);
+    let sending = put_in_parts(&client, (BUCKET, KEY), &source, &options, &Counted::Alone);
     tokio::pin!(sending);
     let stored = loop {
         tokio::select! {

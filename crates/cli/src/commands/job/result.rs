@@ -47,7 +47,7 @@ pub(super) async fn print(
         },
         [one] if found.next.is_none() => {
             let options = GetOptions { version: Some(one.version.0), ..GetOptions::default() };
-            to_stdout(client.get_object(BUCKET, &one.key, &options).await?).await
+            to_stdout(client, BUCKET, &one.key, options).await
         }
         _ => {
             let count = found.outputs.len();

@@ -2,8 +2,8 @@
 
 use ikada_api::Client;
 
-use super::objects_under;
 use super::place::{one, split};
+use super::{is_gone, objects_in};
 use crate::args::ObjectDeleteArgs;
 use crate::failure::Failure;
 use crate::render::Screen;
@@ -18,10 +18,16 @@ pub(super) async fn delete(
         let removed = client.delete_object(bucket, key, args.version).await?;
         return screen.show(&removed);
     }
-    let (bucket, prefix) = split(&args.target)?;
-    for (number, object) in objects_under(client, bucket, prefix).await?.iter().enumerate() {
-        let removed = client.delete_object(bucket, &object.key, None).await?;
-        if number == 0 { screen.show(&removed) } else { screen.show_more(&removed) }?;
+    let (bucket, key) = split(&args.target)?;
+    let mut is_first = true;
+    for object in objects_in(client, bucket, key).await? {
+        let removed = match client.delete_object(bucket, &object.key, None).await {
+            // Somebody else was faster.
+            Err(error) if is_gone(&error) => continue,
+            removed => removed?,
+        };
+        if is_first { screen.show(&removed) } else { screen.show_more(&removed) }?;
+        is_first = false;
     }
     Ok(())
 }

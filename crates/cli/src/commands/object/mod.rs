@@ -6,14 +6,20 @@ mod list;
 mod parts;
 mod place;
 mod put;
+mod several;
 mod spool;
+mod stdout;
+mod tally;
 mod target;
 
+use ikada_api::client::Error;
 use ikada_api::v1::ObjectInfo;
 
-pub(crate) use get::{digest_of, download, to_stdout};
+pub(crate) use get::{digest_of, download};
 pub(crate) use parts::put as put_in_parts;
 pub(crate) use place::split;
+pub(crate) use stdout::to_stdout;
+pub(crate) use tally::Counted;
 pub(crate) use target::Target;
 
 use crate::args::{ObjectCommand, SharedArgs};
@@ -49,6 +55,25 @@ pub(crate) async fn objects_under(
             return Ok(found);
         }
     }
+}
+
+/// All objects in a folder and below; says so where there are none.
+async fn objects_in(
+    client: &ikada_api::Client,
+    bucket: &str,
+    key: &str,
+) -> Result<Vec<ObjectInfo>, Failure> {
+    let folder = place::folder(key);
+    let found = objects_under(client, bucket, &folder).await?;
+    if found.is_empty() {
+        eprintln!("there is nothing in {}", crate::render::plain(&format!("{bucket}/{folder}")));
+    }
+    Ok(found)
+}
+
+/// Whether an object is not there: what was listed a moment ago may be gone by now.
+fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::Refused(problem) if problem.code == "object_not_found")
 }
 
 /// A bar that counts bytes.

@@ -19,6 +19,14 @@ pub(super) fn one(text: &str) -> Result<(&str, &str), Failure> {
     }
 }
 
+/// What the names in a folder begin with: `a` is the folder `a/`, and not all that begins with `a`.
+pub(super) fn folder(key: &str) -> String {
+    match key.is_empty() || key.ends_with('/') {
+        true => key.to_owned(),
+        false => format!("{key}/"),
+    }
+}
+
 /// The last part of a key or path.
 pub(super) fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
@@ -57,6 +65,7 @@ mod tests {
     fn places_are_split() {
         assert_eq!(split("b/a/c").unwrap(), ("b", "a/c"));
         assert_eq!(split("b").unwrap(), ("b", ""));
+        assert_eq!(["", "a", "a/", "a/b"].map(folder), ["", "a/", "a/", "a/b/"]);
         assert!(split("/a").is_err() && one("b/").is_err());
         assert_eq!(last_part("a/b.txt"), "b.txt");
     }

@@ -11,8 +11,10 @@ use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{ObjectInfo, ObjectPage};
 
 use super::parts::{self, PARTED_FROM_BYTES};
-use super::place::{content_type, last_part, split};
+use super::place::{content_type, folder, last_part, split};
+use super::several::each;
 use super::spool::Spool;
+use super::tally::Counted;
 use super::{bytes_bar, objects_under};
 use crate::args::ObjectPutArgs;
 use crate::failure::Failure;
@@ -26,10 +28,10 @@ pub(super) async fn put(
     args: ObjectPutArgs,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    let (bucket, key) = split(&args.target)?;
     if args.recursive {
-        return put_folder(client, &args, bucket, key, screen).await;
+        return put_folder(client, args, screen).await;
     }
+    let (bucket, key) = split(&args.target)?;
     let stdin = args.source == Path::new("-");
     let source = match stdin {
         true => ObjectSource::Open(Arc::new(Spool::of_stdin()?)),
@@ -41,7 +43,7 @@ pub(super) async fn put(
         (true, ..) => return Err(Failure::usage("name the object: BUCKET/KEY")),
         (false, ..) => key.to_owned(),
     };
-    let shown = upload(client, &args, bucket, &key, source).await?;
+    let shown = upload(client, &args, (bucket, &key), source, &Counted::Alone).await?;
     screen.show(&shown)
 }
 
@@ -61,9 +63,9 @@ fn source_of(path: &Path) -> Result<ObjectSource, Failure> {
 async fn upload(
     client: &Client,
     args: &ObjectPutArgs,
-    bucket: &str,
-    key: &str,
+    (bucket, key): (&str, &str),
     source: ObjectSource,
+    counted: &Counted,
 ) -> Result<ObjectInfo, Failure> {
     let sent = Arc::new(AtomicU64::new(0));
     let kind = args.content_type.clone();
@@ -80,54 +82,65 @@ async fn upload(
     };
     let (_, length) = source.reader().map_err(|error| unreadable(shown, &error))?;
     if length >= PARTED_FROM_BYTES
-        && let Some(stored) = parts::put(client, (bucket, key), &source, &options).await?
+        && let Some(stored) = parts::put(client, (bucket, key), &source, &options, counted).await?
     {
         return Ok(stored);
     }
-    let bar = bytes_bar(length, last_part(key));
+    let mut tally = counted.tally(length, last_part(key));
     let sending = client.put_object(bucket, key, &source, &options);
     tokio::pin!(sending);
     let outcome = loop {
         tokio::select! {
             outcome = &mut sending => break outcome,
-            () = tokio::time::sleep(BEAT) => bar.set_position(sent.load(Ordering::Relaxed)),
+            () = tokio::time::sleep(BEAT) => tally.set(sent.load(Ordering::Relaxed).min(length)),
         }
     };
-    bar.finish_and_clear();
+    if outcome.is_ok() {
+        tally.set(length);
+    }
+    tally.end();
     Ok(outcome?)
 }
 
 /// Uploads a folder. What is there with the same content is passed over, so that a second run goes on.
 async fn put_folder(
     client: &Client,
-    args: &ObjectPutArgs,
-    bucket: &str,
-    prefix: &str,
+    args: ObjectPutArgs,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    let prefix = match prefix.is_empty() || prefix.ends_with('/') {
-        true => prefix.to_owned(),
-        false => format!("{prefix}/"),
-    };
+    let (bucket, key) = split(&args.target)?;
+    let (bucket, prefix) = (bucket.to_owned(), folder(key));
     let mut found = Found::default();
     gather(&args.source, "", &mut found)?;
     for path in &found.others {
         eprintln!("{}: no file and no folder, passed over", path.display());
     }
-    let there = objects_under(client, bucket, &prefix).await?;
-    let there: BTreeMap<&str, &ObjectInfo> =
-        there.iter().map(|object| (object.key.as_str(), object)).collect();
-    let (mut stored, mut passed) = (Vec::new(), 0);
-    for (relative, path) in found.files {
+    let there = objects_under(client, &bucket, &prefix).await?.into_iter();
+    let mut there: BTreeMap<String, ObjectInfo> =
+        there.map(|object| (object.key.clone(), object)).collect();
+    let lengths = found.files.iter().filter_map(|(_, path)| std::fs::metadata(path).ok());
+    let bar = bytes_bar(lengths.map(|file| file.len()).sum(), last_part(key));
+    let (args, counted) = (Arc::new(args), Counted::Together(bar.clone()));
+    let stored = each(found.files, |(relative, path)| {
         let key = format!("{prefix}{relative}");
-        if let Some(known) = there.get(key.as_str())
-            && is_same(&path, known)?
-        {
-            passed += 1;
-            continue;
+        let known = there.remove(&key);
+        let (client, args, bucket) = (client.clone(), args.clone(), bucket.clone());
+        let counted = counted.clone();
+        async move {
+            if let Some(known) = known
+                && is_same(&path, &known)?
+            {
+                counted.tally(known.size, &key).set(known.size);
+                return Ok(None);
+            }
+            upload(&client, &args, (&bucket, &key), source_of(&path)?, &counted).await.map(Some)
         }
-        stored.push(upload(client, args, bucket, &key, source_of(&path)?).await?);
-    }
+    });
+    let stored = stored.await;
+    bar.finish_and_clear();
+    let all = stored?;
+    let passed = all.iter().filter(|stored| stored.is_none()).count();
+    let stored: Vec<ObjectInfo> = all.into_iter().flatten().collect();
     eprintln!("{} uploaded, {passed} were there already", stored.len());
     screen.show(&ObjectPage { objects: stored, ..Default::default() })
 }

@@ -19,11 +19,10 @@ use ikada_api::{Client, Problem};
 use tokio::task::JoinSet;
 
 use self::plan::Plan;
-use super::bytes_bar;
 use super::place::last_part;
 use super::put::BEAT;
+use super::tally::Counted;
 use crate::failure::Failure;
-use crate::render::spinner;
 
 /// Files of at least this size are sent in parts.
 pub(crate) const PARTED_FROM_BYTES: u64 = 16 << 20;
@@ -38,10 +37,11 @@ pub(crate) async fn put(
     (bucket, key): (&str, &str),
     source: &ObjectSource,
     options: &PutOptions,
+    counted: &Counted,
 ) -> Result<Option<ObjectInfo>, Failure> {
     let known = client.object(bucket, key).await?;
     check_condition(options, known.as_ref())?;
-    let plan = read(source, key).await?;
+    let plan = read(source, key, counted).await?;
     let is_asked = options.if_absent || options.if_match.is_some();
     if !is_asked && let Some(known) = known.filter(|known| plan.is_that_of(known)) {
         let kind = options.content_type.as_ref();
@@ -67,8 +67,8 @@ pub(crate) async fn put(
     if there > 0 {
         eprintln!("going on: {there} of {all} parts are there already");
     }
-    let stored = match send(client, &upload, key, source, &plan, missing).await {
-        Ok(()) => finish(client, &upload, (bucket, key), &plan, options).await,
+    let stored = match send(client, &upload, key, source, &plan, missing, counted).await {
+        Ok(()) => finish(client, &upload, (bucket, key), &plan, options, counted).await,
         Err(error) => Err(error),
     };
     match stored {
@@ -90,13 +90,13 @@ fn check_condition(options: &PutOptions, known: Option<&ObjectInfo>) -> Result<(
 }
 
 /// Reads a file for its digests.
-async fn read(source: &ObjectSource, key: &str) -> Result<Plan, Failure> {
+async fn read(source: &ObjectSource, key: &str, counted: &Counted) -> Result<Plan, Failure> {
     let failed = |error: io::Error| Failure::failed(format!("{key}: {error}"));
     let (_, length) = source.reader().map_err(failed)?;
     let (source, progress) = (source.clone(), Arc::new(AtomicU64::new(0)));
     let done = progress.clone();
     let mut reading = tokio::task::spawn_blocking(move || Plan::of(&source, &done));
-    let bar = bytes_bar(length, &format!("read {}", last_part(key)));
+    let bar = counted.side_bar(length, &format!("read {}", last_part(key)));
     let plan = loop {
         tokio::select! {
             plan = &mut reading => break plan,
@@ -115,13 +115,12 @@ async fn send(
     source: &ObjectSource,
     plan: &Plan,
     missing: Vec<u32>,
+    counted: &Counted,
 ) -> Result<(), Error> {
     let to_send: u64 = missing.iter().map(|number| plan.range(*number).1).sum();
-    let bar = bytes_bar(plan.size, last_part(key));
+    let mut tally = counted.tally(plan.size, last_part(key));
     let there = plan.size - to_send;
-    bar.set_position(there);
-    // Time left is reckoned by what is sent, not by what was there.
-    bar.reset_eta();
+    tally.begin(there);
     let mut counters = Vec::with_capacity(missing.len());
     let (mut missing, mut under_way) = (missing.into_iter(), JoinSet::new());
     loop {
@@ -142,7 +141,7 @@ async fn send(
                 None => break,
                 Some(Ok(Ok(_))) => {}
                 Some(Ok(Err(error))) => {
-                    bar.finish_and_clear();
+                    tally.end();
                     return Err(error);
                 }
                 Some(Err(error)) => return Err(Error::Protocol { detail: error.to_string() }),
@@ -151,9 +150,9 @@ async fn send(
         }
         let sent: u64 = counters.iter().map(|sent| sent.load(Ordering::Relaxed)).sum();
         // What was sent twice counts once.
-        bar.set_position((there + sent).min(plan.size));
+        tally.set((there + sent).min(plan.size));
     }
-    bar.finish_and_clear();
+    tally.end();
     Ok(())
 }
 
@@ -164,6 +163,7 @@ async fn finish(
     (bucket, key): (&str, &str),
     plan: &Plan,
     options: &PutOptions,
+    counted: &Counted,
 ) -> Result<ObjectInfo, Error> {
     let wanted = FinishUpload {
         parts: plan.parts.len() as u32,
@@ -173,7 +173,7 @@ async fn finish(
         bucket: Some(bucket.to_owned()),
         key: Some(key.to_owned()),
     };
-    let turning = spinner(format!("{}: a node puts the parts together", last_part(key)));
+    let turning = counted.spinner(format!("{}: a node puts the parts together", last_part(key)));
     let finished = client.finish_upload(upload, &wanted, plan.size).await;
     turning.finish_and_clear();
     finished
