@@ -96,6 +96,7 @@ function attempts(shown) {
   const known = shown.attempts.filter((attempt) => attempt.program_digest || attempt.inputs_digest || attempt.outputs_digest);
   const digests = known.map((attempt) => ({ key: attempt.fence, cells: [attempt.fence, attempt.program_digest, attempt.inputs_digest, attempt.outputs_digest].map((text) => h("code", { title: text ?? "" }, text ? text.slice(0, 16) : "-")) }));
   return h("section", { class: "attempts" }, h("h2", {}, `Attempts, ${count(shown.attempts_begun)} of ${count(shown.max_attempts)}`), life(shown), table("Attempts", columns, rows),
+    shown.attempts_dropped > 0 && h("p", { class: "quiet" }, `${count(shown.attempts_dropped)} earlier ones are no longer kept.`),
     digests.length > 0 && table("What was run, read and brought", [["fence", "number"], ["program"], ["inputs"], ["outputs"]], digests));
 }
 

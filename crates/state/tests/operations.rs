@@ -245,6 +245,52 @@ fn reasons(world: &World, id: &str) -> Vec<WaitReason> {
     world.shard.explain(&Namespace::default(), &task_id(id)).unwrap().reasons
 }
 
+// TQ-1: whoever waits for its key is told for whom.
+#[test]
+fn tq_1_a_task_behind_its_key_names_the_one_that_holds_it() {
+    let mut world = World::new();
+    let behind = |key_limit, holder: &str| {
+        [WaitReason::BehindKey { key_limit, holder: Some(task_id(holder)) }]
+    };
+    ["u:a", "u:b", "u:c"].iter().for_each(|id| world.put(enqueue(id, "q")));
+    assert_eq!(reasons(&world, "u:c"), behind(1, "u:a"), "it is next");
+    let grant = world.take(1).remove(0);
+    assert_eq!(reasons(&world, "u:b"), behind(1, "u:a"), "it runs");
+    let order = Fail { delay_ms: Some(5_000), ..fail(&grant, "w") };
+    world.run(Command::Fail(order));
+    let mut world = world.reload();
+    assert_eq!(reasons(&world, "u:b"), behind(1, "u:a"), "it waits for its retry");
+    world.run(Command::Cancel(Cancel { id: task_id("u:a") }));
+    assert_eq!(reasons(&world, "u:b"), [WaitReason::NextInLine]);
+    assert_eq!(reasons(&world, "u:c"), behind(1, "u:b"));
+    for id in ["m:a", "m:b", "m:c"] {
+        world.put(enqueue_with(id, "many", |options| options.key_limit = Some(2)));
+    }
+    world.run(Command::Claim(claim("w", &["many"], 2)));
+    assert_eq!(reasons(&world, "m:c"), behind(2, "m:a"));
+}
+
+// TQ-19: the attempts that are no longer kept are counted.
+#[test]
+fn tq_19_a_task_says_how_many_attempts_are_no_longer_kept() {
+    let mut world = World::with(limits_small());
+    world.put(Enqueue { max_attempts: Some(9), ..enqueue("a", "q") });
+    for number in 1..=5u32 {
+        let grant = world.take(1).remove(0);
+        let view = world.view("a");
+        assert_eq!(
+            (view.attempts.len(), view.attempts_dropped),
+            (number.min(3) as usize, number.saturating_sub(3))
+        );
+        world.run(Command::Fail(Fail { delay_ms: Some(0), ..fail(&grant, "w") }));
+    }
+    // One that was given back does not count, kept or not.
+    let grant = world.take(1).remove(0);
+    world.run(Command::Unclaim(Unclaim { id: grant.id.clone(), fence: grant.fence }));
+    let view = world.view("a");
+    assert_eq!((view.attempt, view.attempts.len(), view.attempts_dropped), (5, 3, 3));
+}
+
 #[test]
 fn the_place_in_line_counts_priority_and_is_bounded() {
     let mut world = World::new();

@@ -25,6 +25,7 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
         since_ms: None,
         until_ms: None,
         worker: None,
+        task: None,
         ahead: None,
         at_least: None,
     };
@@ -71,7 +72,10 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
             info.ahead = Some(0);
             format!("it is the next of queue {queue} in its shard to be handed out")
         }
-        WaitReason::BehindKey { key_limit } => behind_key(explanation, *key_limit),
+        WaitReason::BehindKey { key_limit, holder } => {
+            info.task = holder.as_ref().map(ToString::to_string);
+            behind_key(explanation, *key_limit, info.task.as_deref())
+        }
         WaitReason::NoWorkerAsked { ago_ms: Some(ago_ms) } => format!(
             "no worker with a free slot has asked for queue {queue} for {} s: all are busy or gone",
             ago_ms / 1000
@@ -86,11 +90,18 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
     info
 }
 
-fn behind_key(explanation: &Explanation, key_limit: u16) -> String {
+fn behind_key(explanation: &Explanation, key_limit: u16, holder: Option<&str>) -> String {
     let (key, queue) = (explanation.id.routing_key(), &explanation.queue);
-    match key_limit {
+    let held = match key_limit {
         1 => format!("earlier tasks of key {key} in queue {queue} come first"),
         limit => format!("as many tasks of key {key} run as may ({limit} or fewer)"),
+    };
+    match holder {
+        Some(holder) if key_limit == 1 => {
+            format!("{held}, now {holder}; `ikada task explain {holder}` says how that one stands")
+        }
+        Some(holder) => format!("{held}, {holder} among them"),
+        None => held,
     }
 }
 

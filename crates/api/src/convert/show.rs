@@ -102,6 +102,7 @@ pub fn show_task_brief(view: &TaskView) -> Task {
         result_bytes: None,
         dead_reason: view.dead_reason.map(|reason| reason.as_str().to_owned()),
         attempts: view.attempts.iter().map(show_attempt).collect(),
+        attempts_dropped: view.attempts_dropped,
     }
 }
 

@@ -38,6 +38,9 @@ pub struct ReasonInfo {
     /// Who holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// The task for whose sake it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// How many others are ahead in its shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead: Option<u64>,

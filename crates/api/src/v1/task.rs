@@ -13,6 +13,10 @@ fn is_zero(count: &u16) -> bool {
     *count == 0
 }
 
+fn is_none_dropped(count: &u32) -> bool {
+    *count == 0
+}
+
 /// One task to submit. Everything but the queue has a default; the queue's own is `default`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -341,6 +345,9 @@ pub struct Task {
     pub dead_reason: Option<String>,
     /// The newest attempts, oldest first.
     pub attempts: Vec<AttemptInfo>,
+    /// How many earlier attempts are no longer kept; the newest 32 are. Of those that were not counted nothing is known.
+    #[serde(default, skip_serializing_if = "is_none_dropped")]
+    pub attempts_dropped: u32,
 }
 
 /// One attempt at a task.

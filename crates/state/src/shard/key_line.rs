@@ -12,14 +12,17 @@ use std::collections::BTreeMap;
 
 use crate::Labels;
 
+/// Members among which one is looked for that holds the others up.
+const HOLDER_LOOK_MAX: usize = 10_000;
+
 /// A ready task in line: its slot, and what it wants of its worker.
 type Waiting = (u32, Labels);
 
 /// Tasks of one key that are ready, claimed or waiting for a retry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyLine {
-    /// All members by place of submission, each with its ready key while it is ready.
-    members: BTreeMap<u64, Option<u64>>,
+    /// All members by place of submission.
+    members: BTreeMap<u64, Member>,
     /// Ready members that may not be claimed yet, by ready key.
     waiting: BTreeMap<u64, Waiting>,
     /// Ready members that stand in the queue's ready lines, by ready key.
@@ -27,6 +30,24 @@ pub(crate) struct KeyLine {
     claimed: usize,
     /// How many members have each limit.
     limits: BTreeMap<u16, u32>,
+}
+
+/// Where a member stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    /// Ready, with this ready key.
+    Ready(u64),
+    /// Claimed or waiting for a retry, in this slot.
+    Busy(u32),
+}
+
+impl Member {
+    fn ready_key(self) -> Option<u64> {
+        match self {
+            Member::Ready(ready_key) => Some(ready_key),
+            Member::Busy(_) => None,
+        }
+    }
 }
 
 /// A change to the queue's ready lines.
@@ -55,18 +76,18 @@ impl KeyLine {
 
     /// A ready task comes.
     pub(crate) fn add_ready(&mut self, place: u64, limit: u16, ready_key: u64, task: Waiting) {
-        self.add(place, limit, Some(ready_key));
+        self.add(place, limit, Member::Ready(ready_key));
         self.waiting.insert(ready_key, task);
     }
 
     /// A claimed task, or one that waits for a retry, comes.
-    pub(crate) fn add_busy(&mut self, place: u64, limit: u16, claimed: bool) {
-        self.add(place, limit, None);
+    pub(crate) fn add_busy(&mut self, place: u64, limit: u16, slot: u32, claimed: bool) {
+        self.add(place, limit, Member::Busy(slot));
         self.claimed += usize::from(claimed);
     }
 
-    fn add(&mut self, place: u64, limit: u16, ready: Option<u64>) {
-        self.members.insert(place, ready);
+    fn add(&mut self, place: u64, limit: u16, member: Member) {
+        self.members.insert(place, member);
         *self.limits.entry(limit).or_default() += 1;
     }
 
@@ -77,7 +98,7 @@ impl KeyLine {
         limit: u16,
         claimed: bool,
     ) -> Option<(u64, Waiting)> {
-        let ready = self.members.remove(&place)?;
+        let member = self.members.remove(&place)?;
         if let Some(count) = self.limits.get_mut(&limit) {
             *count -= 1;
             if *count == 0 {
@@ -85,9 +106,18 @@ impl KeyLine {
             }
         }
         self.claimed -= usize::from(claimed);
-        let ready_key = ready?;
+        let ready_key = member.ready_key()?;
         self.waiting.remove(&ready_key);
         self.offered.remove(&ready_key).map(|task| (ready_key, task))
+    }
+
+    /// Slot of the first member that is busy, else of the first that is offered: for its sake the others wait.
+    pub(crate) fn holder(&self) -> Option<u32> {
+        let busy = self.members.values().take(HOLDER_LOOK_MAX).find_map(|member| match member {
+            Member::Busy(slot) => Some(*slot),
+            Member::Ready(_) => None,
+        });
+        busy.or_else(|| self.offered.first_key_value().map(|(_, (slot, _))| *slot))
     }
 
     /// Brings the offers in line with the members; gives the next change until there is none.
@@ -109,7 +139,7 @@ impl KeyLine {
 
     /// Strict order: nothing but the first member, and only if nobody is busy.
     fn next_strict_turn(&mut self) -> Option<Turn> {
-        let head = self.members.first_key_value().and_then(|(_, ready)| *ready);
+        let head = self.members.first_key_value().and_then(|(_, member)| member.ready_key());
         let head = head.filter(|_| self.claimed == 0);
         let wrong = self.offered.keys().copied().find(|ready_key| Some(*ready_key) != head);
         if let Some(wrong) = wrong {

@@ -115,6 +115,11 @@ impl Line {
         }
     }
 
+    /// The task for whose sake the key of another lets that one wait.
+    pub(crate) fn key_holder(&self, task: &Task) -> Option<u32> {
+        self.keys.get(task.ordering_key()?)?.holder()
+    }
+
     /// Whether any task at all may be claimed.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
@@ -231,7 +236,7 @@ impl Line {
                 let waiting = (slot, extras.labels.clone());
                 line.add_ready(place, limit, task.ready_key(), waiting);
             }
-            state => line.add_busy(place, limit, state == TaskState::Claimed),
+            state => line.add_busy(place, limit, slot, state == TaskState::Claimed),
         }
     }
 

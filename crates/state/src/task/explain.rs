@@ -82,6 +82,9 @@ pub enum WaitReason {
         /// Most tasks of the key that this one lets run.
         #[n(0)]
         key_limit: u16,
+        /// The first of those that hold the key: one that runs or waits for its retry, else the one that is next.
+        #[n(1)]
+        holder: Option<TaskId>,
     },
     /// Workers ask for its queue, but none that has the labels it wants.
     #[n(20)]
@@ -169,7 +172,8 @@ impl Shard {
         match line.ahead(task, AHEAD_MAX + 1) {
             None => {
                 let key_limit = task.extras.as_ref().map_or(0, |extras| extras.key_limit);
-                WaitReason::BehindKey { key_limit }
+                let holder = line.key_holder(task).and_then(|slot| self.core.tasks.get(slot));
+                WaitReason::BehindKey { key_limit, holder: holder.map(|task| task.id.clone()) }
             }
             Some(0) => WaitReason::NextInLine,
             Some(count) => {

@@ -1,6 +1,6 @@
 //! Reading tasks: one, a page of a listing, or the live claims.
 
-use super::{Attempt, AttemptOutcome, DeadReason, Task, TaskState, decode_then};
+use super::{Attempt, AttemptOutcome, DeadReason, History, Task, TaskState, decode_then};
 use crate::ids::task_hash;
 use crate::queue::QueueRecord;
 use crate::shard::Shard;
@@ -86,6 +86,8 @@ pub struct TaskView {
     pub dead_reason: Option<DeadReason>,
     /// Newest attempts, oldest first.
     pub attempts: Vec<AttemptView>,
+    /// Earlier attempts that counted and are no longer kept.
+    pub attempts_dropped: u32,
 }
 
 /// One live claim.
@@ -277,8 +279,18 @@ impl Shard {
             result: history.and_then(|history| history.result.clone()),
             dead_reason: task.dead_reason,
             attempts: attempts.collect(),
+            attempts_dropped: history.map_or(0, |history| dropped(task.attempt, history)),
         }
     }
+}
+
+/// How many of the attempts that counted are no longer kept.
+fn dropped(attempt: u16, history: &History) -> u32 {
+    let counts = |attempt: &&Attempt| {
+        !matches!(attempt.outcome, AttemptOutcome::Unclaimed | AttemptOutcome::Outrun)
+    };
+    let kept = history.earlier.iter().chain([&history.newest]).filter(counts).count();
+    history.spent.saturating_add(u32::from(attempt)).saturating_sub(kept as u32)
 }
 
 fn attempt_view(attempt: &Attempt) -> AttemptView {

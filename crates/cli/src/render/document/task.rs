@@ -142,6 +142,10 @@ fn rare_facts(task: &Task) -> Vec<(&'static str, String)> {
         ("attempt timeout", task.timeout_ms.map(|ms| span(u64::from(ms)))),
         ("deadline", task.deadline_ms.map(moment)),
         ("kept when finished", task.retention_ms.map(span)),
+        (
+            "attempts not kept",
+            (task.attempts_dropped > 0).then(|| task.attempts_dropped.to_string()),
+        ),
         ("then", (!task.then.is_empty()).then(|| task.then.join(", "))),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()

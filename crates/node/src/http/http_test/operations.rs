@@ -138,6 +138,8 @@ async fn a_waiting_task_is_explained() {
     let seen = bench.get("/v1/tasks/k:two/explain").await.json();
     let sentence = seen["reasons"][0]["sentence"].as_str().unwrap();
     assert!(sentence.contains("earlier tasks of key k"), "{sentence}");
+    assert!(sentence.contains("now k:one;"), "{sentence}");
+    assert_eq!(seen["reasons"][0]["task"], "k:one");
     for number in 1..=3 {
         let task = format!(r#"{{"id": "m:{number}", "queue": "many", "key_limit": 2}}"#);
         bench.post("/v1/tasks", &task).await;
@@ -147,6 +149,7 @@ async fn a_waiting_task_is_explained() {
     let seen = bench.get("/v1/tasks/m:3/explain").await.json();
     let sentence = seen["reasons"][0]["sentence"].as_str().unwrap();
     assert!(sentence.contains("as many tasks of key m run as may (2"), "{sentence}");
+    assert_eq!(seen["reasons"][0]["task"], "m:1");
     assert_eq!(bench.get("/v1/tasks/none/explain").await.code(), "task_not_found");
 }
 
@@ -185,6 +188,7 @@ async fn tq_23_queues_show_their_figures_and_alerts() {
     );
 }
 
+// TQ-24
 #[tokio::test]
 async fn tq_24_metrics_list_a_bounded_number_of_queues_and_those_with_an_alert_first() {
     let bench = Bench::new();
