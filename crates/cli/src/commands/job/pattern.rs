@@ -1,5 +1,10 @@
 //! Files by pattern: `*` and `?` within one part of a path, `**` for any number of folders.
+//!
+//! Promises: `**` enters no folder by a link, so that it ends and finds each file once, and none whose name begins with a dot;
+//! what a part names or matches itself is entered even so. A folder that cannot be read is an error that names it: less than
+//! what was asked for is never taken for all of it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
@@ -22,10 +27,16 @@ pub(super) fn files(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     let mut parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
     // Twice any number is any number; walked one by one, each would walk all folders anew.
     parts.dedup_by(|next, before| *next == ANY && *before == ANY);
+    if parts.last() == Some(&ANY) {
+        parts.push("*");
+    }
     let root = if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::from(".") };
     let mut found = Vec::new();
-    walk(&root, &parts, &mut found);
-    let bare = |path: PathBuf| path.strip_prefix(".").map(Path::to_path_buf).unwrap_or(path);
+    let unread = |(path, error): Unread| {
+        let path = bare(path);
+        Failure::usage(format!("--input {pattern}: {}: {error}", path.display()))
+    };
+    walk(&root, &parts, &mut found).map_err(unread)?;
     let mut found: Vec<PathBuf> = found.into_iter().map(bare).collect();
     found.sort();
     found.dedup();
@@ -35,42 +46,51 @@ pub(super) fn files(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-fn walk(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
+/// What could not be read, and why.
+type Unread = (PathBuf, std::io::Error);
+
+fn bare(path: PathBuf) -> PathBuf {
+    path.strip_prefix(".").map(Path::to_path_buf).unwrap_or(path)
+}
+
+fn walk(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) -> Result<(), Unread> {
     let Some((part, rest)) = parts.split_first() else {
-        return;
+        return Ok(());
     };
     if *part == ANY {
-        walk(folder, rest, found);
-        for (path, is_folder) in entries(folder) {
-            if is_folder {
-                walk(&path, parts, found);
+        walk(folder, rest, found)?;
+        for (path, name) in entries(folder)? {
+            let about = path.symlink_metadata().map_err(|error| (path.clone(), error))?;
+            if about.is_dir() && !is_hidden(&name) {
+                walk(&path, parts, found)?;
             }
         }
-        return;
+        return Ok(());
     }
     if !part.contains(['*', '?']) {
         let path = folder.join(part);
-        match rest.is_empty() {
-            true if path.is_file() => found.push(path),
-            true => {}
+        return match rest.is_empty() {
+            true if path.is_file() => {
+                found.push(path);
+                Ok(())
+            }
+            true => Ok(()),
             false => walk(&path, rest, found),
-        }
-        return;
-    }
-    for (path, is_folder) in entries(folder) {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let Some(name) = name.filter(|name| matches(part, name)) else {
-            continue;
         };
-        if is_hidden(&name) && !part.starts_with('.') {
+    }
+    for (path, name) in entries(folder)? {
+        if !matches_part(part, &name) {
             continue;
         }
-        match (rest.is_empty(), is_folder) {
-            (true, false) => found.push(path),
-            (false, true) => walk(&path, rest, found),
+        // What a link leads to: a link to nothing was asked for, and is not there.
+        let about = path.metadata().map_err(|error| (path.clone(), error))?;
+        match rest.is_empty() {
+            true if about.is_file() => found.push(path),
+            false if about.is_dir() => walk(&path, rest, found)?,
             _ => {}
         }
     }
+    Ok(())
 }
 
 /// Whether a path is as a pattern says: part by part, as files are found.
@@ -94,11 +114,12 @@ fn matches_parts(patterns: &[&str], parts: &[&str]) -> bool {
                 place += 1;
             }
             _ => match any {
-                Some((before, taken)) => {
+                // Hidden folders are entered by name only.
+                Some((before, taken)) if !is_hidden(parts[taken]) => {
                     (at, place) = (before + 1, taken + 1);
                     any = Some((before, taken + 1));
                 }
-                None => return false,
+                _ => return false,
             },
         }
     }
@@ -114,10 +135,21 @@ fn is_hidden(name: &str) -> bool {
     name.starts_with('.')
 }
 
-/// What is in a folder; nothing if it cannot be read.
-fn entries(folder: &Path) -> Vec<(PathBuf, bool)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| (entry.path(), entry.path().is_dir())).collect()
+/// What is in a folder, with names; nothing if there is no such folder, which another may well have.
+fn entries(folder: &Path) -> Result<Vec<(PathBuf, String)>, Unread> {
+    let unread = |error| (folder.to_path_buf(), error);
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(unread(error)),
+    };
+    let named = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (entry.path(), name)
+    };
+    entries.map(|entry| entry.map(named).map_err(unread)).collect()
 }
 
 /// Whether a name is as a part of a pattern says.
@@ -172,7 +204,9 @@ mod tests {
             ("texts/**/*.txt", "texts/1/2/a.txt"),
             ("*/a?.txt", "x/ab.txt"),
             (".a/*", ".a/b"),
-            ("**", "a/.b/c"),
+            ("**", "a/b/c"),
+            ("**/.b/*", "a/.b/c"),
+            ("**/.b/**/d", "a/.b/c/d"),
             ("**/**/b/**/c", "a/b/x/c/c"),
             ("**/a/*/b", "a/a/x/b"),
         ] {
@@ -184,6 +218,9 @@ mod tests {
             ("texts/*", "texts"),
             ("texts/*.txt", "other/a.txt"),
             ("**/*", "a/.b"),
+            ("**", "a/.b/c"),
+            ("**/c", ".git/c"),
+            ("**/.b/**", "a/.b/.c/d"),
             ("texts/**/*.txt", "texts/1/2/a.csv"),
             ("**/b", "b/a"),
         ] {
@@ -218,5 +255,39 @@ mod tests {
         {
             assert!(matches!(files(&bad), Err(Failure::Usage { .. })), "{bad}");
         }
+    }
+    // B4-2
+    #[test]
+    fn b4_2_any_folders_are_neither_linked_nor_hidden_and_all_can_be_read() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for (place, name) in [("a/b", "x.txt"), (".git/c", "y.txt"), ("a/.h", "z.txt")] {
+            std::fs::create_dir_all(root.join(place)).unwrap();
+            std::fs::write(root.join(place).join(name), "x").unwrap();
+        }
+        symlink(root, root.join("a/up")).unwrap();
+        symlink(root.join("a/b/x.txt"), root.join("a/one.txt")).unwrap();
+        let found = |pattern: &str| -> Result<Vec<String>, String> {
+            let found = files(&format!("{}/{pattern}", root.display()));
+            let found = found.map_err(|error| error.to_string())?;
+            let inside = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
+            Ok(found.iter().map(inside).collect())
+        };
+        for pattern in ["**/*.txt", "**"] {
+            assert_eq!(found(pattern).unwrap(), ["a/b/x.txt", "a/one.txt"], "{pattern}");
+        }
+        assert_eq!(found("**/.h/*").unwrap(), ["a/.h/z.txt"]);
+        assert_eq!(found(".git/**/*").unwrap(), [".git/c/y.txt"]);
+        assert_eq!(found("a/up/a/b/*").unwrap(), ["a/up/a/b/x.txt"], "a link that is named");
+        assert!(found("none/*").unwrap_err().contains("no file is named so"));
+        // A name that leads to itself cannot be read, whoever asks; nor can a link to nothing.
+        symlink("gone", root.join("a/two.txt")).unwrap();
+        let error = found("**/*.txt").unwrap_err();
+        assert!(error.contains("a/two.txt: "), "{error}");
+        assert_eq!(found("a/b/*.txt").unwrap(), ["a/b/x.txt"]);
+        symlink("loop", root.join("loop")).unwrap();
+        let error = found("loop/*.txt").unwrap_err();
+        assert!(error.contains("loop: "), "{error}");
     }
 }
