@@ -18,7 +18,7 @@ impl Client {
         self.ask(&Ask::get("/v1/workers".to_owned())).await
     }
 
-    /// What the autoscaler of the node that answers did lately.
+    /// What the autoscaler did lately, whichever node led then.
     pub async fn scaling(&self) -> Result<ScalingPage, Error> {
         self.ask(&Ask::get("/v1/cluster/autoscale".to_owned())).await
     }

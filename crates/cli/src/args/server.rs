@@ -111,6 +111,10 @@ pub(crate) struct ServerArgs {
     /// Slots of one worker [default: 2].
     #[arg(long, value_name = "N")]
     autoscale_slots: Option<u32>,
+    /// Queues whose tasks count, with commas between them; workers of `process` take from these [default: all count, and workers take from
+    /// `default`].
+    #[arg(long, value_name = "QUEUES")]
+    autoscale_queue: Option<String>,
     /// Work that waits should begin within this time [default: 30000].
     #[arg(long, value_name = "MS")]
     autoscale_target_ms: Option<u64>,
@@ -171,6 +175,7 @@ impl ServerArgs {
             autoscale_min: self.autoscale_min,
             autoscale_max: self.autoscale_max,
             autoscale_slots: self.autoscale_slots,
+            autoscale_queue: self.autoscale_queue.clone(),
             autoscale_target_ms: self.autoscale_target_ms,
             autoscale_cooldown_ms: self.autoscale_cooldown_ms,
             autoscale_command: self.autoscale_command.clone(),

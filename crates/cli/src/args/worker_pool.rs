@@ -12,8 +12,8 @@ pub(crate) enum WorkerPoolCommand {
         after_help = "Examples:\n  ikada worker-pool list\n  ikada worker-pool list -f                    again every second, until Ctrl-C"
     )]
     List(WatchArgs),
-    /// Show what the autoscaler of a node did lately, and why; name the leader of shard 0 with --url.
-    #[command(after_help = "Examples:\n  ikada worker-pool scaling --url http://127.0.0.1:7400")]
+    /// Show what the autoscaler did lately, and why; every node tells the same.
+    #[command(after_help = "Examples:\n  ikada worker-pool scaling")]
     Scaling,
     /// Show one worker.
     #[command(after_help = "Examples:\n  ikada worker-pool show mailer-1")]

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use super::{ApiServer, Driver, ExecDriver, KubernetesDriver, ProcessDriver, autoscale};
+use super::{ApiServer, Driver, ExecDriver, KubernetesDriver, OWN_LABEL, ProcessDriver, autoscale};
 use crate::config::{Config, ScaleDriver};
 use crate::handle::Handle;
 use crate::http::Door;
@@ -28,8 +28,13 @@ pub(crate) fn begin(
             let url = format!("{scheme}://{}", handle.info().client_addr);
             let slots = scale.rule.slots.to_string();
             let own = ["worker", "--url", &url, "--slots", &slots, "--until-stdin-closes"];
-            let own = own.map(str::to_owned).into_iter();
-            Driver::Process(ProcessDriver::new(program, own.chain(arguments.clone()).collect()))
+            let mut own: Vec<String> = own.map(str::to_owned).to_vec();
+            own.extend(["--label".to_owned(), format!("{}={}", OWN_LABEL.0, OWN_LABEL.1)]);
+            for queue in &scale.rule.queues {
+                own.extend(["--queue".to_owned(), queue.clone()]);
+            }
+            own.extend(arguments.clone());
+            Driver::Process(ProcessDriver::new(program, own))
         }
     };
     let history = handle.scaling_history();

@@ -15,6 +15,8 @@ pub struct ScaleRule {
     pub max: u32,
     /// Slots of one worker.
     pub slots: u32,
+    /// The queues whose tasks count; none is all.
+    pub queues: Vec<String>,
     /// Work that waits should begin within this time.
     pub target: Duration,
     /// Time between two changes, and how long less must be enough before it becomes less.
@@ -30,8 +32,10 @@ pub struct Seen {
     pub claimed: u64,
     /// How long a task takes on average, in ms; 0 if nothing was measured yet.
     pub service_ms: u64,
-    /// Workers that are alive and not draining.
+    /// Own workers that are alive and not draining.
     pub workers: u32,
+    /// Slots of such workers that somebody else started.
+    pub foreign_slots: u64,
 }
 
 /// What was decided before.
@@ -66,7 +70,7 @@ pub fn wanted(rule: &ScaleRule, seen: &Seen) -> u32 {
     let target_ms = (rule.target.as_millis() as u64).max(1);
     // Slots that work through the backlog within the target time, beside those that are busy already.
     let for_backlog = seen.backlog.saturating_mul(service_ms).div_ceil(target_ms).min(seen.backlog);
-    let slots = for_backlog.saturating_add(seen.claimed);
+    let slots = for_backlog.saturating_add(seen.claimed).saturating_sub(seen.foreign_slots);
     let workers = slots.div_ceil(u64::from(rule.slots.max(1)));
     u32::try_from(workers).unwrap_or(u32::MAX).clamp(rule.min, rule.max.max(rule.min))
 }
@@ -76,8 +80,12 @@ pub fn decide(rule: &ScaleRule, seen: &Seen, memory: &mut Memory, now_ms: u64) -
     let wanted = wanted(rule, seen);
     let cooldown_ms = rule.cooldown.as_millis() as u64;
     let rests = memory.changed_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) < cooldown_ms);
+    let foreign = match seen.foreign_slots {
+        0 => String::new(),
+        slots => format!(", {slots} slots of other workers"),
+    };
     let words = format!(
-        "{} waiting, {} running, {} ms each, {} slots per worker: {wanted} wanted of {} to {}",
+        "{} waiting, {} running, {} ms each{foreign}, {} slots per worker: {wanted} wanted of {} to {}",
         seen.backlog, seen.claimed, seen.service_ms, rule.slots, rule.min, rule.max
     );
     let stay = |why: &str| Decision { desired: seen.workers, reason: format!("{words}; {why}") };
@@ -123,13 +131,14 @@ mod tests {
             min: 1,
             max: 8,
             slots: 2,
+            queues: Vec::new(),
             target: Duration::from_secs(10),
             cooldown: Duration::from_secs(60),
         }
     }
 
     fn seen(backlog: u64, claimed: u64, service_ms: u64, workers: u32) -> Seen {
-        Seen { backlog, claimed, service_ms, workers }
+        Seen { backlog, claimed, service_ms, workers, foreign_slots: 0 }
     }
 
     #[test]
@@ -141,6 +150,9 @@ mod tests {
         assert_eq!(wanted(&rule(), &seen(3, 0, 60_000, 1)), 2, "no more slots than tasks");
         assert_eq!(wanted(&rule(), &seen(1_000_000, 0, 1_000, 1)), 8, "never more than the most");
         assert_eq!(wanted(&rule(), &seen(u64::MAX, u64::MAX, u64::MAX, 1)), 8);
+        let helped = |foreign_slots| Seen { foreign_slots, ..seen(600, 4, 100, 1) };
+        assert_eq!(wanted(&rule(), &helped(4)), 3, "slots of others are there, too");
+        assert_eq!(wanted(&rule(), &helped(100)), 1);
     }
 
     #[test]

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::Wish;
+use super::{OWN_LABEL, Wish};
 
 /// The program may take this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How much of its words is repeated.
 const WORDS_MAX: usize = 200;
 
-/// Runs a program: `program DESIRED CURRENT`, with `IKADA_DESIRED`, `IKADA_CURRENT` and `IKADA_REASON` in its environment.
+/// Runs a program: `program DESIRED CURRENT`, with `IKADA_DESIRED`, `IKADA_CURRENT` and `IKADA_REASON` in its environment,
+/// and `IKADA_WORKER_LABEL`, by which workers that it starts bear the autoscaler's label.
 #[derive(Debug)]
 pub struct ExecDriver {
     /// The program.
@@ -27,6 +28,7 @@ impl ExecDriver {
             .env("IKADA_DESIRED", &desired)
             .env("IKADA_CURRENT", &current)
             .env("IKADA_REASON", &wish.reason)
+            .env("IKADA_WORKER_LABEL", format!("{}={}", OWN_LABEL.0, OWN_LABEL.1))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -63,10 +65,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let wish = Wish { desired: 4, current: 2, reason: "much to do".into() };
         let out = folder.path().join("out");
-        let text = format!("echo \"$1 $2 $IKADA_DESIRED $IKADA_REASON\" > {}", out.display());
+        let text = format!(
+            "echo \"$1 $2 $IKADA_DESIRED $IKADA_REASON $IKADA_WORKER_LABEL\" > {}",
+            out.display()
+        );
         let good = script(folder.path(), &text);
         good.scale(&wish).await.unwrap();
-        assert_eq!(std::fs::read_to_string(out).unwrap().trim(), "4 2 4 much to do");
+        assert_eq!(
+            std::fs::read_to_string(out).unwrap().trim(),
+            "4 2 4 much to do ikada.autoscaled=true"
+        );
         let bad = script(folder.path(), "echo no room >&2; exit 3");
         let error = bad.scale(&wish).await.unwrap_err();
         assert!(error.contains("no room") && error.contains('3'), "{error}");

@@ -2,8 +2,8 @@
 //!
 //! Every node that is told to may run it; only the leader of shard 0 acts. What to do is a pure function (`decide.rs`) of
 //! the backlog, the measured time per task (`measure.rs`) and the workers that are alive; how it is done is a driver's
-//! business (`process.rs`, `exec.rs`, `kubernetes.rs`). Fewer workers: those with the least to do are drained first, and the driver hears
-//! the lower number when they are gone. Every decision that changes something is logged and kept with its reason, for all nodes.
+//! business (`process.rs`, `exec.rs`, `kubernetes.rs`). Its workers bear a label; those that somebody else started are never drained, and their
+//! slots count as there. Fewer workers: those with the least to do are drained first, and the driver hears the lower number when they are gone. Every decision that changes something is logged and kept with its reason, for all nodes.
 //!
 //! Leaves out: starting machines. A driver asks a platform, and believes what workers say by registering.
 
@@ -29,12 +29,15 @@ pub use measure::{Look, Looks};
 pub use plan::{Act, Held, plan};
 pub use process::ProcessDriver;
 
+/// The label of workers that an autoscaler has started: these are its own to drain, all others are left alone.
+pub const OWN_LABEL: (&str, &str) = ("ikada.autoscaled", "true");
+
 /// What is asked of a platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
-    /// Workers wanted.
+    /// Own workers wanted.
     pub desired: u32,
-    /// Workers that are alive.
+    /// Own workers that are alive.
     pub current: u32,
     /// Why.
     pub reason: String,

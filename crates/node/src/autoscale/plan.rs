@@ -2,12 +2,13 @@
 //! is remembered.
 //!
 //! Promise: where the platform does not drain by itself, workers are drained first and the driver hears the lower number once
-//! they are gone; a number that could not be told is told again after a cooldown.
+//! they are gone; a number that could not be told is told again after a cooldown. Who does not bear the autoscaler's label
+//! is never drained.
 
 use ikada_replica::peer::WorkerTold;
-use ikada_replica::state::{QueueView, WorkerKey, WorkerStanding};
+use ikada_replica::state::{QueueName, QueueView, WorkerKey, WorkerStanding};
 
-use super::{Decision, Look, Looks, Memory, ScaleRule, Seen, Wish, decide};
+use super::{Decision, Look, Looks, Memory, OWN_LABEL, ScaleRule, Seen, Wish, decide};
 
 /// What is remembered while this node leads.
 #[derive(Debug, Default)]
@@ -38,8 +39,9 @@ pub fn plan(
     now_ms: u64,
 ) -> Vec<Act> {
     let mut acts = Vec::new();
-    let seen = see(&mut held.looks, queues, workers, now_ms);
-    let leaving = workers.iter().any(|worker| worker.alive && !is_working(worker));
+    let seen = see(rule, &mut held.looks, queues, workers, now_ms);
+    let leaving =
+        workers.iter().any(|worker| is_own(worker) && worker.alive && !is_working(worker));
     let due = held.lowering.take_if(|(_, from_ms)| !leaving && now_ms >= *from_ms);
     if let Some((wish, _)) = due {
         acts.push(Act::Tell(Wish { current: seen.workers, ..wish }));
@@ -72,22 +74,43 @@ fn is_working(worker: &WorkerTold) -> bool {
     worker.alive && worker.record.standing == WorkerStanding::Active
 }
 
-fn see(looks: &mut Looks, queues: &[QueueView], workers: &[WorkerTold], now_ms: u64) -> Seen {
-    let open = queues.iter().filter(|queue| !queue.settings.paused);
-    let claimed = queues.iter().map(|queue| queue.claimed).sum();
-    let ended = queues.iter().map(|queue| queue.counters.done + queue.counters.failed).sum();
+/// Whether an autoscaler started it.
+fn is_own(worker: &WorkerTold) -> bool {
+    let (name, value) = OWN_LABEL;
+    let mut pairs = worker.record.labels.pairs().iter();
+    pairs.any(|(own, its)| (own.as_str(), its.as_str()) == (name, value))
+}
+
+fn see(
+    rule: &ScaleRule,
+    looks: &mut Looks,
+    queues: &[QueueView],
+    workers: &[WorkerTold],
+    now_ms: u64,
+) -> Seen {
+    let counts = |name: &QueueName| {
+        rule.queues.is_empty() || rule.queues.iter().any(|queue| queue == name.as_str())
+    };
+    let queues = || queues.iter().filter(|queue| counts(&queue.name));
+    let claimed = queues().map(|queue| queue.claimed).sum();
+    let ended = queues().map(|queue| queue.counters.done + queue.counters.failed).sum();
     looks.add(Look { at_ms: now_ms, claimed, ended });
+    let working = || workers.iter().filter(|worker| is_working(worker));
+    let foreign = working().filter(|worker| !is_own(worker));
+    let helpful = foreign.filter(|worker| worker.record.queues.iter().any(counts));
     Seen {
-        backlog: open.map(|queue| queue.ready).sum(),
+        backlog: queues().filter(|queue| !queue.settings.paused).map(|queue| queue.ready).sum(),
         claimed,
         service_ms: looks.service_ms(),
-        workers: workers.iter().filter(|worker| is_working(worker)).count() as u32,
+        workers: working().filter(|worker| is_own(worker)).count() as u32,
+        foreign_slots: helpful.map(|worker| u64::from(worker.record.slots)).sum(),
     }
 }
 
-/// Those with the least to do, and of those the youngest.
+/// Own workers with the least to do, and of those the youngest.
 fn victims(workers: &[WorkerTold], count: usize) -> Vec<&WorkerTold> {
-    let mut working: Vec<&WorkerTold> = workers.iter().filter(|w| is_working(w)).collect();
+    let mut working: Vec<&WorkerTold> =
+        workers.iter().filter(|w| is_own(w) && is_working(w)).collect();
     working.sort_by_key(|worker| (worker.busy, std::cmp::Reverse(worker.record.since_ms)));
     working.truncate(count);
     working
@@ -99,13 +122,25 @@ mod tests {
 
     use super::*;
     use ikada_replica::state::{
-        Labels, Namespace, QueueCounters, QueueHandle, QueueName, QueueSettings, SessionId,
-        WorkerId, WorkerRecord,
+        Label, Labels, Namespace, QueueCounters, QueueHandle, QueueSettings, SessionId, WorkerId,
+        WorkerRecord,
     };
 
     fn rule(min: u32, max: u32) -> ScaleRule {
         let (target, cooldown) = (Duration::from_secs(10), Duration::from_secs(60));
-        ScaleRule { min, max, slots: 2, target, cooldown }
+        ScaleRule { min, max, slots: 2, queues: Vec::new(), target, cooldown }
+    }
+
+    fn label(text: &str) -> Label {
+        Label::parse(text).unwrap()
+    }
+
+    /// A worker that somebody else started.
+    fn foreign(name: &str, queue: &str) -> WorkerTold {
+        let mut worker = worker(name, 0, 9);
+        worker.record.labels = Labels::default();
+        worker.record.queues = vec![QueueName::parse(queue).unwrap()];
+        worker
     }
 
     fn worker(name: &str, busy: u32, since_ms: u64) -> WorkerTold {
@@ -114,8 +149,8 @@ mod tests {
             id: WorkerId::parse(name).unwrap(),
             session: SessionId(1),
             slots: 2,
-            labels: Labels::default(),
-            queues: Vec::new(),
+            labels: Labels::new(vec![(label(OWN_LABEL.0), label(OWN_LABEL.1))]).unwrap(),
+            queues: vec![QueueName::parse("q").unwrap()],
             version: String::new(),
             since_ms,
             standing: WorkerStanding::Active,
@@ -143,7 +178,33 @@ mod tests {
             victims(&workers, 2).iter().map(|worker| worker.record.id.to_string()).collect();
         assert_eq!(names, ["b", "c"], "a dead worker is not drained");
         let mut looks = Looks::default();
-        assert_eq!(see(&mut looks, &[], &workers, 1).workers, 3);
+        assert_eq!(see(&rule(1, 4), &mut looks, &[], &workers, 1).workers, 3);
+    }
+
+    #[test]
+    fn b4_23_workers_of_others_are_left_alone_and_their_slots_count() {
+        let (rule, mut held) = (rule(0, 4), Held::default());
+        let workers = [foreign("theirs", "q"), worker("ours", 1, 1)];
+        assert!(plan(&rule, false, &mut held, (&[], &workers), 0).is_empty());
+        let acts = plan(&rule, false, &mut held, (&[], &workers), 60_000);
+        assert_eq!(named(&acts), ["drain ours to 0"], "theirs has less to do, and stays");
+        let mut leaving = foreign("theirs", "q");
+        leaving.record.standing = WorkerStanding::Draining;
+        let acts = plan(&rule, false, &mut held, (&[], &[leaving]), 65_000);
+        assert_eq!(named(&acts), ["tell 0 of 0"], "whoever else leaves is not waited for");
+        let idle = [foreign("one", "q"), foreign("two", "other")];
+        let seen = see(&rule, &mut Looks::default(), &[], &idle, 1);
+        assert_eq!((seen.workers, seen.foreign_slots), (0, 4));
+    }
+
+    #[test]
+    fn b4_23_only_the_queues_that_are_named_count() {
+        let rule = ScaleRule { queues: vec!["mail".to_owned()], ..rule(0, 4) };
+        let mut mail = queue(3, 1);
+        mail.name = QueueName::parse("mail").unwrap();
+        let workers = [foreign("one", "q"), foreign("two", "mail")];
+        let seen = see(&rule, &mut Looks::default(), &[mail, queue(100, 7)], &workers, 1);
+        assert_eq!((seen.backlog, seen.claimed, seen.foreign_slots), (3, 1, 2));
     }
 
     #[test]
@@ -190,7 +251,7 @@ mod tests {
     fn b4_23_what_a_paused_queue_holds_back_asks_for_nobody() {
         let mut paused = queue(1_000, 2);
         paused.settings.paused = true;
-        let seen = see(&mut Looks::default(), &[paused, queue(5, 1)], &[], 1);
+        let seen = see(&rule(1, 4), &mut Looks::default(), &[paused, queue(5, 1)], &[], 1);
         assert_eq!((seen.backlog, seen.claimed), (5, 3), "what runs, runs");
     }
 

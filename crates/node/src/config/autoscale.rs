@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ikada_replica::state::QueueName;
+
 use super::RawConfig;
 use crate::autoscale::ScaleRule;
 
@@ -49,6 +51,7 @@ pub(super) fn read_autoscale(raw: &RawConfig, problems: &mut Vec<String>) -> Opt
     let Some(driver) = raw.autoscale.as_deref() else {
         let others = raw.autoscale_min.is_some()
             || raw.autoscale_max.is_some()
+            || raw.autoscale_queue.is_some()
             || raw.autoscale_command.is_some()
             || raw.autoscale_workload.is_some();
         if others {
@@ -57,10 +60,21 @@ pub(super) fn read_autoscale(raw: &RawConfig, problems: &mut Vec<String>) -> Opt
         }
         return None;
     };
+    let queues: Vec<String> = raw
+        .autoscale_queue
+        .iter()
+        .flat_map(|queues| queues.split(','))
+        .map(|queue| queue.trim().to_owned())
+        .filter(|queue| !queue.is_empty())
+        .collect();
+    if let Some(bad) = queues.iter().find(|queue| QueueName::parse(queue).is_err()) {
+        problems.push(format!("autoscale-queue: {bad:?} is no name of a queue"));
+    }
     let rule = ScaleRule {
         min: raw.autoscale_min.unwrap_or(0),
         max: raw.autoscale_max.unwrap_or(MAX_DEFAULT),
         slots: raw.autoscale_slots.unwrap_or(SLOTS_DEFAULT),
+        queues,
         target: Duration::from_millis(raw.autoscale_target_ms.unwrap_or(TARGET_MS_DEFAULT)),
         cooldown: Duration::from_millis(raw.autoscale_cooldown_ms.unwrap_or(COOLDOWN_MS_DEFAULT)),
     };
@@ -130,6 +144,17 @@ mod tests {
             raw.autoscale_slots = Some(0);
         });
         assert_eq!(problems.len(), 2);
+        let (some, problems) = read(|raw| {
+            raw.autoscale = Some("process".into());
+            raw.autoscale_queue = Some("mail, own".into());
+        });
+        assert!(problems.is_empty());
+        assert_eq!(some.unwrap().rule.queues, ["mail", "own"]);
+        let (_, problems) = read(|raw| {
+            raw.autoscale = Some("process".into());
+            raw.autoscale_queue = Some("no such/name!".into());
+        });
+        assert!(problems[0].contains("autoscale-queue"), "{problems:?}");
         assert_eq!(read(|raw| raw.autoscale_min = Some(1)).1.len(), 1, "a driver is missing");
     }
 }

@@ -64,6 +64,8 @@ pub struct RawConfig {
     pub autoscale_max: Option<u32>,
     /// Slots of one worker.
     pub autoscale_slots: Option<u32>,
+    /// Queues whose tasks count, with commas between them.
+    pub autoscale_queue: Option<String>,
     /// Work that waits should begin within this time.
     pub autoscale_target_ms: Option<u64>,
     /// Time between two changes.
@@ -167,6 +169,7 @@ impl RawConfig {
             "autoscale-min" => self.autoscale_min = number(value)?,
             "autoscale-max" => self.autoscale_max = number(value)?,
             "autoscale-slots" => self.autoscale_slots = number(value)?,
+            "autoscale-queue" => self.autoscale_queue = text(),
             "autoscale-target-ms" => self.autoscale_target_ms = number(value)?,
             "autoscale-cooldown-ms" => self.autoscale_cooldown_ms = number(value)?,
             "autoscale-command" => self.autoscale_command = Some(PathBuf::from(value)),
@@ -210,6 +213,7 @@ impl RawConfig {
             autoscale_min: self.autoscale_min.or(lower.autoscale_min),
             autoscale_max: self.autoscale_max.or(lower.autoscale_max),
             autoscale_slots: self.autoscale_slots.or(lower.autoscale_slots),
+            autoscale_queue: self.autoscale_queue.or(lower.autoscale_queue),
             autoscale_target_ms: self.autoscale_target_ms.or(lower.autoscale_target_ms),
             autoscale_cooldown_ms: self.autoscale_cooldown_ms.or(lower.autoscale_cooldown_ms),
             autoscale_command: self.autoscale_command.or(lower.autoscale_command),
