@@ -6,6 +6,7 @@
 //!
 //! Leaves out: routing and status codes (the node's business), and any decision about tasks (the state's).
 
+mod abreast;
 pub mod azure;
 pub mod cbor;
 pub mod client;
@@ -19,6 +20,7 @@ pub mod s3;
 pub mod socket;
 pub mod v1;
 
+pub use abreast::abreast;
 pub use client::Client;
 pub use problem::Problem;
 

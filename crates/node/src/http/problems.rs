@@ -175,7 +175,9 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
             "the object is not as If-Match or If-None-Match demands; look at it again"
         }
         Code::BucketReserved => "only the cluster itself writes to this bucket; use another",
-        Code::TooManyObjects => "as many objects exist as may; remove some that are not needed",
+        Code::TooManyObjects => {
+            "the shard has as many versions of objects (1000000) or pieces (4000000) as it may; delete objects or finished jobs' outputs that are not needed, and what waits goes on"
+        }
         Code::BlobReferenced => "an object has this blob as a piece; it stays",
         Code::ChangePending => {
             "another change of membership is not finished; wait for it (`ikada cluster status` shows it), or remove the node that is being added"

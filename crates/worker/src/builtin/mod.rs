@@ -16,14 +16,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ikada_api::Client;
 use ikada_api::client::ObjectSource;
 use ikada_api::convert::BUILTIN_PROGRAMS;
 use ikada_api::v1::{OutputItem, WorkInfo};
+use ikada_api::{Client, abreast};
 
 pub use wordcount::Counts;
 
-use crate::exec::{Carried, Destination, Objects, Urls, store};
+use crate::exec::{Carried, Destination, Objects, Urls, abreast_at, store};
 use crate::run::{Claimed, TaskError, TaskResult, Worker};
 
 /// Longest `pause-ms`.
@@ -131,19 +131,19 @@ async fn carry_out(
     let pause_ms = number(&work.settings, "pause-ms", PAUSE_MS_MAX)?.unwrap_or(0);
     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
     let (files, result) = read::read_all(sources, &work.inputs, program).await?;
-    let mut outputs = Vec::with_capacity(files.len());
-    for (name, bytes) in files {
+    let destination = destination.as_ref();
+    let bring = async |(name, bytes): (String, Vec<u8>)| -> Result<_, BuiltinError> {
         let (client, bytes) = (&sources.client, Bytes::from(bytes));
-        let brought = match &destination {
+        let brought = match destination {
             Some(destination) => {
                 let made = Carried::Bytes(Some(bytes));
                 destination.bring(client, &sources.urls.outputs, &name, made).await
             }
             None => store(client, &ObjectSource::Bytes(bytes), &name).await,
         };
-        let failed = |error: TaskError| BuiltinError::Failed(error.message().to_owned());
-        outputs.push(brought.map_err(failed)?);
-    }
+        brought.map_err(|error: TaskError| BuiltinError::Failed(error.message().to_owned()))
+    };
+    let outputs = abreast(abreast_at(destination), files.into_iter().map(bring)).await?;
     Ok(Brought { result: result.to_string().into_bytes(), outputs })
 }
 

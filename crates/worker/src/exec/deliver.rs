@@ -17,7 +17,7 @@ use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::s3::{StoreError, Upload};
 use ikada_api::v1::{OutputItem, WorkInfo};
 
-use super::fetch::{PAUSE_FIRST, is_worth_waiting, local_path, output_rule};
+use super::fetch::{ABREAST, PAUSE_FIRST, is_worth_waiting, local_path, output_rule};
 use super::stores::{UrlReader, is_store, open_store};
 use crate::beneath::Beneath;
 use crate::run::TaskError;
@@ -32,6 +32,14 @@ const ADDRESS_TYPE: &str = "text/plain; charset=utf-8";
 pub(crate) struct Destination {
     /// What all their addresses begin with.
     beginning: String,
+}
+
+/// Outputs that are brought to addresses at one time: each may have five parts in memory.
+const ABREAST_AFAR: usize = 2;
+
+/// How many outputs of one attempt are stored at one time.
+pub(crate) fn abreast_at(destination: Option<&Destination>) -> usize {
+    if destination.is_some() { ABREAST_AFAR } else { ABREAST }
 }
 
 /// The bytes of an output.

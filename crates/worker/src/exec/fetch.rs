@@ -1,12 +1,15 @@
 //! Brings inputs to this machine: objects, texts, and addresses that the operator allows. All inputs of an attempt
-//! together have a bound, that of the attempt's folder: they are counted as they come.
+//! together have a bound, that of the attempt's folder: they are counted as they come. Some come at one time, so that a task of
+//! many small inputs does not wait for each of them in turn.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use ikada_api::abreast;
 use ikada_api::client::{Error, GetOptions};
 use ikada_api::v1::WorkInput;
 
@@ -35,6 +38,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Code of the refusal of bytes for which too few disks have room. It is made by whoever tends them, while work waits.
 const DISK_FULL: &str = "disk_full";
 
+/// Inputs that come, or outputs that are stored, at one time for one attempt.
+pub(crate) const ABREAST: usize = 8;
+
 /// Puts all inputs into the attempt's folder.
 pub(super) async fn inputs(
     objects: &Objects,
@@ -43,53 +49,67 @@ pub(super) async fn inputs(
     folder: &Folder,
     bytes_max: u64,
 ) -> Result<(), TaskError> {
-    let mut left = bytes_max;
-    for input in inputs {
-        let mut file = Bounded::new(place(folder, &input.name)?, &mut left, bytes_max);
-        match (&input.bucket, &input.key, &input.url, &input.text) {
-            (Some(bucket), Some(key), ..) => {
-                let options = GetOptions {
-                    from: input.offset.unwrap_or(0),
-                    version: input.version.map(|version| version.0),
-                    if_match: input.digest.clone(),
-                    ..GetOptions::default()
-                };
-                download(objects, bucket, key, &options, input.length, &mut file).await?;
-            }
-            (.., Some(url), _) => copy_url(urls, url, Wanted::of(input), &mut file).await?,
-            (.., Some(text)) => file.write_all(text.as_bytes())?,
-            _ => return Err(TaskError::give_up(format!("input {} has no source", input.name))),
+    let left = AtomicU64::new(bytes_max);
+    let bring = async |input: &WorkInput| -> Result<(), TaskError> {
+        let mut file = Bounded::new(place(folder, &input.name)?, &left, bytes_max);
+        bring_input(objects, urls, input, &mut file).await?;
+        Ok(folder.hand_over_open(&file.file)?)
+    };
+    abreast(ABREAST, inputs.iter().map(bring)).await.map(|_: Vec<()>| ())
+}
+
+async fn bring_input(
+    objects: &Objects,
+    urls: &[String],
+    input: &WorkInput,
+    file: &mut Bounded<'_>,
+) -> Result<(), TaskError> {
+    match (&input.bucket, &input.key, &input.url, &input.text) {
+        (Some(bucket), Some(key), ..) => {
+            let options = GetOptions {
+                from: input.offset.unwrap_or(0),
+                version: input.version.map(|version| version.0),
+                if_match: input.digest.clone(),
+                ..GetOptions::default()
+            };
+            download(objects, bucket, key, &options, input.length, file).await
         }
-        folder.hand_over_open(&file.file)?;
+        (.., Some(url), _) => copy_url(urls, url, Wanted::of(input), file).await,
+        (.., Some(text)) => Ok(file.write_all(text.as_bytes())?),
+        _ => Err(TaskError::give_up(format!("input {} has no source", input.name))),
     }
-    Ok(())
 }
 
 /// The file of an input, which takes what is left of the bound on all inputs.
 pub(super) struct Bounded<'a> {
     pub(super) file: File,
-    left: &'a mut u64,
+    left: &'a AtomicU64,
     bytes_max: u64,
 }
 
 impl<'a> Bounded<'a> {
-    pub(super) fn new(file: File, left: &'a mut u64, bytes_max: u64) -> Bounded<'a> {
+    pub(super) fn new(file: File, left: &'a AtomicU64, bytes_max: u64) -> Bounded<'a> {
         Bounded { file, left, bytes_max }
     }
 }
 
 impl Write for Bounded<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+        let wanted = bytes.len() as u64;
+        let taken = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(wanted));
+        if taken.is_err() {
             let most = self.bytes_max;
             return Err(io::Error::other(format!(
                 "the inputs have more than the {most} bytes that this worker gives an attempt"
             )));
-        };
-        let written = self.file.write(bytes)?;
+        }
+        let written = self.file.write(bytes);
         // What was not written is offered again.
-        *self.left = left + (bytes.len() - written) as u64;
-        Ok(written)
+        let unwritten = wanted - written.as_ref().map_or(0, |written| *written as u64);
+        self.left.fetch_add(unwritten, Ordering::Relaxed);
+        written
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -7,8 +7,8 @@ use super::*;
 
 async fn copy_to(allowed: &[String], url: &str, folder: &Path) -> Result<String, TaskError> {
     let path = folder.join("copy");
-    let mut left = 1 << 20;
-    let mut file = Bounded::new(File::create(&path).unwrap(), &mut left, 1 << 20);
+    let left = AtomicU64::new(1 << 20);
+    let mut file = Bounded::new(File::create(&path).unwrap(), &left, 1 << 20);
     copy_url(allowed, url, Wanted::default(), &mut file).await?;
     Ok(fs::read_to_string(path).unwrap())
 }
@@ -128,4 +128,26 @@ async fn x_11_all_inputs_together_keep_within_the_bound_of_an_attempts_folder() 
             );
         }
     }
+}
+
+#[tokio::test]
+async fn inputs_that_come_side_by_side_share_one_bound() {
+    let work = tempfile::tempdir().unwrap();
+    let client = ikada_api::Client::new(["http://127.0.0.1:1"]).unwrap();
+    let objects = Objects::new(client, None);
+    let input = |number: usize| WorkInput {
+        name: format!("in-{number}"),
+        text: Some("x".repeat(100)),
+        ..WorkInput::default()
+    };
+    let all: Vec<WorkInput> = (0..3 * ABREAST).map(input).collect();
+    let most = 100 * all.len() as u64;
+    let folder = Folder::make(work.path(), None).unwrap();
+    inputs(&objects, &[], &all, &folder, most).await.unwrap();
+    for input in &all {
+        assert_eq!(fs::read(folder.inputs().join(&input.name)).unwrap().len(), 100);
+    }
+    let folder = Folder::make(work.path(), None).unwrap();
+    let error = inputs(&objects, &[], &all, &folder, most - 1).await.unwrap_err();
+    assert!(error.message().contains(&format!("more than the {} bytes", most - 1)), "{error:?}");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 
-use super::{Log, Progress};
+use super::{Log, Progress, Stop};
 
 /// The bucket of logs.
 const BUCKET: &str = "logs";
@@ -21,6 +21,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(4);
 const SHORT_BYTES: usize = 128 << 10;
 /// How long the last write may take: a result must not wait for its log.
 const LAST_WRITE: Duration = Duration::from_secs(5);
+/// The same for an attempt that was told to stop: its slot should be free two seconds after it has ended (B4-30).
+const LAST_WRITE_STOPPED: Duration = Duration::from_secs(1);
 
 /// Runs an attempt, keeps its log up to date, and tells how far it is.
 pub(super) async fn send_while<T>(
@@ -28,6 +30,7 @@ pub(super) async fn send_while<T>(
     name: &str,
     log: &Log,
     tell: impl Fn(&Progress),
+    stop: &Stop,
     running: impl Future<Output = T>,
 ) -> T {
     let mut running = std::pin::pin!(running);
@@ -50,10 +53,15 @@ pub(super) async fn send_while<T>(
             wrote = writing => if wrote { pause = next_pause(pause, sent) },
         }
     };
-    if tokio::time::timeout(LAST_WRITE, send(client, name, log, &mut sent)).await.is_err() {
+    if tokio::time::timeout(last_write(stop), send(client, name, log, &mut sent)).await.is_err() {
         tracing::warn!(log = name, "the end of a log could not be stored in time");
     }
     ended
+}
+
+/// How long the last write may take.
+fn last_write(stop: &Stop) -> Duration {
+    if stop.is_told() { LAST_WRITE_STOPPED } else { LAST_WRITE }
 }
 
 /// How long to wait after a write of so many bytes.
@@ -76,4 +84,17 @@ async fn send(client: &Client, name: &str, log: &Log, sent: &mut usize) -> bool 
         Err(error) => tracing::debug!(log = name, %error, "a log could not be stored"),
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b4_30_an_attempt_that_was_told_to_stop_frees_its_slot_within_two_seconds() {
+        let (stopper, stop) = Stop::pair();
+        assert_eq!(last_write(&stop), LAST_WRITE);
+        stopper.stop();
+        assert!(last_write(&stop) < Duration::from_secs(2));
+    }
 }

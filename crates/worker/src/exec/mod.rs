@@ -34,7 +34,7 @@ use std::time::Duration;
 
 pub use bound::{GroupRule, Groups};
 pub use capture::{Log, Progress};
-pub(crate) use deliver::{Carried, Destination, store};
+pub(crate) use deliver::{Carried, Destination, abreast_at, store};
 pub use fetch::{Urls, local_path};
 pub use folder::{Folder, closed_way};
 pub(crate) use near::Objects;

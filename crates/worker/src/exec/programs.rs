@@ -4,17 +4,17 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ikada_api::Client;
 use ikada_api::client::{ObjectSource, OpenSource};
 use ikada_api::v1::{OutputItem, ProgramManifest, WorkInfo};
+use ikada_api::{Client, abreast};
 
 use super::at_hand::AtHand;
 use super::cache::Manifests;
 use super::checkpoints::Keeper;
 use super::near::Objects;
 use super::{
-    Attempt, Carried, Code, Destination, Finish, Log, Progress, Sandbox, Urls, cache, deliver,
-    fetch, logs, stopped,
+    Attempt, Carried, Code, Destination, Finish, FoundOutput, Log, Progress, Sandbox, Urls,
+    abreast_at, cache, deliver, fetch, logs, stopped,
 };
 use crate::run::{Claimed, RunProgram, Running, Stop, TaskError, TaskResult};
 
@@ -73,7 +73,7 @@ impl Inner {
         let work = task.work.take();
         let work = work.ok_or_else(|| TaskError::give_up("the task names no program"))?;
         let destination = Destination::of(&work, &task.id, task.fence);
-        let (mut told, stopping) = (stop.clone(), stop.clone());
+        let (mut told, stopping, word) = (stop.clone(), stop.clone(), stop.clone());
         let (code, _held) = tokio::select! {
             code = self.code(&work) => code?,
             () = told.told() => return Err(stopped()),
@@ -103,7 +103,7 @@ impl Inner {
         let running = Box::pin(self.sandbox.run(attempt, &log, stop, bring, publish));
         let running = keeper.keep_while(running, stopping);
         let tell = |progress: &Progress| task.progress(progress.share, &progress.words);
-        logs::send_while(&self.client, &name, &log, tell, running).await
+        logs::send_while(&self.client, &name, &log, tell, &word, running).await
     }
 
     /// Brings the program here and says how to run it. Its file is kept for as long as the handle to it.
@@ -144,20 +144,22 @@ impl Inner {
         finish: Finish,
         destination: Option<Destination>,
     ) -> Result<TaskResult, TaskError> {
-        let mut outputs: Vec<OutputItem> = Vec::with_capacity(finish.outputs.len());
-        for output in finish.outputs {
+        let destination = destination.as_ref();
+        let store = async |output: FoundOutput| -> Result<OutputItem, TaskError> {
             let name = output.name.clone();
-            outputs.push(match &destination {
+            match destination {
                 Some(destination) => {
                     let made = Carried::file(&name, output.open()?);
-                    destination.bring(&self.client, &self.urls.outputs, &name, made).await?
+                    destination.bring(&self.client, &self.urls.outputs, &name, made).await
                 }
                 None => {
                     let source = ObjectSource::Open(Arc::new(output));
-                    deliver::store(&self.client, &source, &name).await?
+                    deliver::store(&self.client, &source, &name).await
                 }
-            });
-        }
+            }
+        };
+        let most = abreast_at(destination);
+        let outputs = abreast(most, finish.outputs.into_iter().map(store)).await?;
         Ok(finish.result.with_outputs(outputs))
     }
 }

@@ -1,10 +1,13 @@
 //! Inputs of a job: local files, uploaded first unless they are there, objects that are stored, and addresses.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use ikada_api::Client;
 use ikada_api::client::{ObjectSource, PutOptions};
 use ikada_api::v1::{ObjectInfo, WorkInput};
+use ikada_api::{Client, abreast};
 
 use super::address::{check_count, inputs_at};
 use super::cut::{Afar, Cut, parts, parts_of_object};
@@ -15,6 +18,10 @@ use crate::render::bytes_bar;
 
 /// What stands before the name of a stored object.
 const OBJECT: &str = "object:";
+/// Files that are uploaded at one time: a small one waits for the nodes more than it sends.
+const UPLOADS_ABREAST: usize = 8;
+/// How often the bar moves.
+const BEAT: Duration = Duration::from_millis(100);
 /// How much of a digest names the place of an uploaded file.
 const PLACE_DIGITS: usize = 32;
 
@@ -35,19 +42,54 @@ pub(super) async fn gather(
         }
         check_count(pattern, inputs.len() + paths.len())?;
     }
-    let size_of = |path: &Path| path.metadata().map_or(0, |about| about.len());
-    let bar = bytes_bar(Some(paths.iter().map(|path| size_of(path)).sum()));
-    for (place, path) in paths.iter().enumerate() {
-        bar.set_message(format!("upload {}/{}", place + 1, paths.len()));
-        let parts = parts(path, cut)?;
-        // Before it is sent: it may be large.
-        check_count(&path.display().to_string(), inputs.len() + parts.len())?;
-        let object = upload(client, bucket, path).await?;
-        inputs.extend(parts.into_iter().map(|part| part_of(&object, &file_name(path), part)));
-        bar.inc(size_of(path));
+    // Before anything is sent: it may be much.
+    let mut files = Vec::with_capacity(paths.len());
+    let mut count = inputs.len();
+    for path in paths {
+        let parts = parts(&path, cut)?;
+        count += parts.len();
+        check_count(&path.display().to_string(), count)?;
+        files.push((path, parts));
     }
-    bar.finish_and_clear();
+    inputs.extend(upload_all(client, bucket, files).await?);
     Ok(inputs)
+}
+
+/// A file and where it is cut.
+type CutFile = (PathBuf, Vec<(u64, u64)>);
+
+/// Uploads files, some at one time, and shows how much is there.
+async fn upload_all(
+    client: &Client,
+    bucket: &str,
+    files: Vec<CutFile>,
+) -> Result<Vec<WorkInput>, Failure> {
+    let size_of = |path: &Path| path.metadata().map_or(0, |about| about.len());
+    let (all, done) = (files.len(), AtomicUsize::new(0));
+    let bar = bytes_bar(Some(files.iter().map(|(path, _)| size_of(path)).sum()));
+    let sent: Vec<Arc<AtomicU64>> = files.iter().map(|_| Arc::default()).collect();
+    let send = async |(place, (path, parts)): (usize, CutFile)| -> Result<_, Failure> {
+        let object = upload(client, bucket, &path, &sent[place]).await?;
+        // Also of what was there already.
+        sent[place].store(size_of(&path), Ordering::Relaxed);
+        done.fetch_add(1, Ordering::Relaxed);
+        let name = file_name(&path);
+        let part = |part| part_of(&object, &name, part);
+        Ok(parts.into_iter().map(part).collect::<Vec<WorkInput>>())
+    };
+    let uploads = abreast(UPLOADS_ABREAST, files.into_iter().enumerate().map(send));
+    let mut uploads = std::pin::pin!(uploads);
+    let inputs = loop {
+        tokio::select! {
+            inputs = &mut uploads => break inputs,
+            () = tokio::time::sleep(BEAT) => {
+                bar.set_message(format!("upload {}/{all}", done.load(Ordering::Relaxed)));
+                bar.set_position(sent.iter().map(|sent| sent.load(Ordering::Relaxed)).sum());
+            }
+        }
+    };
+    bar.finish_and_clear();
+    Ok(inputs?.into_iter().flatten().collect())
 }
 
 /// Objects whose names begin so, or their parts: line ends are looked for here, and each task reads its part.
@@ -101,16 +143,25 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Uploads a file to a place named after its content; what is there is not sent again.
-async fn upload(client: &Client, bucket: &str, path: &Path) -> Result<ObjectInfo, Failure> {
-    let digest = digest_of(path)?;
+/// Uploads a file to a place named after its content; what is there is not sent again. `sent` rises meanwhile.
+async fn upload(
+    client: &Client,
+    bucket: &str,
+    path: &Path,
+    sent: &Arc<AtomicU64>,
+) -> Result<ObjectInfo, Failure> {
+    let file = path.to_path_buf();
+    let digest = tokio::task::spawn_blocking(move || digest_of(&file)).await;
+    let digest =
+        digest.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))??;
     let key = format!("{}/{}", &digest[..PLACE_DIGITS], file_name(path));
     let there = client.objects(bucket, &key, None, false).await?.objects;
     if let Some(known) = there.into_iter().find(|known| known.key == key && known.digest == digest)
     {
         return Ok(known);
     }
-    let options = PutOptions { digest: Some(digest), ..PutOptions::default() };
+    let (digest, progress) = (Some(digest), Some(sent.clone()));
+    let options = PutOptions { digest, progress, ..PutOptions::default() };
     let source = ObjectSource::File(path.to_path_buf());
     Ok(client.put_object(bucket, &key, &source, &options).await?)
 }

@@ -3,11 +3,11 @@
 //! are when it runs, unless its result may be reused. What is pinned does not make it another body: sent again after somebody
 //! wrote its inputs, it is known by what was asked for.
 
-use ikada_api::Problem;
 use ikada_api::state::{
     Command, Input, InputSource, JobSpec, ObjectKey, Order, SharedWork, StageSource, Work,
     is_published,
 };
+use ikada_api::{Problem, abreast};
 use ikada_replica::call::{Consistency, Query, Request, Routing, View};
 
 use crate::http::answer::Stop;
@@ -16,6 +16,9 @@ use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::request::Context;
 use crate::http::requests::Seen;
+
+/// Inputs that are looked up at one time: a job may name thousands, and each costs a round among the nodes.
+const PIN_ABREAST: usize = 32;
 
 pub(super) async fn pin_inputs<D: Door>(
     app: &App<D>,
@@ -57,12 +60,12 @@ async fn pin<D: Door>(
     inputs: &mut [Input],
     of: &str,
 ) -> Result<(), Stop> {
-    for (place, input) in inputs.iter_mut().enumerate() {
+    let pin = async |(place, input): (usize, &mut Input)| -> Result<(), Stop> {
         let InputSource::Object { bucket, key, version, digest, .. } = &mut input.source else {
-            continue;
+            return Ok(());
         };
         if version.is_some() && digest.is_some() {
-            continue;
+            return Ok(());
         }
         let object = (context.namespace.clone(), bucket.clone(), key.clone());
         let Some(found) = find(app, context, object, *version).await? else {
@@ -73,8 +76,9 @@ async fn pin<D: Door>(
         };
         *version = Some(found.0);
         digest.get_or_insert(found.1);
-    }
-    Ok(())
+        Ok(())
+    };
+    abreast(PIN_ABREAST, inputs.iter_mut().enumerate().map(pin)).await.map(|_: Vec<()>| ())
 }
 
 /// Number and digest of a version of an object, the newest if none is named.
