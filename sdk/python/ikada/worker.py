@@ -53,6 +53,8 @@ class Worker:
         self.session = secrets.randbits(62) + 1
         self._stopping = threading.Event()
         self._ended = threading.Event()
+        # Set once the cluster has ended the session.
+        self._removed = False
         self._changed = threading.Condition()
         self._held: Dict[str, TaskContext] = {}
         self._loop: Optional[asyncio.AbstractEventLoop] = None
@@ -91,8 +93,11 @@ class Worker:
                 return
             try:
                 claimed = self.client.claim(self.name, self.queues, count=free, wait_s=_CLAIM_WAIT_S, session=self.session, labels=self.labels)
-            except Refused:
-                raise
+            except Refused as error:
+                if error.code != "worker_removed":
+                    raise
+                self._be_removed()
+                return
             except IkadaError as error:
                 log.warning("no tasks can be claimed: %s", error)
                 self._stopping.wait(_PAUSE_S)
@@ -108,7 +113,7 @@ class Worker:
     def _drain(self) -> None:
         log.info("worker %s stops; %d tasks are running", self.name, len(self._held))
         with self._changed:
-            self._changed.wait_for(lambda: not self._held, timeout=self.grace_s)
+            self._changed.wait_for(lambda: not self._held or self._removed, timeout=self.grace_s)
             left = list(self._held.values())
         for context in left:
             context.lost.set()
@@ -265,11 +270,23 @@ class Worker:
                 log.exception("a beat failed")
                 after_s = _PAUSE_S
                 continue
-            if wanted != "work" and not self._stopping.is_set():
+            if wanted == "stop":
+                self._be_removed()
+            elif wanted != "work" and not self._stopping.is_set():
                 log.info("the cluster wants this worker to %s", wanted)
                 self.stop()
         with contextlib.suppress(IkadaError):
             self.client.beat(self.name, session=self.session, slots=self.slots, busy=0, labels=self.labels, queues=self.queues, leaving=True, timeout_s=2)
+
+    def _be_removed(self) -> None:
+        """The cluster has ended this session, and others run its tasks: what runs here is told so, and nothing is waited for."""
+        log.warning("worker %s was removed", self.name)
+        with self._changed:
+            self._removed = True
+            held = list(self._held.values())
+        for context in held:
+            context.lose()
+        self.stop()
 
     # Surroundings
 

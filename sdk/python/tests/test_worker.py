@@ -150,6 +150,16 @@ class WorkerTest(unittest.TestCase):
         self.client.drain_worker("listed-1")
         self.assertEqual(worker.wait(60), 0)
 
+    def test_b4_19_a_removed_worker_ends_at_once_though_a_handler_runs(self) -> None:
+        worker = self.worker("--queue", "slow", "--slots", "2", "--name", "removed-1", "--grace", "600")
+        endless = self.shop.slow.options(max_attempts=2).enqueue(600)
+        eventually(lambda: endless.task().state == "claimed")
+        eventually(lambda: next((one for one in self.client.workers() if one["id"] == "removed-1"), None))
+        self.client._transport.call("DELETE", "/v1/workers/removed-1", keyed=True)
+        self.assertEqual(worker.wait(60), 0)
+        eventually(lambda: endless.task().state == "ready")
+        endless.cancel()
+
     def test_a_cancelled_task_is_noticed_by_its_handler(self) -> None:
         worker = self.worker("--queue", "shop", "--slots", "1")
         for handler in (self.shop.wait_until_lost, self.shop.sleep_long):

@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 
-use ikada_state::{Claim, Command, Order, Reply, RequestKey, ShardId};
+use ikada_state::{
+    Claim, Command, Order, RefusalCode, Reply, RequestKey, Shard, ShardId, WorkerStanding,
+};
 
 use crate::call::{Answer, CallId, ClaimCall};
 use crate::leg::{Leg, Owner};
@@ -62,6 +64,9 @@ impl Replica {
             }
             return;
         };
+        if let Some(refusal) = removed_session(&self.seats[0].state, &claim.wish) {
+            return self.answer(call, refusal);
+        }
         claim.asking = true;
         let command = Command::Claim(Claim {
             worker: claim.wish.worker.clone(),
@@ -205,4 +210,18 @@ impl Replica {
 fn shard_turn(wish: &ClaimCall) -> usize {
     let fold = |sum: u32, byte: &u8| sum.wrapping_mul(31).wrapping_add(u32::from(*byte));
     wish.request.as_str().as_bytes().iter().fold(0, fold) as usize
+}
+
+/// The refusal of a claim whose session was removed (B4-19), as far as this node knows. One that has not heard of it yet
+/// may still grant; that claim ends when nobody renews it.
+fn removed_session(state: &Shard, wish: &ClaimCall) -> Option<Answer> {
+    let record = state.worker(&(wish.namespace.clone(), wish.worker.clone()))?;
+    let is_over = record.session == wish.session && record.standing == WorkerStanding::Removed;
+    is_over.then(|| Answer::Refused {
+        code: RefusalCode::WorkerRemoved.as_str().to_owned(),
+        detail: format!(
+            "worker {} was removed, and session {:016x} with it; start it again, with a new session",
+            wish.worker, wish.session.0
+        ),
+    })
 }

@@ -159,6 +159,33 @@ fn b4_18_drain_and_removal_are_told_with_the_next_beat() {
     assert!(workers(&mut cluster, 1).is_empty());
 }
 
+fn refused(answer: Answer) -> String {
+    match answer {
+        Answer::Refused { code, detail } if detail.contains("worker w was removed") => code,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn b4_19_a_removed_session_claims_nothing_and_a_new_one_does() {
+    let mut cluster = Cluster::new(3, 3);
+    cluster.settle();
+    cluster.ask(1, beat("w", 1, false));
+    let remove = RemoveWorker { id: worker("w"), session: None, forget: false };
+    assert_eq!(order(&mut cluster, Command::RemoveWorker(remove)), Reply::WorkerGone);
+    cluster.pass(200);
+    cluster.ask(1, Request::Write((0..9).map(|n| enqueue(&format!("t{n}"))).collect()));
+    for node in 1..=3 {
+        let told = refused(cluster.ask(node, claim("w", 3, 1_000, &format!("c{node}"))));
+        assert_eq!(told, "worker_removed");
+    }
+    assert_eq!(standing(cluster.ask(2, beat("w", 2, false))), WorkerStanding::Active);
+    cluster.pass(200);
+    // Its name is not refused, and neither is a worker that never said who it is.
+    assert_eq!(grants(cluster.ask(3, claim("w", 1, 0, "again"))).len(), 1);
+    assert_eq!(grants(cluster.ask(3, claim("v", 1, 0, "other"))).len(), 1);
+}
+
 #[test]
 fn b4_22_one_that_leaves_is_forgotten_at_once() {
     let mut cluster = Cluster::new(3, 1);

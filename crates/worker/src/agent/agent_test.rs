@@ -302,6 +302,35 @@ fn what_runs_too_long_while_draining_is_cancelled_and_given_back() {
 }
 
 #[test]
+fn b4_18_b4_19_a_removed_worker_ends_what_runs_at_once_and_takes_nothing() {
+    let mut bench = Bench::new(3);
+    let tickets = bench.grant(&["a", "b"]);
+    // It was told to drain before, and has all the time that this gives.
+    bench.feed(Input::Drain);
+    bench.feed(Input::Removed);
+    for ticket in &tickets {
+        let lost = |output: &Output| matches!(output, Output::Lost(it) if it == ticket);
+        assert!(bench.outputs.iter().any(lost), "{:?}", bench.outputs);
+    }
+    assert!(bench.grant(&["c"]).is_empty(), "what a claim under way brings is another's");
+    assert_eq!(bench.stopped(), None, "handlers end in their own way");
+    bench.feed(Input::Removed);
+    bench.feed(Input::Finished(tickets[0], Ok(vec![].into())));
+    bench.feed(Input::Finished(tickets[1], Err(Failure::new("told to stop"))));
+    assert!(bench.reports().is_empty() && bench.claims().is_empty());
+    assert_eq!(bench.stopped(), Some(0));
+    let mut bench = Bench::new(1);
+    bench.feed(Input::Removed);
+    assert_eq!(bench.stopped(), Some(0), "no claim under way is waited for");
+    let mut bench = Bench::new(1);
+    bench.grant(&["deaf"]);
+    bench.feed(Input::Removed);
+    bench.now_ms += 5_000;
+    bench.feed(Input::Tick);
+    assert_eq!(bench.stopped(), Some(1), "whoever does not end is dropped");
+}
+
+#[test]
 fn leaving_ends_when_nobody_takes_the_tasks_back() {
     let mut bench = Bench::new(1);
     bench.grant(&["a"]);

@@ -85,6 +85,10 @@ impl Agent {
         let Some(since_ms) = self.claim.since_ms.take() else {
             return;
         };
+        // Granted before the removal, and reopened with it.
+        if self.is_removed() {
+            return;
+        }
         let Ok(tasks) = answer else {
             let pause_ms = self.claim.wait.after_failure(&mut self.random);
             self.claim.not_before_ms = now_ms.saturating_add(pause_ms);

@@ -10,12 +10,32 @@ pub(super) struct DrainState {
     until_ms: u64,
     /// Whether what still ran at that time was cancelled and given back.
     given_back: bool,
+    /// Whether the session is over: nothing that a claim under way brings is its own.
+    removed: bool,
 }
 
 impl Agent {
     pub(super) fn take_drain(&mut self, now_ms: u64) {
         let until_ms = now_ms.saturating_add(self.config.drain_ms);
-        self.drain.get_or_insert(DrainState { until_ms, given_back: false });
+        self.drain.get_or_insert(DrainState { until_ms, given_back: false, removed: false });
+    }
+
+    /// The claims were reopened with the removal, so there is nothing to give back; a result that is ready is still told,
+    /// and the cluster says whether it counts.
+    pub(super) fn take_removed(&mut self, now_ms: u64, outputs: &mut Vec<Output>) {
+        if self.is_removed() {
+            return;
+        }
+        self.drain = Some(DrainState { until_ms: now_ms, given_back: true, removed: true });
+        let running = self.held.iter_mut().filter(|(_, held)| held.stage == Stage::Running);
+        for (ticket, held) in running {
+            held.stage = Stage::RunningLost;
+            outputs.push(Output::Lost(*ticket));
+        }
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.drain.as_ref().is_some_and(|drain| drain.removed)
     }
 
     pub(super) fn drain_wake_ms(&self) -> Option<u64> {
@@ -54,7 +74,8 @@ impl Agent {
         };
         let given_back = self.drain.as_ref().is_some_and(|drain| drain.given_back);
         // A claim under way may still hand tasks out; waiting for it wastes none of them.
-        let drained = self.held.is_empty() && !self.claim.under_way();
+        let waits = self.claim.under_way() && !self.is_removed();
+        let drained = self.held.is_empty() && !waits;
         if drained || (given_back && now_ms >= latest_ms) {
             self.stopped = true;
             outputs.push(Output::Stopped { abandoned: self.held.len() });

@@ -9,7 +9,8 @@
 //! A finished task is reported until the cluster settles it or says that the claim is lost; no error of the network ends
 //! that. So a worker outlives leaders: it goes on without one and reports later, if its fence is still good. A lost claim
 //! whose handler still runs keeps its slot until the handler has ended, and its result is dropped. A worker that leaves
-//! waits for its handlers; those that take too long are cancelled, and their tasks are given back for another worker.
+//! waits for its handlers; those that take too long are cancelled, and their tasks are given back for another worker. One that
+//! was removed waits for nothing: its handlers are told to end at once, since others run their tasks.
 //!
 //! Leaves out: the calls themselves, the handler, and any clock.
 
@@ -49,6 +50,8 @@ pub enum Input {
     Renewed(Vec<(Ticket, RenewVerdict)>),
     /// Take no more tasks, finish what is held, then stop.
     Drain,
+    /// The cluster has ended this session: what is held runs elsewhere by now. End what runs, and stop.
+    Removed,
 }
 
 /// What a good attempt brings.
@@ -243,6 +246,7 @@ impl Agent {
                 }
                 Input::Renewed(verdicts) => self.take_renewed(verdicts, now_ms, outputs),
                 Input::Drain => self.take_drain(now_ms),
+                Input::Removed => self.take_removed(now_ms, outputs),
             }
         }
         self.offer_return(now_ms, outputs);

@@ -256,6 +256,7 @@ impl Worker {
             board: super::progress::Board::default(),
             busy: Arc::default(),
             kept_out: Arc::default(),
+            lacks_room: Arc::default(),
             silent: Arc::default(),
         })
     }

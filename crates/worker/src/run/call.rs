@@ -3,21 +3,19 @@
 use std::sync::atomic::Ordering;
 
 use ikada_api::v1::{
-    Body, ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest,
-    ItemOutcome, Number, OutcomeKind, RenewItem, RenewRequest,
+    Body, ClaimRequest, CompleteItem, CompleteRequest, FailItem, FailRequest, ItemOutcome, Number,
+    OutcomeKind, RenewItem, RenewRequest,
 };
 
 use super::Context;
-use crate::agent::{CallFailed, Claim, Done, Failure, RenewVerdict, Report, ReportVerdict, Ticket};
+use super::register::REMOVED;
+use crate::agent::{
+    CallFailed, Claim, Done, Failure, Input, RenewVerdict, Report, ReportVerdict, Ticket,
+};
 
-pub(super) async fn claim(
-    context: &Context,
-    number: u64,
-    count_max: u32,
-    wait_ms: u64,
-) -> Result<Vec<ClaimedTask>, CallFailed> {
+pub(super) async fn claim(context: &Context, number: u64, count_max: u32, wait_ms: u64) -> Input {
     if context.kept_out.load(Ordering::Relaxed) {
-        return Err(CallFailed);
+        return Input::Claimed(Err(CallFailed));
     }
     let request = ClaimRequest {
         worker: context.worker.to_string(),
@@ -30,7 +28,11 @@ pub(super) async fn claim(
     };
     let key = format!("{}-{number}", context.claims_key);
     match context.client.claim_as(&key, &request).await {
-        Ok(answer) => Ok(answer.tasks),
+        Ok(answer) => Input::Claimed(Ok(answer.tasks)),
+        Err(error) if error.code() == Some(REMOVED) => {
+            tracing::warn!(worker = &*context.worker, %error, "the worker was removed");
+            Input::Removed
+        }
         Err(error) => {
             // Refused for good, says the cluster; but settings change and nodes are upgraded, so the worker asks on.
             if error.code() == Some("unknown_field") && !request.holds.is_empty() {
@@ -39,7 +41,7 @@ pub(super) async fn claim(
             } else if error.code().is_some() {
                 tracing::warn!(worker = &*context.worker, %error, "the claim was refused");
             }
-            Err(CallFailed)
+            Input::Claimed(Err(CallFailed))
         }
     }
 }
@@ -89,11 +91,25 @@ async fn complete(context: &Context, done: Vec<(Claim, Done)>) -> Vec<(Ticket, R
     });
     let request = CompleteRequest { worker: context.worker.to_string(), tasks: items.collect() };
     let verdicts = match context.client.complete(&request).await {
-        Ok(answer) => answer.tasks.iter().map(report_verdict).collect(),
+        Ok(answer) => {
+            tell_of_room(context, &answer.tasks);
+            answer.tasks.iter().map(report_verdict).collect()
+        }
         Err(error) => vec![call_verdict(&error); tickets.len()],
     };
     count(context, &verdicts, &context.counts.completed);
     tickets.into_iter().zip(verdicts).collect()
+}
+
+/// Says once, until all of a report is taken, why what tasks have done waits: the cluster has no room for their outputs (its
+/// objects or bytes are as many as may be). Nothing is lost meanwhile: the claims are renewed, and the report comes again.
+fn tell_of_room(context: &Context, items: &[ItemOutcome]) {
+    let waits = |item: &&ItemOutcome| item.outcome == OutcomeKind::Unavailable;
+    let problem = items.iter().find(waits).and_then(|item| item.problem.as_deref());
+    let was_told = context.lacks_room.swap(problem.is_some(), Ordering::Relaxed);
+    if let (Some(problem), false) = (problem, was_told) {
+        tracing::warn!(worker = &*context.worker, %problem, "what tasks have done waits");
+    }
 }
 
 async fn fail(context: &Context, failed: Vec<(Claim, Failure)>) -> Vec<(Ticket, ReportVerdict)> {

@@ -79,9 +79,7 @@ fn carry_out(
     match output {
         Output::Claim { number, count_max, wait_ms } => {
             let context = context.clone();
-            ask(answers, async move {
-                Input::Claimed(call::claim(&context, number, count_max, wait_ms).await)
-            });
+            ask(answers, async move { call::claim(&context, number, count_max, wait_ms).await });
         }
         Output::Run(ticket, task) => attempts.begin(context, ticket, *task),
         Output::Report { number, reports } => {

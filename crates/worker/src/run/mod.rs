@@ -115,6 +115,8 @@ struct Context {
     busy: Arc<AtomicU32>,
     /// Another session lives under this name.
     kept_out: Arc<AtomicBool>,
+    /// Completions wait for room, and somebody was told.
+    lacks_room: Arc<AtomicBool>,
     /// Some node does not take it that claims say what the worker has.
     silent: Arc<AtomicBool>,
 }

@@ -17,6 +17,9 @@ const BEAT_DEFAULT: Duration = Duration::from_secs(3);
 /// A worker that leaves waits this long at most for somebody to hear of it.
 const GOODBYE: Duration = Duration::from_secs(1);
 
+/// Code of a refusal: this session is over.
+pub(super) const REMOVED: &str = "worker_removed";
+
 /// Refuses what an older leader wants.
 #[derive(Debug, Default)]
 pub(super) struct Obedience {
@@ -60,13 +63,17 @@ pub(super) async fn keep(context: Context, inputs: mpsc::Sender<Input>) {
                     Some(WorkerWanted::Drain) => drop(inputs.send(Input::Drain).await),
                     Some(WorkerWanted::Stop) => {
                         tracing::warn!(worker = &*context.worker, "the worker was removed");
-                        drop(inputs.send(Input::Drain).await);
+                        drop(inputs.send(Input::Removed).await);
                     }
                 }
             }
             Err(error) if error.code() == Some("worker_exists") => {
                 tracing::error!(worker = &*context.worker, %error, "kept out");
                 kept_out = true;
+            }
+            Err(error) if error.code() == Some(REMOVED) => {
+                tracing::warn!(worker = &*context.worker, %error, "the worker was removed");
+                drop(inputs.send(Input::Removed).await);
             }
             Err(error) => tracing::debug!(worker = &*context.worker, %error, "nobody heard"),
         }
