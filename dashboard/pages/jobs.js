@@ -4,21 +4,38 @@ import { h } from "../lib/dom.js";
 import { get } from "../lib/api.js";
 import { count, instant, span, when, words } from "../lib/format.js";
 import { empty, head, state, table, turns } from "../lib/parts.js";
-import { to } from "../lib/route.js";
+import { go, swap, to } from "../lib/route.js";
+import { searchField } from "../lib/search.js";
+
+const STATUSES = ["not_started", "in_progress", "halted", "done", "error", "cancelled"];
 
 export const jobs = {
   title: () => "Jobs",
-  load: (where) => get("/v1/jobs", { after: where.query.after, consistency: "stale" }),
+  load: (where, _former, signal) => get("/v1/jobs", { ...chosen(where.query), order: "newest", after: where.query.after, consistency: "stale" }, { signal }),
   view: (data, where) => {
-    const top = head("Jobs", "A job is a program with inputs: stages of tasks that end in one result.");
-    if (data.jobs.length === 0 && !where.query.after) {
-      return h("div", {}, top, empty("No jobs yet", "Count the words of some files; wordcount and merge are built into every worker:", "ikada worker --slots 4", "ikada job run --map wordcount --input 'texts/*.txt' --reduce merge"));
+    const { query } = where;
+    if (data.jobs.length === 0 && !query.after) {
+      if (query.find || query.status) return h("div", {}, top(query), empty("No such jobs here", "Nothing fits the filters now. Finished jobs go after their retention time."));
+      return h("div", {}, top(query), empty("No jobs yet", "Count the words of some files; wordcount and merge are built into every worker:", "ikada worker --slots 4", "ikada job run --map wordcount --input 'texts/*.txt' --reduce merge"));
     }
     const columns = [["job"], ["status"], ["progress", "wide"], ["tasks", "number"], ["queue"], ["submitted"], ["took", "number"]];
-    return h("div", {}, top, table("Jobs", columns, data.jobs.map(row)),
-      turns(["jobs"], {}, where.query.after, data.next, "Pages of jobs"));
+    return h("div", {}, top(query), table("Jobs", columns, data.jobs.map(row)),
+      turns(["jobs"], chosen(query), query.after, data.next, "Pages of jobs"));
   },
+  bare: (where) => top(where.query),
 };
+
+const chosen = ({ find, status }) => ({ find, status });
+
+const top = (query) => [head("Jobs", "A job is a program with inputs: stages of tasks that end in one result. The newest come first."), filters(query)];
+
+function filters(query) {
+  return h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
+    h("label", {}, h("span", {}, "Find"), searchField({ name: "find", placeholder: "part of an id or a name", value: query.find ?? "",
+      change: (find) => swap(["jobs"], { ...chosen(query), find }) })),
+    h("label", {}, h("span", {}, "Status"), h("select", { name: "status", onchange: (event) => go(["jobs"], { ...chosen(query), status: event.target.value }) },
+      h("option", { value: "" }, "all"), STATUSES.map((name) => h("option", { value: name, selected: name === query.status }, words(name))))));
+}
 
 function row(job) {
   return { key: job.id, cells: [

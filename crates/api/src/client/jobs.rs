@@ -34,6 +34,13 @@ impl Client {
         self.ask(&Ask::get(with_query("/v1/jobs", &query))).await
     }
 
+    /// A page of jobs, those first that were submitted last.
+    pub async fn newest_jobs(&self, after: Option<&str>, limit: u32) -> Result<JobPage, Error> {
+        let mut query = vec![("order", "newest".to_owned()), ("limit", limit.to_string())];
+        query.extend(after.map(|after| ("after", after.to_owned())));
+        self.ask(&Ask::get(with_query("/v1/jobs", &query))).await
+    }
+
     /// What a job came to, with the first of its outputs; `next` says that there are more.
     pub async fn job_result(&self, id: &str) -> Result<JobResult, Error> {
         self.job_result_after(id, None).await

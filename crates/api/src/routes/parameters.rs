@@ -28,6 +28,18 @@ pub(super) const ORDER: Parameter = Parameter {
     name: "order",
     about: "`name` (default), or `need`: those with alerts or paused first, then by unfinished tasks; the first page only.",
 };
+pub(super) const JOB_FIND: Parameter =
+    Parameter { name: "find", about: "Only jobs with this text in their ids or names." };
+pub(super) const JOB_STATUS: Parameter = Parameter {
+    name: "status",
+    about: "Only jobs that stand so: `not_started`, `in_progress`, `halted`, `done`, `error` or `cancelled`.",
+};
+pub(super) const JOB_ORDER: Parameter = Parameter {
+    name: "order",
+    about: "`id` (default), or `newest`: those first that were submitted last.",
+};
+pub(super) const JOBS_LIMIT: Parameter =
+    Parameter { name: "limit", about: "Most jobs on the page: 1 to 1000, 100 when absent." };
 pub(super) const SOME: Parameter =
     Parameter { name: "limit", about: "Most of them on the page: 1 to 1000; all when absent." };
 pub(super) const DELIMITER: Parameter = Parameter {

@@ -343,9 +343,18 @@ const OTHERS: &[Route] = &[
         ..act("/v1/jobs", Operation::SubmitJob, SUBMIT, "Submit a job: all its tasks, or none.")
     },
     Route {
-        query: &[NAMESPACE, CONSISTENCY, MIN_LSN, AFTER_ID, LIMIT],
+        query: &[
+            NAMESPACE,
+            CONSISTENCY,
+            MIN_LSN,
+            JOB_FIND,
+            JOB_STATUS,
+            JOB_ORDER,
+            AFTER_ID,
+            JOBS_LIMIT,
+        ],
         answer: Some(of::<v1::JobPage>),
-        ..look("/v1/jobs", Operation::ListJobs, LIST, "List jobs in order of their ids.")
+        ..look("/v1/jobs", Operation::ListJobs, LIST, "List jobs, by id or the newest first.")
     },
     Route {
         answer: Some(of::<v1::JobInfo>),

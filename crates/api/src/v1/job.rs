@@ -243,7 +243,7 @@ impl JobInfo {
     }
 }
 
-/// A page of jobs, in order of their ids.
+/// A page of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobPage {
     /// The jobs.

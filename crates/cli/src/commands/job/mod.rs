@@ -11,7 +11,7 @@ mod submit;
 
 use ikada_api::Client;
 use ikada_api::client::Error;
-use ikada_api::v1::{JobInfo, JobPage, JobTaskPage};
+use ikada_api::v1::{JobPage, JobTaskPage};
 
 use super::confirm::{ask, is_asked};
 use super::watch::watch;
@@ -21,6 +21,8 @@ use crate::render::Screen;
 
 /// The selector of the newest job.
 const LAST: &str = "last";
+/// Jobs that are asked for at one time.
+const PAGE: u32 = 1_000;
 
 pub(crate) async fn job(
     shared: &SharedArgs,
@@ -68,21 +70,15 @@ pub(crate) async fn job(
     }
 }
 
+/// All jobs, the newest first.
 async fn newest_first(client: &Client) -> Result<JobPage, Error> {
-    let mut jobs = all(client).await?;
-    jobs.sort_by_key(|job| std::cmp::Reverse(job.created_ms));
-    Ok(JobPage { jobs, next: None })
-}
-
-/// All jobs.
-async fn all(client: &Client) -> Result<Vec<JobInfo>, Error> {
     let (mut jobs, mut after) = (Vec::new(), None);
     loop {
-        let page = client.jobs(after.as_deref()).await?;
+        let page = client.newest_jobs(after.as_deref(), PAGE).await?;
         jobs.extend(page.jobs);
         after = page.next;
         if after.is_none() {
-            return Ok(jobs);
+            return Ok(JobPage { jobs, next: None });
         }
     }
 }
@@ -92,7 +88,7 @@ async fn select(client: &Client, selector: &str) -> Result<String, Failure> {
     if selector != LAST {
         return Ok(selector.to_owned());
     }
-    let newest = all(client).await?.into_iter().max_by_key(|job| job.created_ms);
+    let newest = client.newest_jobs(None, 1).await?.jobs.pop();
     let newest = newest.ok_or_else(|| Failure::failed("there are no jobs"))?;
     Ok(newest.id)
 }

@@ -27,7 +27,7 @@ pub(super) async fn print(
     if found.status != "done" {
         let reason = found.reason.map_or_else(String::new, |reason| format!(": {reason}"));
         let message = format!("job {id} has no result, it is {}{reason}", found.status);
-        return Err(Failure::failed_next(message, format!("wait for it: ikada job wait {id}")));
+        return Err(Failure::failed_next(message, advice(id, &found.status)));
     }
     if let Some(to) = to {
         return save(client, &found, to).await;
@@ -57,6 +57,17 @@ pub(super) async fn print(
             }
             show_page(found, screen)
         }
+    }
+}
+
+/// What to do about a job that has no result.
+fn advice(id: &str, status: &str) -> String {
+    match status {
+        "error" => {
+            format!("look at its tasks: ikada job tasks {id}; submit it again once that is mended")
+        }
+        "cancelled" => "it will have none; submit it again".to_owned(),
+        _ => format!("wait for it: ikada job wait {id}"),
     }
 }
 
@@ -173,4 +184,17 @@ async fn fetch(
     download(client, BUCKET, &output.key, options, &target, &name).await?;
     eprintln!("{}", plain(&target.shown(&name)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_still_end_well_is_waited_for() {
+        assert!(advice("j", "in_progress").contains("ikada job wait j"));
+        assert!(advice("j", "halted").contains("ikada job wait j"));
+        assert!(advice("j", "error").contains("ikada job tasks j"));
+        assert!(!advice("j", "cancelled").contains("wait"));
+    }
 }

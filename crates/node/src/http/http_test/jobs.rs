@@ -1,6 +1,7 @@
 //! Jobs through the door (B4-2 to B4-8, B4-13, B4-39).
 
 use hyper::StatusCode;
+use ikada_replica::call::{Answer, View};
 use serde_json::{Value, json};
 
 use super::Bench;
@@ -383,4 +384,53 @@ async fn b4_25_a_stream_tells_how_a_job_stands_until_it_has_ended() {
     assert_eq!(String::from_utf8_lossy(&again.body).matches("event: job").count(), 1);
     let bad = [STREAM, ("last-event-id", "x")];
     assert!(bench.send("GET", "/v1/jobs/j1/events", &bad, "").await.status.is_client_error());
+}
+
+#[tokio::test]
+async fn b4_7_jobs_are_listed_the_newest_first_and_found_by_status_and_text() {
+    let bench = Bench::new();
+    for id in ["b", "c", "a"] {
+        let job = json!({"id": id, "name": format!("count {id}"), "queue": id,
+            "map": {"program": "wordcount", "range": {"to": 2}}});
+        assert_eq!(bench.post("/v1/jobs", &job.to_string()).await.status, StatusCode::CREATED);
+    }
+    bench.post("/v1/jobs/c/cancel", "").await;
+    let ids = async |query: &str| -> Vec<String> {
+        let (mut ids, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = bench.get(&format!("/v1/jobs?limit=1&{query}{after}")).await.json();
+            let id = |job: &serde_json::Value| job["id"].as_str().unwrap_or("?").to_owned();
+            ids.extend(page["jobs"].as_array().expect("jobs").iter().map(id));
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => return ids,
+            }
+        }
+    };
+    assert_eq!(ids("order=newest").await, ["a", "c", "b"]);
+    assert_eq!(ids("order=id").await, ["a", "b", "c"]);
+    assert_eq!(ids("status=cancelled").await, ["c"]);
+    assert_eq!(ids("status=not_started&order=newest").await, ["a", "b"]);
+    assert_eq!(ids("status=not_started").await, ["a", "b"]);
+    assert_eq!(ids("find=count+b").await, ["b"]);
+    assert!(ids("find=nothing").await.is_empty());
+    for (query, field) in
+        [("status=lost", "status"), ("order=age", "order"), ("order=newest&after=x", "after")]
+    {
+        let refused = bench.get(&format!("/v1/jobs?{query}")).await;
+        assert_eq!((refused.status.as_u16(), &refused.json()["field"]), (400, &json!(field)));
+    }
+}
+
+#[tokio::test]
+async fn b4_7_an_unknown_job_is_not_waited_for() {
+    let bench = Bench::new();
+    let job = json!({"id": "j", "map": {"program": "wordcount", "range": {"to": 2}}});
+    assert_eq!(bench.post("/v1/jobs", &job.to_string()).await.status, StatusCode::CREATED);
+    // What the first look does not find is not looked for again; the next one would find it.
+    let (view, lsns) = (View::Job(None), Vec::new());
+    bench.door().answer_next(Answer::View { view, lsns, age_ms: 0 });
+    let refused = bench.get("/v1/jobs/j/events?after=0&wait_ms=60000").await;
+    assert_eq!(refused.code(), "job_not_found");
+    assert_eq!(bench.get("/v1/jobs/j/events?after=0&wait_ms=60000").await.status, StatusCode::OK);
 }

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use ikada_api::convert::show_job;
-use ikada_api::state::JobState;
+use ikada_api::state::{Job, JobState};
 use ikada_replica::call::{Consistency, Query, Request, Routing, View};
 
 use super::show::{job_id, look};
@@ -41,11 +41,16 @@ pub(in crate::http) async fn follow<D: Door>(
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let key = (context.namespace.clone(), job_id(context)?);
     let stopping = app.stopping.clone();
+    // At once: whoever misspells an id is not kept waiting to hear of it.
+    let (seen, job) = look(app, context).await?;
+    if has_news(&job, after) {
+        return show_view(context, &seen, &show_job(&job));
+    }
     while Instant::now() < until && !*stopping.borrow() {
         let read = Request::Read(Query::Job(key.clone()), Consistency::Stale);
         let seen = Seen::of(call(app, context, read, Routing::Forward).await?);
         if let Some(View::Job(Some(job))) = seen.map(|seen| seen.view)
-            && (job.revision() > after || job.state() != JobState::Running)
+            && has_news(&job, after)
         {
             break;
         }
@@ -53,4 +58,9 @@ pub(in crate::http) async fn follow<D: Door>(
     }
     let (seen, job) = look(app, context).await?;
     show_view(context, &seen, &show_job(&job))
+}
+
+/// Whether whoever knows a revision of a job need not wait.
+fn has_news(job: &Job, after: u64) -> bool {
+    job.revision() > after || job.state() != JobState::Running
 }
