@@ -115,3 +115,30 @@ async fn the_lines_of_a_job_bear_the_names_of_its_tasks() {
     assert_eq!(bench.get("/v1/jobs/other/logs").await.code(), "job_not_found");
     assert!(bench.get("/v1/jobs/j/logs?follow=maybe").await.status.is_client_error());
 }
+
+// What is no longer there is said, and not left out.
+#[tokio::test]
+async fn the_lines_of_a_job_say_what_was_retained_away() {
+    let bench = Bench::new();
+    let set = bench.send("PUT", "/v1/queues/default", &[], r#"{"retention_count":1}"#).await;
+    assert!(set.status.is_success(), "{}", set.json());
+    let job = r#"{"id":"j","map":{"program":"grep","range":{"to":3}}}"#;
+    assert!(bench.post("/v1/jobs", job).await.status.is_success());
+    let claim = r#"{"worker":"w","queues":["default"],"count_max":2,"wait_ms":5000}"#;
+    let claimed = bench.post("/v1/tasks/claim", claim).await.json();
+    say(&bench, "j:map.0/1", "gone\n").await;
+    say(&bench, "j:map.1/1", "kept\n").await;
+    for task in claimed["tasks"].as_array().expect("two") {
+        let item = serde_json::json!({"id": task["id"], "fence": task["fence"]});
+        let report = serde_json::json!({"worker": "w", "tasks": [item]}).to_string();
+        let done = bench.post("/v1/tasks/complete", &report).await;
+        assert_eq!(done.json()["tasks"][0]["outcome"], "completed", "{}", done.json());
+    }
+    let lines = bench.get("/v1/jobs/j/logs").await;
+    let lines = String::from_utf8(lines.body.to_vec()).expect("text");
+    assert!(lines.starts_with(": [a part is missing: 1 of its tasks"), "{lines}");
+    assert!(lines.ends_with("map.1: kept\n") && !lines.contains("gone\n"), "{lines}");
+    let told = bench.send("GET", "/v1/jobs/j/logs?follow=false", &[STREAM], "").await;
+    let told = events(&told.body);
+    assert_eq!((told.len(), &*told[0].0, &*told[1].0), (3, "gap", "log"), "{told:?}");
+}

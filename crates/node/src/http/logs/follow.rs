@@ -104,6 +104,9 @@ async fn feed<D: Door>(
 ) -> Result<(), Left> {
     // The first comment opens the stream on the reader's side.
     teller.comment("logs").await?;
+    if let Some(tasks) = subject.forgotten(&door).await.filter(|tasks| *tasks > 0) {
+        teller.tell_forgotten(tasks).await?;
+    }
     let (mut quiet, mut known) = (Duration::ZERO, false);
     loop {
         // Looked at first: what was said before the end is then among the logs.

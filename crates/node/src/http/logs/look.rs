@@ -136,6 +136,35 @@ impl Subject {
         Some(logs)
     }
 
+    /// How many of a job's tasks were retained away, and what they said with them; of the first so many tasks whose logs
+    /// would be told. None for a task, and while this node cannot tell.
+    pub(super) async fn forgotten<D: Door>(&self, door: &D) -> Option<u64> {
+        let Scope::Job(id) = &self.scope else {
+            return None;
+        };
+        let key = (self.namespace.clone(), id.clone());
+        let View::Job(Some(job)) = look(door, Query::Job(key.clone()), Consistency::Stale).await?
+        else {
+            return None;
+        };
+        let (mut gone, mut left) = (0, LOGS_MAX);
+        for (stage, progress) in job.stages().iter().enumerate() {
+            let mut from = 0;
+            while from < progress.expanded && left > 0 {
+                let limit = (PAGE.min(left) as u32).min(progress.expanded - from);
+                let query = Query::JobTasks { job: key.clone(), stage, from, limit };
+                let View::JobTasks(tasks) = look(door, query, Consistency::Stale).await? else {
+                    return None;
+                };
+                gone +=
+                    tasks.iter().filter(|one| one.expanded && one.task.is_none()).count() as u64;
+                from += limit;
+                left -= limit as usize;
+            }
+        }
+        Some(gone)
+    }
+
     /// Which task and attempt an object is of; none if it is not wanted.
     fn name(&self, object: &Arc<Object>) -> Option<Found> {
         let (task, attempt) = object.name.as_str().rsplit_once('/')?;

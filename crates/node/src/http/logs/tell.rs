@@ -154,6 +154,16 @@ impl Teller {
         Ok(offset > from)
     }
 
+    /// Tells that what some tasks said went with them, before this reader came.
+    pub(super) async fn tell_forgotten(&mut self, tasks: u64) -> Result<(), Left> {
+        let reason = format!(
+            "{tasks} of its tasks were retained away, and what they said with them; \
+             `ikada queue set --retention-count` keeps more"
+        );
+        let (task, attempt, offset, bytes) = (None, None, None, None);
+        self.gap(&LogGap { task, attempt, offset, bytes, reason }).await
+    }
+
     async fn gap(&mut self, gap: &LogGap) -> Result<(), Left> {
         let text = match self.shape {
             Shape::Events => format!("event: gap\ndata: {}\n\n", json(gap)),
