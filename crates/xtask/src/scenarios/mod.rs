@@ -58,6 +58,10 @@ const TESTS: &[(&str, &str)] = &[
     ("LS-17 kills", "schedules::ls_17_each_instant_is_kept_once_through_leader_kills"),
     ("TQ-16 kills", "claims::tq_16_idle_workers_get_work_of_all_shards_after_each_killed_leader"),
     (
+        "B4-26 kills",
+        "jobs::b4_9_b4_26_b4_57_workers_and_leaders_killed_through_a_job_leave_its_result_right",
+    ),
+    (
         "LS-16 drain",
         "postgres_shards::ls_16_ls_19_due_tasks_are_drained_by_all_nodes_and_a_hundred_workers_without_duplicates",
     ),
@@ -76,15 +80,17 @@ const PROCESSES_ONLY: &[(&str, &str)] = &[
     ("F-39 read-only", "it takes no writes for a while"),
     ("F-39 full", "it has no room for a while"),
     ("F-39 older dump", "it is restored to an older dump, then to the newest"),
+    ("B4-26 kills", "workers and a leader are killed in the middle of a job of 200 texts"),
     ("LS-16 drain", "three nodes and 120 workers drain what is due"),
 ];
-/// What `--long` asks of the tests: the sizes of F-39, LS-16 and LS-17. They take hours together.
-const LONG: [(&str, &str); 5] = [
+/// What `--long` asks of the tests: the sizes of F-39, LS-16, LS-17 and B4-26. They take hours together.
+const LONG: [(&str, &str); 6] = [
     ("IKADA_TEST_STALL_S", "30"),
     ("IKADA_TEST_ROUNDS", "200"),
     ("IKADA_TEST_DRAIN", "1000000"),
     ("IKADA_SCHEDULE_KILLS", "100"),
     ("IKADA_IDLE_KILLS", "100"),
+    ("IKADA_JOB_KILLS", "20"),
 ];
 
 /// Settings of a run.
