@@ -202,6 +202,12 @@ pub const JOB_CHUNK: u32 = 1_000;
 /// Most tasks of jobs that one entry makes or cancels.
 pub const JOB_STEPS_PER_ENTRY_MAX: u32 = 2_000;
 
+/// Outputs of earlier tasks to look up that cost as much as a new task.
+pub const JOB_READS_PER_STEP: u32 = 8;
+
+/// Most tasks before them that the unfinished tasks of one stage read from, all together: about 256 MiB of names.
+pub const JOB_READS_MAX: u32 = 1 << 20;
+
 /// Most jobs of a shard, finished ones that are still kept included.
 pub const JOBS_MAX: usize = 10_000;
 

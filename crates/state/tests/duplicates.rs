@@ -37,11 +37,9 @@ fn submit_to(count: u64, duplicate_after: Option<u16>, output_url: Option<&str>)
         duplicate_after,
         output_url: output_url.map(str::to_owned),
     };
-    Command::SubmitJob(SubmitJob {
-        id: JobId::parse("j").unwrap(),
-        spec: Box::new(spec),
-        asked: None,
-    })
+    let mut submit = SubmitJob::new(JobId::parse("j").unwrap(), spec);
+    submit.follow_newest_rules();
+    Command::SubmitJob(submit)
 }
 
 fn job(world: &World) -> Job {
@@ -182,6 +180,19 @@ fn b4_26_the_first_dies_and_the_second_goes_on() {
     assert_eq!(world.run(bring(&again, "third", 6)), refused(RefusalCode::StaleFence));
     assert_eq!(published(&world), [("j/map/3/out".to_owned(), Digest([8; 32]))]);
     assert_eq!(job(&world).status(), JobStatus::Done);
+}
+
+// What the second did has run, even if the first waited to be claimed again.
+#[test]
+fn b4_26_what_a_second_did_is_not_counted_as_reused() {
+    let mut world = World::new();
+    let first = slow(&mut world);
+    let second = take(&mut world, "fast", 9).remove(0);
+    world.run(expire(first.id.clone(), first.fence));
+    assert_eq!(world.state("j:map.3"), TaskState::Ready);
+    assert_eq!(world.run(bring(&second, "fast", 8)), Reply::Completed);
+    let stage = job(&world).stages()[0];
+    assert_eq!((stage.done, stage.reused), (4, None));
 }
 
 #[test]

@@ -513,8 +513,7 @@ fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {
     };
     let ids: Vec<JobId> = (0..8).map(|n| JobId::parse(&format!("j{n}")).unwrap()).collect();
     for id in &ids {
-        let (id, spec) = (id.clone(), Box::new(spec.clone()));
-        cluster.shards[0].run(Command::SubmitJob(SubmitJob { id, spec, asked: None }));
+        cluster.shards[0].run(Command::SubmitJob(SubmitJob::new(id.clone(), spec.clone())));
     }
     let finish = |world: &mut World, count: u32| {
         for grant in world.take(count) {

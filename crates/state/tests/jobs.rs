@@ -47,7 +47,7 @@ fn id(name: &str) -> JobId {
 }
 
 fn submit(name: &str, spec: JobSpec) -> Command {
-    Command::SubmitJob(SubmitJob { id: id(name), spec: Box::new(spec), asked: None })
+    Command::SubmitJob(SubmitJob::new(id(name), spec))
 }
 
 fn job(world: &World, name: &str) -> Job {

@@ -50,11 +50,7 @@ fn job_with_address() -> Command {
         duplicate_after: None,
         output_url: Some("s3://out/x".to_owned()),
     };
-    Command::SubmitJob(SubmitJob {
-        id: JobId::parse("j").unwrap(),
-        spec: Box::new(spec),
-        asked: None,
-    })
+    Command::SubmitJob(SubmitJob::new(JobId::parse("j").unwrap(), spec))
 }
 
 // A4: the completion that counts decides which address does, and nothing else does.

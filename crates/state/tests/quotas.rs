@@ -288,9 +288,5 @@ fn five_parts() -> Command {
         duplicate_after: None,
         output_url: None,
     };
-    Command::SubmitJob(SubmitJob {
-        id: JobId::parse("five").unwrap(),
-        spec: Box::new(spec),
-        asked: None,
-    })
+    Command::SubmitJob(SubmitJob::new(JobId::parse("five").unwrap(), spec))
 }

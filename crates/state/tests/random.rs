@@ -261,7 +261,11 @@ fn job_command(a: u8, b: u8, c: u16) -> Command {
         duplicate_after: (!c.is_multiple_of(4)).then_some(2),
         output_url: c.is_multiple_of(3).then(|| "file:///out".to_owned()),
     };
-    Command::SubmitJob(SubmitJob { id, spec: Box::new(spec), asked: None })
+    let mut submit = SubmitJob::new(id, spec);
+    if !c.is_multiple_of(7) {
+        submit.follow_newest_rules();
+    }
+    Command::SubmitJob(submit)
 }
 
 /// A few tokens come and go; some orders are refused.

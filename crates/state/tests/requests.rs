@@ -55,7 +55,7 @@ fn resolved(digest: u8) -> (Enqueue, SubmitJob) {
         output_url: None,
     };
     let id = JobId::parse("j").unwrap();
-    (task, SubmitJob { id, spec: Box::new(spec), asked: None })
+    (task, SubmitJob::new(id, spec))
 }
 
 // TQ-4, TQ-21: what a program's name stands for may change between a submission and its resend.

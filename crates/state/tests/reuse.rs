@@ -274,7 +274,7 @@ fn b4_28_a_job_of_the_same_work_ends_without_a_worker() {
         let sum = StageSource::Gather { of: vec![0], fan_in: 0 };
         let spec = job_of(vec![stage("map", numbers), stage("sum", sum)]);
         let id = JobId::parse(name).unwrap();
-        Command::SubmitJob(SubmitJob { id, spec: Box::new(spec), asked: None })
+        Command::SubmitJob(SubmitJob::new(id, spec))
     };
     let job = |world: &World, name: &str| {
         world.shard.job(&Namespace::default(), &JobId::parse(name).unwrap()).unwrap().clone()
@@ -315,7 +315,7 @@ fn b4_35_a_whole_address_is_encoded_as_before_and_a_part_of_one_is_of_a_higher_l
         let stages = vec![stage("map", StageSource::Inputs(plain.inputs.clone()))];
         let spec = JobSpec { reuse: None, ..job_of(stages) };
         let id = JobId::parse("j").unwrap();
-        let job = Command::SubmitJob(SubmitJob { id, spec: Box::new(spec), asked: None });
+        let job = Command::SubmitJob(SubmitJob::new(id, spec));
         (Command::Enqueue(task("t", plain)).level(), job.level())
     };
     assert_eq!((level(None), level(Some(0))), ((0, 0), (1, 1)));

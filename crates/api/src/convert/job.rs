@@ -41,7 +41,7 @@ pub fn submit_job_order(
     let (Some(id), Some(spec)) = (id, spec) else {
         return Err(FieldError::bad_value("stages", "the job cannot be read"));
     };
-    let command = Command::SubmitJob(SubmitJob { id, spec: Box::new(spec), asked: None });
+    let command = Command::SubmitJob(SubmitJob::new(id, spec));
     Ok(Order { namespace: namespace.clone(), request: Some(key), command })
 }
 

@@ -12,7 +12,7 @@ use crate::output::Now;
 use crate::peer::{Ask, Told};
 use crate::replica::Replica;
 
-/// The level that understands digests of outputs, and hashes of what was asked for.
+/// The level that understands digests of outputs, hashes of what was asked for, and the newest rules of jobs.
 const DIGESTS_LEVEL: u32 = 1;
 
 impl Replica {
@@ -49,12 +49,14 @@ impl Replica {
         }
     }
 
-    /// Attempts record what they brought, and submissions are known by what was asked for, once every member knows how.
+    /// Attempts record what they brought, submissions are known by what was asked for, and jobs follow the newest rules, once
+    /// every member knows how.
     fn fit_to_level(&self, orders: &mut [Order]) {
         let knows = self.seats[0].state.level() >= DIGESTS_LEVEL;
         for order in orders {
             match &mut order.command {
                 Command::Complete(complete) if knows => complete.keep_digest(),
+                Command::SubmitJob(submit) if knows => submit.follow_newest_rules(),
                 Command::Enqueue(enqueue) if !knows => enqueue.forget_asked(),
                 Command::SubmitJob(submit) if !knows => submit.forget_asked(),
                 _ => {}

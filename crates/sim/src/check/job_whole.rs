@@ -116,11 +116,7 @@ mod tests {
 
     fn jobs(settle: Settle) -> Jobs {
         let mut jobs = Jobs::default();
-        let order = SubmitJob {
-            id: named(1),
-            spec: Box::new(map_reduce(2, settle, 1_000, 3)),
-            asked: None,
-        };
+        let order = SubmitJob::new(named(1), map_reduce(2, settle, 1_000, 3));
         submitted(&mut jobs, &order, true).unwrap();
         assert!(submitted(&mut jobs, &order, false).is_ok(), "a resend");
         let stranger = SubmitJob { id: named(9), ..order.clone() };

@@ -96,8 +96,8 @@ impl Foreman {
 
     fn submission(&mut self, world: &World) -> Order {
         self.jobs += 1;
-        let (id, spec) = (named(self.jobs), Box::new(self.spec(world)));
-        self.order(Command::SubmitJob(SubmitJob { id, spec, asked: None }))
+        let submit = SubmitJob::new(named(self.jobs), self.spec(world));
+        self.order(Command::SubmitJob(submit))
     }
 
     fn spec(&mut self, world: &World) -> JobSpec {
@@ -137,7 +137,7 @@ impl Foreman {
         let id = named(self.rng.u64(1..=self.jobs));
         let mut spec = self.spec(world);
         spec.name = "another".to_owned();
-        self.order(Command::SubmitJob(SubmitJob { id, spec: Box::new(spec), asked: None }))
+        self.order(Command::SubmitJob(SubmitJob::new(id, spec)))
     }
 
     fn some_worker(&mut self) -> ikada_state::WorkerId {

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::pace::steps_of;
 use super::tend::task_id;
 use super::{Job, JobSpec, StageSource};
 use crate::ids::task_hash;
-use crate::limits::{WORK_BYTES_MAX, WORK_INPUTS_MAX};
+use crate::limits::{JOB_STEPS_PER_ENTRY_MAX, WORK_BYTES_MAX, WORK_INPUTS_MAX};
 use crate::object::BUCKET_JOBS;
 use crate::shard::{Batch, Shard};
 use crate::task::{BodyHashes, Enqueue, SharedWork, Task, TaskOptions};
@@ -16,38 +17,47 @@ use crate::{BucketName, Input, InputSource, ObjectName, RefusalCode, SharedBytes
 const RANGE_FILE: &str = "range";
 
 impl Shard {
-    /// Brings the next chunk of a stage into being; tells how many tasks.
+    /// Brings the next chunk of a stage into being; tells how many steps that took.
     pub(crate) fn expand(&mut self, batch: &mut Batch, job: &Arc<Job>, stage: usize) -> u32 {
         let first = job.progress.stages[stage].expanded;
-        let end = first.saturating_add(self.index.job_pace.chunk).min(job.spec.count(stage));
+        let chunk = job.pace_of(stage, self.index.job_pace).chunk;
+        let end = first.saturating_add(chunk).min(job.spec.count(stage));
+        let mut steps = 0;
         for index in first..end {
             match self.bear_part(batch, job, stage, index) {
-                Ok(()) => {}
+                Ok(reads) if job.follows(1) => {
+                    steps += steps_of(reads);
+                    // Each task before may have brought many.
+                    if steps >= JOB_STEPS_PER_ENTRY_MAX {
+                        return steps;
+                    }
+                }
+                Ok(_) => steps += 1,
                 // No room: the rest follows when there is some.
                 Err(
                     RefusalCode::QueueFull
                     | RefusalCode::NamespaceFull
                     | RefusalCode::NamespaceBytes,
-                ) => return index - first,
+                ) => return steps,
                 Err(code) => {
-                    let name = &job.spec.stages[stage].name;
-                    let why = format!("task {index} of stage {name}: {}", code.as_str());
+                    let why = job.refusal_in_words(stage, index, code);
                     let now_ms = self.core.time_ms;
                     self.change_job(&job.key(), |job| job.fail(why.as_bytes(), now_ms));
-                    return index - first + 1;
+                    return steps + 1;
                 }
             }
         }
-        end - first
+        steps
     }
 
+    /// Brings one task into being; tells how many outputs of earlier tasks were looked up for it.
     fn bear_part(
         &mut self,
         batch: &mut Batch,
         job: &Job,
         stage: usize,
         index: u32,
-    ) -> Result<(), RefusalCode> {
+    ) -> Result<u32, RefusalCode> {
         let spec = &job.spec;
         let id = task_id(&job.id, spec.stages[stage].name.as_str(), index);
         let id = id.ok_or(RefusalCode::BadValue)?;
@@ -61,6 +71,10 @@ impl Shard {
             self.remove_task(batch, slot);
         }
         let inputs = self.part_inputs(job, stage, index)?;
+        let reads = match job.spec.reads_each(stage) {
+            0 => 0,
+            tasks => tasks.max(inputs.len() as u32),
+        };
         let work = spec.work(&job.id, stage, index, inputs);
         work.check()?;
         let queue = self.open_queue(&job.namespace, &spec.queue)?;
@@ -85,7 +99,7 @@ impl Shard {
         self.check_quota(&job.namespace, WORK_BYTES_MAX as u64)?;
         let hashes = BodyHashes::of(&order);
         self.bear(batch, order, hashes, queue, name_hash, None);
-        Ok(())
+        Ok(reads)
     }
 
     /// What task number `index` of a stage reads.
@@ -131,15 +145,20 @@ impl Shard {
             for index in first.max(before)..end.min(before.saturating_add(count)) {
                 let index = index - before;
                 let place = format!("{}/{name}/{index}/", job.id);
-                let prefix = match only {
-                    Some(only) => format!("{place}{only}"),
-                    None => place.clone(),
+                let found = match only {
+                    Some(only) => {
+                        let key = ObjectName::parse(&format!("{place}{only}")).ok();
+                        let key = key.map(|key| (job.namespace.clone(), bucket.clone(), key));
+                        key.and_then(|key| self.object(&key).cloned()).into_iter().collect()
+                    }
+                    None => {
+                        let limit = WORK_INPUTS_MAX;
+                        self.objects(&job.namespace, &bucket, &place, None, limit).objects
+                    }
                 };
-                let page = self.objects(&job.namespace, &bucket, &prefix, None, WORK_INPUTS_MAX);
-                for object in &page.objects {
+                for object in &found {
                     let own = object.name.as_str().strip_prefix(&place).unwrap_or_default();
-                    let wanted = only.is_none_or(|only| only.as_str() == own);
-                    let Some(version) = object.newest().filter(|_| wanted) else {
+                    let Some(version) = object.newest() else {
                         continue;
                     };
                     if inputs.len() >= WORK_INPUTS_MAX {
@@ -161,6 +180,31 @@ impl Shard {
             before = before.saturating_add(count);
         }
         Ok(inputs)
+    }
+}
+
+impl Job {
+    /// Why a task cannot come into being, for whoever submitted the job.
+    fn refusal_in_words(&self, stage: usize, index: u32, code: RefusalCode) -> String {
+        let spec = &self.spec.stages[stage];
+        let (name, code_name) = (&spec.name, code.as_str());
+        let advice = match (code, &spec.source) {
+            (RefusalCode::TooLarge, StageSource::Gather { .. }) => {
+                "give the stage a fan_in, or a smaller one, or let the tasks before it bring fewer files"
+            }
+            (RefusalCode::TooLarge, StageSource::Shuffle { .. }) => {
+                "let fewer tasks come before it, as a stage between that gathers with a fan_in"
+            }
+            _ => "",
+        };
+        match advice.is_empty() || !self.follows(1) {
+            true => format!("task {index} of stage {name}: {code_name}"),
+            false => format!(
+                "task {index} of stage {name} would read too much ({code_name}): {WORK_INPUTS_MAX} files, \
+                 whose names and settings take {} KiB, are the most; {advice}",
+                WORK_BYTES_MAX >> 10
+            ),
+        }
     }
 }
 

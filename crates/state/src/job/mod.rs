@@ -11,6 +11,7 @@
 mod cancel;
 mod duplicate;
 mod expand;
+mod pace;
 mod record;
 mod spec;
 mod submit;
@@ -20,6 +21,7 @@ mod view;
 
 pub use cancel::CancelJob;
 pub use duplicate::Duplicate;
+pub use pace::JOB_RULES;
 pub use record::{Job, JobKey, JobState, StageProgress};
 pub use spec::{JobSpec, Settle, StageSource, StageSpec};
 pub use submit::SubmitJob;

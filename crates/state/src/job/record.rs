@@ -117,6 +117,9 @@ pub struct Job {
     pub(crate) body_hash: u64,
     #[n(4)]
     pub(crate) progress: Progress,
+    /// Which rules it follows; none is the first ones.
+    #[n(5)]
+    pub(crate) rules: Option<u32>,
 }
 
 /// A specification with its hash, so that digests need not read it again.
@@ -177,6 +180,9 @@ impl Job {
         encode_into(&self.namespace, &mut bytes);
         encode_into(&self.id, &mut bytes);
         encode_into(&self.progress, &mut bytes);
+        if let Some(rules) = self.rules {
+            bytes.extend_from_slice(&rules.to_le_bytes());
+        }
         digest_bytes(RecordKind::Job, &bytes)
     }
 
@@ -207,6 +213,7 @@ impl Job {
     /// Whether a stage has room for a chunk of new tasks.
     pub(crate) fn may_expand(&self, stage: usize, pace: JobPace) -> bool {
         let progress = &self.progress.stages[stage];
+        let pace = self.pace_of(stage, pace);
         let left = self.spec.count(stage).saturating_sub(progress.expanded);
         let chunk = left.min(pace.chunk);
         left > 0

@@ -99,6 +99,23 @@ impl StageSpec {
             StageSource::Inputs(_) | StageSource::Range { .. } => &[],
         }
     }
+
+    /// How many tasks it has, given how many the stages before it have.
+    fn count(&self, before: &[u32]) -> u32 {
+        match &self.source {
+            StageSource::Inputs(inputs) => inputs.len() as u32,
+            StageSource::Range { from, to, step } => {
+                let numbers = to.saturating_sub(*from);
+                u32::try_from(numbers.div_ceil((*step).max(1))).unwrap_or(u32::MAX)
+            }
+            StageSource::Gather { fan_in: 0, .. } => 1,
+            StageSource::Gather { of, fan_in } => {
+                let counts = of.iter().filter_map(|stage| before.get(usize::from(*stage)));
+                counts.fold(0u32, |sum, count| sum.saturating_add(*count)).div_ceil(*fan_in)
+            }
+            StageSource::Shuffle { partitions, .. } => *partitions,
+        }
+    }
 }
 
 /// A whole job.
@@ -153,14 +170,15 @@ impl JobSpec {
             return 0;
         };
         match &spec.source {
-            StageSource::Inputs(inputs) => inputs.len() as u32,
-            StageSource::Range { from, to, step } => {
-                let numbers = to.saturating_sub(*from);
-                u32::try_from(numbers.div_ceil((*step).max(1))).unwrap_or(u32::MAX)
+            StageSource::Gather { fan_in: 1.., .. } => {
+                // From the first stage on: by recursion, stages that each read from all before would double the work.
+                let mut before = Vec::with_capacity(stage);
+                for spec in &self.stages[..stage] {
+                    before.push(spec.count(&before));
+                }
+                spec.count(&before)
             }
-            StageSource::Gather { fan_in: 0, .. } => 1,
-            StageSource::Gather { of, fan_in } => self.read_count(of).div_ceil(*fan_in),
-            StageSource::Shuffle { partitions, .. } => *partitions,
+            _ => spec.count(&[]),
         }
     }
 
@@ -168,6 +186,17 @@ impl JobSpec {
     pub(crate) fn read_count(&self, of: &[u16]) -> u32 {
         let counts = of.iter().map(|stage| self.count(usize::from(*stage)));
         counts.fold(0, u32::saturating_add)
+    }
+
+    /// How many earlier tasks each task of a stage reads from.
+    pub(crate) fn reads_each(&self, stage: usize) -> u32 {
+        match self.stages.get(stage).map(|spec| &spec.source) {
+            Some(StageSource::Gather { fan_in: each @ 1.., .. }) => *each,
+            Some(StageSource::Gather { of, .. } | StageSource::Shuffle { of, .. }) => {
+                self.read_count(of)
+            }
+            _ => 0,
+        }
     }
 
     /// Whether no other stage reads from a stage or waits for it: what it brings is the job's result.

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::record::{Progress, SharedSpec};
-use super::{Job, JobSpec, JobState, StageProgress};
+use super::{JOB_RULES, Job, JobSpec, JobState, StageProgress};
 use crate::hash::encode_into;
 use crate::limits::{JOBS_BYTES_MAX, JOBS_MAX};
 use crate::shard::Shard;
@@ -22,9 +22,22 @@ pub struct SubmitJob {
     /// Hash of the body as its submitter sent it, where names in it were resolved since. None if none were.
     #[n(2)]
     pub asked: Option<u64>,
+    /// Which rules it follows ([`JOB_RULES`](super::JOB_RULES)), as the node that takes it says; none is the first ones.
+    #[n(3)]
+    pub rules: Option<u32>,
 }
 
 impl SubmitJob {
+    /// An order as a client gives it.
+    pub fn new(id: JobId, spec: JobSpec) -> SubmitJob {
+        SubmitJob { id, spec: Box::new(spec), asked: None, rules: None }
+    }
+
+    /// Has the job follow the newest rules; for nodes that know that all others know them.
+    pub fn follow_newest_rules(&mut self) {
+        self.rules = Some(JOB_RULES);
+    }
+
     /// Has it known by another order, which is the same before names in it were resolved: what they stand for may have
     /// changed when it is sent again (TQ-21).
     pub fn keep_asked(&mut self, asked: &SubmitJob) {
@@ -41,16 +54,20 @@ impl SubmitJob {
 
     /// The level that understands it.
     pub(crate) fn level(&self) -> u32 {
-        self.spec.level().max(u32::from(self.asked.is_some()))
+        let newest = self.asked.is_some() || self.rules.is_some();
+        self.spec.level().max(u32::from(newest))
     }
 
-    /// Hash of the order as asked for.
+    /// Hash of the order as the client gave it: a resend may come by way of another node.
     pub(crate) fn body_hash(&self) -> u64 {
         if let Some(asked) = self.asked {
             return asked;
         }
         let mut bytes = Vec::with_capacity(512);
-        encode_into(self, &mut bytes);
+        match self.rules {
+            None => encode_into(self, &mut bytes),
+            Some(_) => encode_into(&SubmitJob { rules: None, ..self.clone() }, &mut bytes),
+        }
         xxh3_64_with_seed(&bytes, 110)
     }
 }
@@ -92,8 +109,8 @@ impl Shard {
             result_of: None,
             revision: 1,
         };
-        let (namespace, id) = (namespace.clone(), order.id);
-        self.put_job(Job { namespace, id, spec, body_hash, progress });
+        let (namespace, id, rules) = (namespace.clone(), order.id, order.rules);
+        self.put_job(Job { namespace, id, spec, body_hash, progress, rules });
         Ok(true)
     }
 }

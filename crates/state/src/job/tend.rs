@@ -35,7 +35,7 @@ impl Shard {
         self.let_jobs_go(left);
     }
 
-    /// Does one chunk for each stage of a job; tells how many tasks it looked at.
+    /// Does one chunk for each stage of a job; tells how many steps that took.
     fn tend_job(&mut self, batch: &mut Batch, key: &JobKey) -> u32 {
         let mut steps = 0;
         let stages = self.core.jobs.get(key).map_or(0, |job| job.spec.stages.len());
@@ -43,6 +43,10 @@ impl Shard {
             let Some(job) = self.core.jobs.get(key).cloned() else {
                 break;
             };
+            // The stages after it have their turn once this one has all, or waits.
+            if job.follows(1) && steps >= JOB_STEPS_PER_ENTRY_MAX {
+                break;
+            }
             if job.may_expand(stage, self.index.job_pace) {
                 steps += self.expand(batch, &job, stage);
             } else if job.must_sweep(stage) {

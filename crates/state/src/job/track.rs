@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Job, JobState};
 use crate::limits::JOB_REASON_BYTES_MAX;
 use crate::planted::{self, Bug};
+use crate::reuse::REUSED_WORKER;
 use crate::shard::Shard;
 use crate::task::{History, Task, TaskState};
 use crate::{JobPart, RefusalCode, SharedBytes};
@@ -19,6 +20,8 @@ pub(crate) struct JobMove {
     said: Option<SharedBytes>,
     /// How long its newest attempt took, once it is over.
     took_ms: u64,
+    /// Whether it is done with what was remembered of the same work.
+    reused: bool,
     id: crate::TaskId,
     queue: u32,
 }
@@ -49,12 +52,14 @@ impl JobMove {
             }
             _ => None,
         };
+        let reused = task.state == TaskState::Done
+            && history.is_some_and(|history| history.newest.worker.as_str() == REUSED_WORKER);
         let (to, id, queue) = (task.state, task.id.clone(), task.queue);
         let took = |history: &Arc<History>| {
             history.newest.ended_ms.saturating_sub(history.newest.started_ms)
         };
         let took_ms = history.map_or(0, took);
-        Some(JobMove { part: part.clone(), from, to, said, took_ms, id, queue })
+        Some(JobMove { part: part.clone(), from, to, said, took_ms, reused, id, queue })
     }
 }
 
@@ -107,15 +112,15 @@ impl Job {
             TaskState::Scheduled | TaskState::Ready => {}
         }
         if change.to == TaskState::Done {
+            // By the first rules, whatever ended without being claimed; but what its twin did may have waited to be claimed again.
+            let unclaimed = change.from != Some(TaskState::Claimed);
+            let reused = unclaimed && (change.reused || !self.follows(1));
             let progress = &mut self.progress.stages[stage];
-            match change.from {
-                Some(TaskState::Claimed) if self.spec.duplicate_after.is_some() => {
-                    let took_ms = progress.took_ms.unwrap_or(0).saturating_add(change.took_ms);
-                    progress.took_ms = Some(took_ms);
-                }
-                Some(TaskState::Claimed) => {}
-                // Done, and never run.
-                _ => progress.reused = Some(progress.reused.unwrap_or(0) + 1),
+            if reused {
+                progress.reused = Some(progress.reused.unwrap_or(0) + 1);
+            } else if self.spec.duplicate_after.is_some() {
+                let took_ms = progress.took_ms.unwrap_or(0).saturating_add(change.took_ms);
+                progress.took_ms = Some(took_ms);
             }
         }
         if change.to == TaskState::Claimed && self.progress.started_ms == 0 {

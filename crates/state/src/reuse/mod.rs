@@ -16,6 +16,7 @@ mod record;
 mod remember;
 
 pub(crate) use key::digest_of_parts;
+pub(crate) use recall::REUSED_WORKER;
 pub use recall::Recall;
 pub(crate) use record::RememberedKey;
 pub use record::{Remembered, Stored};

@@ -10,7 +10,7 @@ use crate::task::{Attempt, AttemptOutcome, Brought, Task, TaskState};
 use crate::{Digest, Namespace, SessionId, ShardId, TaskId, WorkerId};
 
 /// Who is recorded to have done what was not done again.
-const REUSED_WORKER: &str = "reused";
+pub(crate) const REUSED_WORKER: &str = "reused";
 
 /// "What did this work bring?"
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
