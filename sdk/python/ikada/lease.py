@@ -1,4 +1,9 @@
-"""A lease as a `with` block: a lock that ends by itself when its holder does."""
+"""A lease as a `with` block: a lock that ends by itself when its holder does.
+
+Promise: `lost` is set before the cluster can have given the lease to another, as far as clocks run alike: time is counted from before
+each renewal was sent, by this machine's monotonic clock, less a margin, and by a thread that no call holds up. A process that is stopped as
+a whole cannot promise that; the fence is for those who must be sure.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,8 @@ from .models import to_ms
 from .transport import Transport
 
 _WAIT_S = 10.0
+# The part of its ttl for which a lease is believed in: clocks differ, and whoever is told needs time to stop.
+_TRUSTED = 0.9
 
 
 class Lease:
@@ -30,6 +37,7 @@ class Lease:
         self.fence = 0
         self.lost = threading.Event()
         self._ended = threading.Event()
+        self._until = 0.0
         self._renewing: Optional[threading.Thread] = None
 
     def __enter__(self) -> "Lease":
@@ -37,15 +45,24 @@ class Lease:
         while True:
             left_s = _WAIT_S if deadline is None else max(0.001, min(_WAIT_S, deadline - time.monotonic()))
             body = {"holder": self.holder, "ttl_ms": to_ms(self._ttl_s), "wait_ms": to_ms(left_s)}
+            sent = time.monotonic()
             answer: Dict[str, Any] = self._transport.call("POST", f"{self._path}/acquire", body=body, keyed=True, wait_s=left_s).json()
             if answer["state"] == "held":
-                break
+                self.fence = int(answer["fence"])
+                if time.monotonic() - sent <= self._ttl_s / 3:
+                    break
+                # It was granted during the wait: nobody here knows when.
+                sent = time.monotonic()
+                if self._keeps(self._ttl_s):
+                    break
+                continue
             if deadline is not None and time.monotonic() >= deadline:
                 self._release({"holder": self.holder})
                 raise TimedOut(f"lease {self.name} is held by another after {self._wait_s} s", code="timed_out")
-        self.fence = int(answer["fence"])
+        self._until = sent + self._ttl_s * _TRUSTED
         self._renewing = threading.Thread(target=self._renew, name=f"ikada-lease-{self.name}", daemon=True)
         self._renewing.start()
+        threading.Thread(target=self._watch, name=f"ikada-lease-{self.name}-time", daemon=True).start()
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], where: Optional[TracebackType]) -> None:
@@ -57,24 +74,38 @@ class Lease:
 
     def check(self) -> None:
         """Raises `ClaimLost` if the lease could not be kept."""
-        if self.lost.is_set():
+        if self.lost.is_set() or time.monotonic() >= self._until:
+            self.lost.set()
             raise ClaimLost(f"lease {self.name} is lost", code="lease_lost")
 
+    def _keeps(self, timeout_s: float) -> bool:
+        """Renews; says whether it is still ours."""
+        try:
+            body = {"holder": self.holder, "fence": str(self.fence)}
+            self._transport.call("POST", f"{self._path}/renew", body=body, timeout_s=timeout_s)
+        except (Conflict, NotFound):
+            return False
+        return True
+
     def _renew(self) -> None:
-        renewed = time.monotonic()
-        while not self._ended.wait(self._ttl_s / 3):
+        while not self._ended.wait(self._ttl_s / 3) and not self.lost.is_set():
             asked = time.monotonic()
             try:
-                body = {"holder": self.holder, "fence": str(self.fence)}
-                self._transport.call("POST", f"{self._path}/renew", body=body, timeout_s=max(0.1, renewed + self._ttl_s - asked))
-                renewed = asked
-            except (Conflict, NotFound):
+                if not self._keeps(max(0.1, self._until - asked)):
+                    self.lost.set()
+            except IkadaError:
+                # Nobody knows: the time that is left counts.
+                continue
+            # An answer that comes after the end, as to a process that was stopped, is worth nothing.
+            if time.monotonic() < self._until:
+                self._until = asked + self._ttl_s * _TRUSTED
+
+    def _watch(self) -> None:
+        """Sets `lost` in time, whatever a renewal is waiting for."""
+        while not self._ended.wait(max(0.0, self._until - time.monotonic())):
+            if self.lost.is_set() or time.monotonic() >= self._until:
                 self.lost.set()
                 return
-            except IkadaError:
-                if time.monotonic() - renewed >= self._ttl_s:
-                    self.lost.set()
-                    return
 
     def _release(self, body: Dict[str, Any]) -> None:
         try:
