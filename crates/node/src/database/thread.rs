@@ -4,7 +4,7 @@ use std::thread;
 
 use ikada_replica::consensus::lease::Ask;
 use ikada_replica::{DatabaseTold, Input};
-use ikada_store::postgres::{Holder, Target, watch};
+use ikada_store::postgres::{Holder, QUIET, Target, watch};
 use ikada_store::{Identity, RealDisk, Snapshots};
 use tokio::sync::mpsc;
 use tracing::warn;
@@ -96,7 +96,7 @@ impl Database {
 async fn listen(shared: Shared) {
     const RETRY_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
     loop {
-        match watch(&shared.target).await {
+        match watch(&shared.target, QUIET).await {
             Ok(mut watch) => {
                 while let Some(shard) = watch.next().await {
                     shared.tell(DatabaseTold::Changed(shard));

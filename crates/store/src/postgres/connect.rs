@@ -1,24 +1,29 @@
 //! Opening a connection, and what can be wrong with it.
 
-use std::time::Duration;
-
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, Socket};
+use tokio_postgres::{Client, Config, Error, Socket};
 
-use super::protect::{Guard, Protected, Protection, Wish};
+use super::protect::{Guard, Protected, Protection, Wish, host_name};
+use super::reach::Hosts;
 
-/// How long a connection may take to open.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// Longest time of one statement; whoever asked has given up by then.
-const STATEMENT_MS: u64 = 10_000;
 /// What the driver says of a server that is asked for writes and takes none.
 const NO_WRITES: &str = "database does not allow writes";
+/// What a server says that will serve soon, or again.
+const PASSING: [SqlState; 6] = [
+    SqlState::CANNOT_CONNECT_NOW,
+    SqlState::TOO_MANY_CONNECTIONS,
+    SqlState::ADMIN_SHUTDOWN,
+    SqlState::CRASH_SHUTDOWN,
+    SqlState::OUT_OF_MEMORY,
+    SqlState::DISK_FULL,
+];
 
-/// Where the database is. Shows itself without the password.
+/// Where the database is. Shows itself without the password. Copies share what was learnt about its hosts.
 #[derive(Clone)]
 pub struct Target {
-    config: Config,
+    hosts: Hosts,
+    shown: String,
     protection: Protection,
 }
 
@@ -33,17 +38,7 @@ impl std::fmt::Debug for Target {
 
 impl std::fmt::Display for Target {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let hosts: Vec<String> = self.config.get_hosts().iter().map(host_name).collect();
-        let port = self.config.get_ports().first().copied().unwrap_or(5432);
-        let name = self.config.get_dbname().unwrap_or("");
-        write!(out, "postgres://{}:{port}/{name}", hosts.join(","))
-    }
-}
-
-fn host_name(host: &tokio_postgres::config::Host) -> String {
-    match host {
-        tokio_postgres::config::Host::Tcp(name) => name.clone(),
-        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+        out.write_str(&self.shown)
     }
 }
 
@@ -96,6 +91,14 @@ pub enum PostgresError {
         /// What was said.
         why: String,
     },
+    /// The database has no room.
+    #[error("{target} has no room ({why}): give it more, all goes on by itself then")]
+    Full {
+        /// Where.
+        target: String,
+        /// What was said.
+        why: String,
+    },
     /// A statement failed; nobody knows whether it happened.
     #[error("{0}")]
     Statement(String),
@@ -108,6 +111,41 @@ impl PostgresError {
             self,
             PostgresError::Connect { is_passing: true, .. } | PostgresError::Statement(_)
         )
+    }
+
+    /// No host was good, and waiting may mend that.
+    pub(super) fn unreachable(target: &str, why: String) -> PostgresError {
+        PostgresError::Connect { target: target.to_owned(), why, is_passing: true }
+    }
+
+    /// What a connection that was not opened comes to.
+    pub(super) fn refused(target: String, error: &Error) -> PostgresError {
+        let why = words(error);
+        if why == NO_WRITES {
+            return PostgresError::ReadOnly {
+                target,
+                why: "its sessions are read-only".to_owned(),
+            };
+        }
+        let is_passing = match error.code() {
+            Some(code) => PASSING.contains(code),
+            None => may_pass(error),
+        };
+        let why = match hint(error, &why) {
+            Some(hint) => format!("{why}: {hint}"),
+            None => why,
+        };
+        PostgresError::Connect { target, why, is_passing }
+    }
+
+    /// The words without the name of the database.
+    pub(super) fn cause(&self) -> String {
+        match self {
+            PostgresError::Connect { why, .. } | PostgresError::Rights { why, .. } => why.clone(),
+            PostgresError::Full { why, .. } => format!("has no room ({why})"),
+            PostgresError::ReadOnly { why, .. } => format!("takes no writes ({why})"),
+            other => other.to_string(),
+        }
     }
 }
 
@@ -138,9 +176,11 @@ impl Target {
         {
             config.password(password);
         }
-        config.connect_timeout(CONNECT_PATIENCE);
         config.application_name("ikada");
-        Ok(Target { config, protection })
+        let hosts = Hosts::of(&config)?;
+        let shown =
+            format!("postgres://{}/{}", hosts.names(), config.get_dbname().unwrap_or_default());
+        Ok(Target { hosts, shown, protection })
     }
 
     /// Whether connections go by TLS.
@@ -151,13 +191,7 @@ impl Target {
     /// Opens a connection as the driver sees it.
     pub(super) async fn open(&self) -> Result<(Client, Traffic), PostgresError> {
         let guard: Guard = self.protection.guard()?;
-        let opening = tokio::time::timeout(CONNECT_PATIENCE, self.config.connect(guard));
-        let opened = opening.await.map_err(|_| PostgresError::Connect {
-            target: self.to_string(),
-            why: "it does not answer".to_owned(),
-            is_passing: true,
-        })?;
-        opened.map_err(|error| self.refused(&error))
+        self.hosts.open(&guard, &self.shown).await
     }
 
     /// Opens a connection.
@@ -167,23 +201,7 @@ impl Target {
             // Whoever waits for an answer is told by the client's own error.
             let _ = connection.await;
         });
-        let connection = Connection { client, driver, target: self.to_string() };
-        let limits =
-            format!("SET statement_timeout = {STATEMENT_MS}; SET lock_timeout = {STATEMENT_MS}");
-        let limited = connection.client.batch_execute(&limits).await;
-        limited.map_err(|error| self.refused(&error))?;
-        Ok(connection)
-    }
-
-    pub(super) fn refused(&self, error: &tokio_postgres::Error) -> PostgresError {
-        if words(error) == NO_WRITES {
-            let (target, why) = (self.to_string(), "its sessions are read-only".to_owned());
-            return PostgresError::ReadOnly { target, why };
-        }
-        let is_passing = error.code().map_or(!is_distrusted(error), |code| {
-            [SqlState::CANNOT_CONNECT_NOW, SqlState::TOO_MANY_CONNECTIONS].contains(code)
-        });
-        PostgresError::Connect { target: self.to_string(), why: words(error), is_passing }
+        Ok(Connection { client, driver, target: self.shown.clone() })
     }
 }
 
@@ -213,6 +231,7 @@ impl Connection {
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
                 PostgresError::Rights { target, why }
             }
+            Some(code) if *code == SqlState::DISK_FULL => PostgresError::Full { target, why },
             Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
                 PostgresError::ReadOnly { target, why }
             }
@@ -221,13 +240,33 @@ impl Connection {
     }
 }
 
-/// Whether the other side could not prove who it is, or speaks no TLS at all: waiting does not mend that.
-fn is_distrusted(error: &tokio_postgres::Error) -> bool {
-    let Some(cause) = std::error::Error::source(error) else { return false };
-    let broken = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    let broken = broken.and_then(|below| below.downcast_ref::<rustls::Error>());
-    matches!(broken, Some(rustls::Error::InvalidCertificate(_)))
-        || cause.to_string() == "server does not support TLS"
+/// Whether it may work later although nothing is changed: nobody listens there, or whoever did is gone again. Not where a
+/// certificate does not hold, TLS is refused, or the server asks for what was not given.
+fn may_pass(error: &Error) -> bool {
+    // The driver's kinds can be told by their words only.
+    if error.to_string() == "authentication error" {
+        return false;
+    }
+    let Some(cause) = std::error::Error::source(error) else { return true };
+    let Some(broken) = cause.downcast_ref::<std::io::Error>() else { return false };
+    let Some(below) = broken.get_ref() else { return true };
+    !below.is::<rustls::Error>() && !below.is::<rustls::pki_types::InvalidDnsNameError>()
+}
+
+/// What to do about it, where the words alone do not tell.
+fn hint(error: &Error, why: &str) -> Option<&'static str> {
+    if why == "password missing" {
+        return Some(
+            "the database asks for a password; set PGPASSWORD, or write it into the URL in IKADA_LOG_URL",
+        );
+    }
+    let broken = std::error::Error::source(error)?.downcast_ref::<std::io::Error>()?;
+    match broken.get_ref()?.downcast_ref::<rustls::Error>()? {
+        rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => Some(
+            "connections go by TLS 1.3, without a certificate of the node's own; see docs/guides/postgres.md",
+        ),
+        _ => None,
+    }
 }
 
 /// The database's own words, or the first cause below.

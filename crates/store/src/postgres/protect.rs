@@ -106,6 +106,14 @@ fn is_here(config: &Config) -> bool {
     config.get_hosts().iter().all(local) && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
 }
 
+/// A host as it stands in an address.
+pub(super) fn host_name(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    }
+}
+
 fn is_socket(config: &Config) -> bool {
     config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)))
 }

@@ -2,7 +2,10 @@
 
 mod chain;
 mod missing;
+#[path = "../../../cli/tests/process/pooler.rs"]
+mod pooler;
 mod protect;
+mod reach;
 #[allow(dead_code, reason = "the tests of whole processes use the rest")]
 mod server;
 
@@ -10,8 +13,8 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ikada_store::postgres::{
-    AppendOutcome, Connection, Holder, KnownLog, NodeRow, PostgresError, SCHEMA_VERSION, ShardSeed,
-    Target, watch,
+    AppendOutcome, Connection, Holder, KnownLog, NodeRow, PostgresError, QUIET, SCHEMA_VERSION,
+    ShardSeed, Target, watch,
 };
 use server::Server;
 
@@ -240,7 +243,7 @@ fn a_purge_goes_in_parts_and_takes_up_what_was_left() {
 #[test]
 fn ls_10_whoever_watches_hears_of_changes_and_releases() {
     with_database(|server, db| async move {
-        let mut watch = watch(&Target::parse(&server.url()).unwrap()).await.unwrap();
+        let mut watch = watch(&Target::parse(&server.url()).unwrap(), QUIET).await.unwrap();
         db.take_lease(1, ANN, TTL_MS, NEW).await.unwrap();
         db.append_entries(1, ANN, 2, (2, 0), &payloads(&["a"])).await.unwrap();
         db.tell(&[0, 1]).await.unwrap();

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use ikada_store::postgres::{NodeRow, PostgresError, Target, watch};
+use ikada_store::postgres::{NodeRow, PostgresError, QUIET, Target, watch};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::server::Server;
@@ -94,7 +94,7 @@ fn x_20_the_database_proves_who_it_is() {
         assert!(target.is_protected());
         let connection = target.connect().await.unwrap();
         connection.prepare_schema().await.unwrap();
-        let listening = watch(&target).await.unwrap();
+        let listening = watch(&target, QUIET).await.unwrap();
         let protected = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
             WHERE application_name = 'ikada' AND ssl AND version = 'TLSv1.3'";
         assert_eq!(server.sql(protected), "2", "both kinds of connections");
@@ -109,6 +109,21 @@ fn x_20_the_database_proves_who_it_is() {
         assert!(told.contains("certificate"), "a name that it does not bear: {told}");
         let told = refused(&format!("{plain}?sslmode=disable")).await;
         assert!(told.contains("no encryption") || told.contains("pg_hba"), "{told}");
+    });
+}
+
+// X20: a server that cannot do what is asked of it is named at the start, not waited for.
+#[test]
+fn x_20_a_server_that_refuses_the_protection_ends_the_start() {
+    let Some(mut server) = Server::start() else { return };
+    server.sql("CREATE ROLE node LOGIN");
+    let ours = authority();
+    server.sql("ALTER SYSTEM SET ssl_max_protocol_version = 'TLSv1.2'");
+    let file = protect(&mut server, &ours, "localhost").display().to_string();
+    let url = server.url().replace("ikada@127.0.0.1", "node@localhost");
+    run(async {
+        let told = refused(&format!("{url}?sslmode=verify-full&sslrootcert={file}")).await;
+        assert!(told.contains("TLS 1.3"), "{told}");
     });
 }
 
@@ -190,6 +205,10 @@ fn x_20_a_wrong_password_is_in_no_error_and_in_no_log() {
         assert!(!format!("{error} {error:?}").contains(CANARY), "{error}");
         assert!(Target::parse(&known).unwrap().connect().await.is_ok());
         assert!(!server.log().contains(CANARY), "{}", server.log());
+        // None at all: that ends the start too, and says where it is written.
+        let none = server.url().replace("ikada@", "guest@");
+        let told = refused(&none).await;
+        assert!(told.contains("password missing") && told.contains("PGPASSWORD"), "{told}");
     });
 }
 
