@@ -37,6 +37,30 @@ pub(super) struct Due {
     pub(super) poll_ms: u64,
 }
 
+/// So many leases are taken by another process under our id before we say so: what a process that died had asked for may be carried
+/// out late, but not again and again.
+const TWIN_TAKINGS: u32 = 3;
+
+/// What is known of another process that runs under this node's id, as with a copy of its folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Twin {
+    /// Highest epoch looked at; 0 before the first look.
+    epoch: u64,
+    takings: u32,
+}
+
+impl Twin {
+    /// Looks at a lease; whether somebody else lives as this node. What was there at the first look was an earlier life.
+    fn is_there(&mut self, node: NodeId, lease: &Lease) -> bool {
+        let is_first = self.epoch == 0;
+        if lease.epoch > self.epoch {
+            self.epoch = lease.epoch;
+            self.takings += u32::from(!is_first && lease.holder == node && !lease.is_ours);
+        }
+        self.takings >= TWIN_TAKINGS
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Take,
@@ -160,6 +184,10 @@ impl LeaseShard {
             self.set_back(&format!(
                 "epoch {epoch} was given twice: to node {before}, and to node {now} in another life"
             ));
+            return false;
+        }
+        if self.twin.is_there(self.node, lease) {
+            self.meets_twin();
             return false;
         }
         self.is_unnoted |= lease.epoch > self.epoch_max;

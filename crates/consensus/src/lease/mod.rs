@@ -139,6 +139,8 @@ pub(crate) struct LeaseShard {
     is_unnoted: bool,
     /// What was known of the log before this process, as disk remembers.
     before: refuse::Noted,
+    /// Others that take leases under this node's id.
+    twin: hold::Twin,
     /// The database was set back: nothing is done any more but to say so.
     refusal: Option<refuse::Refusal>,
     /// The end of the log as disk knows it, and when that was noted.
@@ -198,6 +200,7 @@ impl LeaseShard {
             faults: Vec::new(),
             is_unnoted: false,
             before: refuse::Noted { index: recovered.noted, note: recovered.vote },
+            twin: hold::Twin::default(),
             refusal: None,
             noted: (0, now_ms),
         };

@@ -156,6 +156,20 @@ impl LeaseShard {
         self.refusal = Some(Refusal { ask: 0, what });
     }
 
+    /// Another process takes leases as this node. The one that has seen it more often ends, so that they do not take them from each
+    /// other for ever.
+    pub(super) fn meets_twin(&mut self) {
+        self.step_down(Reason::LeaseLost);
+        self.under_way = UnderWay::default();
+        let node = self.node;
+        let what = format!(
+            "another process runs as node {node} and takes its leases, with a copy of its data folder: stop one of them; each node needs an id and a folder of its own"
+        );
+        self.fault(what.clone());
+        // No question has this number.
+        self.refusal = Some(Refusal { ask: 0, what });
+    }
+
     /// Whether the mark is there or not: it was tried, and now the process ends.
     pub(super) fn refusal_answered(&mut self, id: u64) {
         if let Some(refusal) = self.refusal.as_ref().filter(|refusal| refusal.ask == id) {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ikada_consensus::lease::{Answer, Chain, LeaseConfig, Work};
 use ikada_consensus::{Entry, EntryKind, Reason, Role, Start};
 
-use crate::database::Database;
+use crate::database::{Database, Life};
 use crate::world::{World, config};
 
 fn settled(seed: u64, count: u64) -> (World, u64) {
@@ -89,6 +89,23 @@ fn ls_6_p_3_a_holder_stops_by_itself_when_it_cannot_renew() {
     world.is_database_down = false;
     world.run(2_000);
     assert!(world.leader().is_some());
+}
+
+// P1: as with a copy of a node's folder. Late words of a process that died are no such thing: they come once.
+#[test]
+fn p_1_a_process_that_meets_another_under_its_id_says_so_and_ends() {
+    let (mut world, leader) = settled(18, 3);
+    world.checks_one_leader = false;
+    for taking in 1..=3 {
+        assert!(world.faults().is_empty(), "after {taking}: {:?}", world.faults());
+        world.database.epoch += 1;
+        world.database.holder = Some(Life { node: leader, number: 99 });
+        world.run(3_000);
+    }
+    let faults = world.faults();
+    assert!(faults.iter().all(|what| what.contains("another process runs as node")), "{faults:?}");
+    assert_eq!(faults.len(), 1, "the one that saw it ends, the others follow: {faults:?}");
+    assert!(world.propose(leader, "late").is_none());
 }
 
 #[test]
