@@ -28,7 +28,7 @@ function row(lease) {
 
 function release(lease) {
   dialog({ title: `Release ${lease.name}?`, text: `${lease.holder} loses it at once, and may not know before its next renewal. Whatever the lease protects must refuse its fence ${lease.fence}.`, yes: "Release", kind: "danger", run: async () => {
-    await act("POST", path("v1", "leases", lease.name, "release"), { body: { holder: lease.holder, fence: lease.fence } });
+    await act("POST", path("v1", "leases", lease.name, "release"), { body: { holder: lease.holder, fence: lease.fence, force: true } });
     note(`${lease.name} is free.`);
     dispatchEvent(new Event("dashboard:reload"));
   } });

@@ -44,7 +44,7 @@ pub struct RenewLease {
 }
 
 /// Gives a lease back.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseLease {
     /// The holder, or one who waits.
@@ -52,6 +52,10 @@ pub struct ReleaseLease {
     /// Token of the holding; absent: whatever the holder has, the lease or a place in line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Number>,
+    /// Takes it from another: `holder` is the whole name, as the lease is shown. For operators and admins; others may so name
+    /// only what is their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
 }
 
 /// Where a lease stands for whoever asks.

@@ -25,7 +25,9 @@ pub(crate) enum LeaseCommand {
     )]
     Acquire(LeaseTakeArgs),
     /// Give a lease back, or a place in its line.
-    #[command(after_help = "Examples:\n  ikada lease release backup --holder me")]
+    #[command(
+        after_help = "Examples:\n  ikada lease release backup --holder me\n  ikada lease release backup --holder ann.me --force   takes it from another"
+    )]
     Release(LeaseReleaseArgs),
 }
 
@@ -74,7 +76,7 @@ pub(crate) struct LeaseShowArgs {
     /// The lease.
     pub(crate) name: String,
     /// Go on, and show each new holder.
-    #[arg(long)]
+    #[arg(long, short = 'f', visible_alias = "follow")]
     pub(crate) watch: bool,
 }
 
@@ -111,4 +113,7 @@ pub(crate) struct LeaseReleaseArgs {
     /// Fence of the holding; absent: whatever the holder has.
     #[arg(long)]
     pub(crate) fence: Option<u64>,
+    /// Take it from another: --holder is the whole name, as `show` has it. For operators and admins.
+    #[arg(long)]
+    pub(crate) force: bool,
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use ikada_api::Client;
-use ikada_api::v1::{ClaimedTask, CompleteRequest, ReleaseLease};
+use ikada_api::v1::{AcquireLease, ClaimedTask, CompleteRequest, ReleaseLease};
 
 use crate::cluster::Cluster;
 use crate::fresh::{ikada, ports};
@@ -23,6 +23,16 @@ struct Runner {
 impl Runner {
     /// Starts a runner whose command notes its own process and one that it left in the background.
     fn start(cluster: &Cluster, folder: &Path, name: &str, then: &str) -> Runner {
+        Runner::start_with(cluster, folder, name, &[], then)
+    }
+
+    fn start_with(
+        cluster: &Cluster,
+        folder: &Path,
+        name: &str,
+        flags: &[&str],
+        then: &str,
+    ) -> Runner {
         let notes = folder.join(name);
         let script = format!(
             "sleep 600 & echo $$ $! > {0}.part && mv {0}.part {0}; {then}",
@@ -30,7 +40,8 @@ impl Runner {
         );
         let mut command = ikada();
         command.args(["lease", "--url", &cluster.urls().join(","), "run", "--name", LEASE]);
-        command.args(["--holder", name, "--ttl-ms", TTL_MS, "--", "sh", "-c", &script]);
+        command.args(["--holder", name, "--ttl-ms", TTL_MS]).args(flags);
+        command.args(["--", "sh", "-c", &script]);
         let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
         Runner { child: child.expect("it starts"), notes }
     }
@@ -94,7 +105,7 @@ async fn a_command_lives_as_long_as_its_lease(cluster: &Cluster) {
     .await;
     assert!(!second.notes.exists(), "two run at once");
     // Somebody takes the lease from it by hand.
-    let release = ReleaseLease { holder: "first".to_owned(), fence: None };
+    let release = ReleaseLease { holder: "first".to_owned(), ..ReleaseLease::default() };
     client.release_lease(LEASE, &release).await.expect("released");
     assert_eq!(first.ended().await, 3, "a lost lease has an exit code of its own");
     all_gone(&of_first).await;
@@ -144,6 +155,63 @@ async fn ls_1_a_runner_that_stands_by_waits_for_the_cluster() {
     let _lone = crate::backup::Lone::start(&data, &addresses).await;
     assert_eq!(runner.ended().await, 0);
     assert!(notes.exists());
+}
+
+// LS-1: whoever stands by again is told to stop like anybody else, and leaves no place in line behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_1_a_runner_that_waits_for_its_lease_again_hears_that_it_shall_stop() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cluster = Cluster::start().await;
+    let client = cluster.client();
+    let mut runner = Runner::start_with(&cluster, folder.path(), "again", &["--again"], "wait");
+    let processes = runner.runs().await;
+    let wish = AcquireLease {
+        holder: "other".to_owned(),
+        ttl_ms: Some(600_000),
+        wait_ms: 1,
+        ..AcquireLease::default()
+    };
+    client.acquire_lease(LEASE, &wish).await.expect("a place in line");
+    let release = ReleaseLease { holder: "again".to_owned(), ..ReleaseLease::default() };
+    client.release_lease(LEASE, &release).await.expect("released");
+    all_gone(&processes).await;
+    until("it waits again", || async {
+        let seen = client.lease(LEASE).await.ok()?;
+        (seen.holder.as_deref() == Some("other") && !seen.waiters.is_empty()).then_some(())
+    })
+    .await;
+    runner.signal("TERM");
+    assert_eq!(runner.ended().await, 1);
+    let seen = client.lease(LEASE).await.expect("seen");
+    assert!(seen.waiters.is_empty(), "it still stands in line: {seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ls_1_whoever_watches_a_lease_goes_on_while_no_node_answers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, shown, said) =
+        (folder.path().join("data"), folder.path().join("shown"), folder.path().join("said"));
+    std::fs::create_dir(&data).expect("a folder");
+    let addresses = ports(2);
+    let lone = crate::backup::Lone::start(&data, &addresses).await;
+    let mut command = ikada();
+    let url = format!("http://{}", addresses[0]);
+    command.args(["lease", "--url", &url, "--timeout", "1", "show", LEASE, "-f"]);
+    let (out, errors) = (std::fs::File::create(&shown), std::fs::File::create(&said));
+    command.stdin(Stdio::null()).stdout(out.expect("a file")).stderr(errors.expect("a file"));
+    let child = command.spawn().expect("it starts");
+    let _watcher = Runner { child, notes: shown.clone() };
+    let has = async |path: &Path, word: &str| {
+        until(word, || async { std::fs::read_to_string(path).ok()?.contains(word).then_some(()) })
+            .await;
+    };
+    has(&shown, "free").await;
+    drop(lone);
+    has(&said, "asking again").await;
+    let lone = crate::backup::Lone::start(&data, &addresses).await;
+    let wish = AcquireLease { holder: "somebody".to_owned(), ..AcquireLease::default() };
+    lone.client().acquire_lease(LEASE, &wish).await.expect("taken");
+    has(&shown, "somebody").await;
 }
 
 // LS-6: no node answers, so nobody can say that the lease is still held.

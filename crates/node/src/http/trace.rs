@@ -58,11 +58,14 @@ pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) -> bool {
     let denied = is_denial(trace, status);
     let route = trace.operation.and_then(route_of);
     let wanted = route.is_some_and(|route| is_wanted(audit, route));
-    if !denied && !wanted {
+    // Of what is noted only sometimes, the handler says that this is such a time.
+    let is_grave = trace.operation.is_some_and(may_be_grave) && trace.subject.said().is_some();
+    if !denied && !wanted && !is_grave {
         return false;
     }
-    // Where both tell something, the path names an upload, and the handler the object that it is for.
     let object = match (trace.object.as_deref(), trace.subject.said()) {
+        (Some(_), Some(said)) if is_grave => Some(said.to_owned()),
+        // Where both tell something, the path names an upload, and the handler the object that it is for.
         (Some(named), Some(said)) => Some(format!("{said} (upload {named})")),
         (named, said) => named.or(said).map(str::to_owned),
     };
@@ -80,9 +83,16 @@ pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) -> bool {
 /// A place for what a call is about; none where no line could come of it.
 pub(super) fn subject_of<D>(app: &App<D>, operation: Operation) -> Subject {
     let audit = app.security.audit.as_ref();
-    let wanted =
-        audit.zip(route_of(operation)).is_some_and(|(audit, route)| is_wanted(audit, route));
+    let wanted = audit
+        .zip(route_of(operation))
+        .is_some_and(|(audit, route)| is_wanted(audit, route) || may_be_grave(operation));
     Subject::heard(wanted)
+}
+
+/// Whether a call of this operation may be one of those who run the cluster, although its route is for all: a lease that is taken
+/// from its holder.
+fn may_be_grave(operation: Operation) -> bool {
+    operation == Operation::ReleaseLease
 }
 
 fn is_wanted(audit: &Audit, route: &Route) -> bool {

@@ -64,7 +64,8 @@ impl Client {
             }
             if left == Some(Duration::ZERO) {
                 // The last word was a place in line; it is not needed any more.
-                let release = ReleaseLease { holder: options.holder.clone(), fence: None };
+                let release =
+                    ReleaseLease { holder: options.holder.clone(), ..ReleaseLease::default() };
                 let _ = self.release_lease(name, &release).await;
             }
         }
@@ -122,7 +123,8 @@ impl LeaseGuard {
     pub async fn release(self) -> Result<(), Error> {
         self.keeper.abort();
         let (holder, fence) = (self.holder.clone(), Some(self.fence));
-        self.client.release_lease(&self.name, &ReleaseLease { holder, fence }).await.map(drop)
+        let release = ReleaseLease { holder, fence, force: false };
+        self.client.release_lease(&self.name, &release).await.map(drop)
     }
 }
 

@@ -12,10 +12,12 @@ use ikada_api::v1::{AcquireLease, LeasePage, LeaseTask, Number, ReleaseLease};
 use super::watch::watch;
 use crate::args::{LeaseCommand, LeaseTakeArgs, SharedArgs};
 use crate::failure::Failure;
-use crate::render::{Screen, while_heard};
+use crate::render::{Screen, say, while_heard};
 
 pub(crate) use companion::companion;
 
+/// Pause before a cluster that could not serve is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// One look at a watched lease waits this long for news.
 const WATCH_STEP: Duration = Duration::from_secs(30);
 
@@ -42,13 +44,13 @@ pub(crate) async fn lease(
         }
         LeaseCommand::Release(args) => {
             let fence = args.fence.map(Number);
-            let release = ReleaseLease { holder: args.holder, fence };
+            let release = ReleaseLease { holder: args.holder, fence, force: args.force };
             screen.show(&client.release_lease(&args.name, &release).await?)
         }
     }
 }
 
-/// Shows each new holder, until nobody reads it any more.
+/// Shows each new holder, until nobody reads it any more. Nodes come and go meanwhile.
 async fn holders(
     client: &Client,
     name: &str,
@@ -56,7 +58,15 @@ async fn holders(
     screen: &mut Screen,
 ) -> Result<(), Failure> {
     loop {
-        let shown = client.watch_lease(name, before, WATCH_STEP).await?;
+        let shown = match client.watch_lease(name, before, WATCH_STEP).await {
+            Ok(shown) => shown,
+            Err(error @ (Error::Unavailable { .. } | Error::Unknown { .. })) => {
+                say(&format!("no answer, asking again: {error}"));
+                tokio::time::sleep(ASK_AGAIN).await;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         if shown.fence != before {
             screen.show_next(&shown)?;
         }

@@ -10,17 +10,43 @@ use std::time::Duration;
 
 use ikada_api::Client;
 use ikada_api::client::{Error, LeaseGuard, LeaseOptions, unique_key};
+use ikada_api::v1::ReleaseLease;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{self as signal, SignalKind};
 
+use super::ASK_AGAIN;
 use super::companion::{COMPANION, code_of};
 use crate::args::LeaseRunArgs;
 use crate::failure::Failure;
 use crate::render::plain;
 
-/// Pause before a cluster that could not serve is asked for the lease again.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// How long leaving the line may take for one who was told to stop; the place ends by its ttl otherwise.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Requests to stop, heard from the beginning to the end: whoever waits for a lease is stopped by them too.
+struct Stops {
+    terminate: signal::Signal,
+    interrupt: signal::Signal,
+}
+
+impl Stops {
+    fn listen() -> Result<Stops, Failure> {
+        let heard = |kind| {
+            signal::signal(kind)
+                .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))
+        };
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Stops { terminate: heard(terminate)?, interrupt: heard(interrupt)? })
+    }
+
+    async fn heard(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
 
 /// How the command came to its end.
 enum End {
@@ -31,28 +57,13 @@ enum End {
 
 pub(super) async fn run(client: &Client, args: LeaseRunArgs) -> Result<(), Failure> {
     let holder = args.holder.clone().unwrap_or_else(unique_key);
+    let mut stops = Stops::listen()?;
     loop {
-        let options = LeaseOptions {
-            holder: holder.clone(),
-            ttl: Duration::from_millis(u64::from(args.ttl_ms)),
-            wait: match (args.no_wait, args.wait_ms) {
-                (true, _) => Some(Duration::ZERO),
-                (false, wait_ms) => wait_ms.map(Duration::from_millis),
-            },
-            task: None,
+        let guard = tokio::select! {
+            guard = take(client, &args, &holder) => guard?,
+            () = stops.heard() => return leave_line(client, &args.name, holder).await,
         };
-        let guard = match client.hold_lease(&args.name, options).await {
-            Ok(guard) => guard,
-            // Whoever stands by does so through a time without a cluster too.
-            Err(error @ (Error::Unavailable { .. } | Error::Unknown { .. })) if args.again => {
-                let why = plain(&error.to_string());
-                eprintln!("ikada: lease {}: {why}; asking again", args.name);
-                tokio::time::sleep(ASK_AGAIN).await;
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        match run_once(guard, &args).await? {
+        match run_once(guard, &args, &mut stops).await? {
             End::Exited(status) => return passed_on(status),
             End::Stopped => return Err(Failure::failed("told to stop; the command was ended")),
             End::Lost if args.again => {
@@ -67,9 +78,44 @@ pub(super) async fn run(client: &Client, args: LeaseRunArgs) -> Result<(), Failu
     }
 }
 
-async fn run_once(mut guard: LeaseGuard, args: &LeaseRunArgs) -> Result<End, Failure> {
-    let mut terminate = signal(SignalKind::terminate())
-        .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+/// Waits for the turn.
+async fn take(client: &Client, args: &LeaseRunArgs, holder: &str) -> Result<LeaseGuard, Failure> {
+    loop {
+        let options = LeaseOptions {
+            holder: holder.to_owned(),
+            ttl: Duration::from_millis(u64::from(args.ttl_ms)),
+            wait: match (args.no_wait, args.wait_ms) {
+                (true, _) => Some(Duration::ZERO),
+                (false, wait_ms) => wait_ms.map(Duration::from_millis),
+            },
+            task: None,
+        };
+        match client.hold_lease(&args.name, options).await {
+            Ok(guard) => return Ok(guard),
+            // Whoever stands by does so through a time without a cluster too.
+            Err(error @ (Error::Unavailable { .. } | Error::Unknown { .. })) if args.again => {
+                let why = plain(&error.to_string());
+                eprintln!("ikada: lease {}: {why}; asking again", args.name);
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Nobody waits here any more: whoever is next in line need not wait for this place, nor for a grant that just came.
+async fn leave_line(client: &Client, lease: &str, holder: String) -> Result<(), Failure> {
+    let release = ReleaseLease { holder, ..ReleaseLease::default() };
+    // There may be no place, and no cluster to ask.
+    let _ = tokio::time::timeout(LEAVE_PATIENCE, client.release_lease(lease, &release)).await;
+    Err(Failure::failed("told to stop while waiting for the lease"))
+}
+
+async fn run_once(
+    mut guard: LeaseGuard,
+    args: &LeaseRunArgs,
+    stops: &mut Stops,
+) -> Result<End, Failure> {
     let mut child = match start(args, guard.fence().0) {
         Ok(child) => child,
         Err(error) => {
@@ -84,8 +130,7 @@ async fn run_once(mut guard: LeaseGuard, args: &LeaseRunArgs) -> Result<End, Fai
             Err(error) => return Err(Failure::failed(format!("the command: {error}"))),
         },
         () = guard.lost() => End::Lost,
-        _ = tokio::signal::ctrl_c() => End::Stopped,
-        _ = terminate.recv() => End::Stopped,
+        () = stops.heard() => End::Stopped,
     };
     match (&end, group) {
         // Somebody killed the companion alone: it could not tidy up.

@@ -199,6 +199,46 @@ async fn x_15_calls_of_a_pipe_are_noted_too_unless_only_operations_are_wanted() 
     }
 }
 
+// X15, LS: whoever runs the cluster takes a lease from its holder, whose name has the owner's before it; that is told even
+// where only operations are.
+#[tokio::test]
+async fn x_15_a_lease_is_taken_from_its_holder_by_operators_only_and_never_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let (security, thread) = audited(folder.path(), false);
+    let bench = Bench::guarded(HttpLimits::default(), security);
+    let roles = [("ann", Role::Submitter), ("bob", Role::Submitter), ("olga", Role::Operator)];
+    let mut bearers = Vec::new();
+    for (name, role) in roles {
+        bearers.push(format!("Bearer {}", make_token(bench.door(), name, role, &[]).await));
+    }
+    let [ann, bob, olga] = [0, 1, 2].map(|who| [("authorization", bearers[who].as_str())]);
+    let (take, path) = (r#"{"holder": "me", "ttl_ms": 60000}"#, "/v1/leases/l/release");
+    let held = bench.send("POST", "/v1/leases/l/acquire", &ann, take).await.json();
+    let shown = bench.send("GET", "/v1/leases/l", &olga, "").await.json();
+    assert_eq!(shown["holder"], "ann.me");
+    let body = |force: bool| {
+        let fence = &held["fence"];
+        serde_json::json!({"holder": "ann.me", "fence": fence, "force": force}).to_string()
+    };
+    assert_eq!(bench.send("POST", path, &olga, body(false)).await.code(), "not_owner");
+    assert_eq!(bench.send("POST", path, &bob, body(true)).await.code(), "forbidden");
+    assert_eq!(bench.send("POST", path, &olga, body(true)).await.status, 200);
+    assert_eq!(bench.send("GET", "/v1/leases/l", &olga, "").await.json()["state"], "free");
+    // One's own needs no office, whichever way it is named.
+    bench.send("POST", "/v1/leases/l/acquire", &ann, take).await;
+    let own = r#"{"holder": "ann.me", "force": true}"#;
+    assert_eq!(bench.send("POST", path, &ann, own).await.status, 200);
+    drop(bench);
+    thread.join().unwrap();
+    let records = records(folder.path());
+    let found: Vec<(&str, u16, Option<&str>)> = records
+        .iter()
+        .map(|line| (line.principal.as_deref().unwrap(), line.status, line.object.as_deref()))
+        .collect();
+    let forced = Some("l by force from ann.me");
+    assert_eq!(found, [("bob", 403, Some("l")), ("olga", 200, forced), ("ann", 200, forced)]);
+}
+
 // The path names an upload by its id alone.
 #[tokio::test]
 async fn x_15_lines_of_an_upload_in_parts_name_its_object() {
