@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use ikada_replica::DatabaseHealth;
 use ikada_store::LogStats;
 
 use crate::metrics::Counters;
@@ -32,6 +33,11 @@ struct Cells {
     spans_sent: AtomicU64,
     spans_dropped: AtomicU64,
     role_changes: AtomicU64,
+    database_state: AtomicU64,
+    database_appends: AtomicU64,
+    database_append_micros: AtomicU64,
+    database_connects: AtomicU64,
+    database_failures: AtomicU64,
 }
 
 /// Counters shared by the threads of one node.
@@ -97,6 +103,30 @@ impl SharedCounters {
         cell.fetch_add(spans as u64, Relaxed);
     }
 
+    /// The database took an append.
+    pub(crate) fn database_appended(&self, took: Duration) {
+        self.0.database_appends.fetch_add(1, Relaxed);
+        self.0.database_append_micros.fetch_add(took.as_micros() as u64, Relaxed);
+    }
+
+    pub(crate) fn database_connected(&self) {
+        self.0.database_connects.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn database_failed(&self) {
+        self.0.database_failures.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn set_database(&self, health: DatabaseHealth) {
+        let state = match health {
+            DatabaseHealth::Well => 0,
+            DatabaseHealth::Away => 1,
+            DatabaseHealth::Full => 2,
+            DatabaseHealth::ReadOnly => 3,
+        };
+        self.0.database_state.store(state, Relaxed);
+    }
+
     /// A reading of all of them.
     pub fn read(&self) -> Counters {
         let cells = &self.0;
@@ -123,6 +153,11 @@ impl SharedCounters {
             spans_sent: cells.spans_sent.load(Relaxed),
             spans_dropped: cells.spans_dropped.load(Relaxed),
             role_changes: cells.role_changes.load(Relaxed),
+            database_state: cells.database_state.load(Relaxed),
+            database_appends: cells.database_appends.load(Relaxed),
+            database_append_micros: cells.database_append_micros.load(Relaxed),
+            database_connects: cells.database_connects.load(Relaxed),
+            database_failures: cells.database_failures.load(Relaxed),
         }
     }
 }

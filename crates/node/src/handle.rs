@@ -146,6 +146,7 @@ impl Door for Handle {
             level: 0,
             own_level: LEVEL,
             elections_ms: None,
+            database: None,
             clock_offset_ms: 0,
             calls_waiting: 0,
             claims_parked: 0,

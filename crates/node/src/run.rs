@@ -486,7 +486,11 @@ impl Start<'_> {
             std::sync::mpsc::channel(),
         )?;
         if let Some(database) = database {
-            threads.push(database.start(sender.clone()).map_err(driver::StartError::Thread)?);
+            threads.push(
+                database
+                    .start(sender.clone(), counters.clone())
+                    .map_err(driver::StartError::Thread)?,
+            );
         }
         let driver = sender.clone();
         let (known, blobs) = (directory.clone(), shelf.clone());

@@ -5,13 +5,37 @@
 use ikada_consensus::NodeId;
 use ikada_state::ShardId;
 
-use crate::output::{DatabaseTold, Now};
+use crate::call::{Answer, Outcome, Unavailable};
+use crate::output::{DatabaseHealth, DatabaseTold, Now};
 use crate::replica::Replica;
 
 /// How much later each further node tries to take a free lease, so that all nodes lead some shards.
 const TURN_MS: u64 = 300;
 /// The longest such wait.
 const TURN_MS_MAX: u64 = 1_500;
+/// How long it counts that the database took no write. After that one is tried again, whoever wants it.
+const WORD_MS: u64 = 3_000;
+
+/// Codes of refusals while the database takes no writes.
+pub(crate) const DATABASE_FULL: &str = "database_full";
+pub(crate) const DATABASE_READ_ONLY: &str = "database_read_only";
+
+/// What was last heard of the database.
+#[derive(Debug, Default)]
+pub(crate) struct DatabaseWatch {
+    health: DatabaseHealth,
+    until_ms: u64,
+}
+
+/// What a refusal in the name of the database means to whoever asked for it.
+pub(crate) fn database_refusal(code: &str) -> Option<Unavailable> {
+    let health = match code {
+        DATABASE_FULL => DatabaseHealth::Full,
+        DATABASE_READ_ONLY => DatabaseHealth::ReadOnly,
+        _ => return None,
+    };
+    Some(Unavailable::Database { health })
+}
 
 impl Replica {
     /// Whether logs live in a database.
@@ -23,6 +47,9 @@ impl Replica {
         match told {
             DatabaseTold::Answered { shard, id, answer } => {
                 self.consensus.database_answered(shard, id, answer, now.mono_ms);
+            }
+            DatabaseTold::Health(health) => {
+                self.database = DatabaseWatch { health, until_ms: now.mono_ms + WORD_MS };
             }
             DatabaseTold::Changed(shard) => self.consensus.database_changed(shard, now.mono_ms),
             DatabaseTold::Fetched { shard, found } => {
@@ -42,6 +69,48 @@ impl Replica {
                 }
             }
         }
+    }
+
+    /// Forgets what was heard long ago.
+    pub(crate) fn watch_database(&mut self, now: Now) {
+        if now.mono_ms >= self.database.until_ms {
+            self.database.health = DatabaseHealth::Well;
+        }
+    }
+
+    /// How the database takes writes; none where logs live on this node.
+    pub(crate) fn database_health(&self) -> Option<DatabaseHealth> {
+        self.is_leased().then_some(self.database.health)
+    }
+
+    /// Why nothing can be written now, if the database said so: whoever asks is told at once, instead of waiting for an append that
+    /// is tried again and again (LS-14).
+    pub(crate) fn unwritable(&self) -> Option<&'static str> {
+        match self.database.health {
+            DatabaseHealth::Well | DatabaseHealth::Away => None,
+            DatabaseHealth::Full => Some(DATABASE_FULL),
+            DatabaseHealth::ReadOnly => Some(DATABASE_READ_ONLY),
+        }
+    }
+
+    /// The same answer in better words: where the database takes no writes, that is why nobody leads.
+    pub(crate) fn explained(&self, mut answer: Answer) -> Answer {
+        let Some(why) = self.unwritable().and_then(database_refusal) else { return answer };
+        let explain = |reason: &mut Unavailable| {
+            if matches!(reason, Unavailable::NoLeader { .. }) {
+                *reason = why.clone();
+            }
+        };
+        match &mut answer {
+            Answer::Unavailable(reason) => explain(reason),
+            Answer::Written(outcomes) => outcomes.iter_mut().for_each(|outcome| {
+                if let Outcome::Unavailable(reason) = outcome {
+                    explain(reason);
+                }
+            }),
+            _ => {}
+        }
+        answer
     }
 
     /// Spreads the shards over the nodes: each node is the first to try for its own share.

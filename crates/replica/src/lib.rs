@@ -52,5 +52,7 @@ pub use events::reason_text;
 pub use ikada_consensus as consensus;
 pub use ikada_state as state;
 pub use members::{Move, Roll};
-pub use output::{DatabaseTold, Halt, Input, Now, Outputs, SnapshotDone, SnapshotWork};
+pub use output::{
+    DatabaseHealth, DatabaseTold, Halt, Input, Now, Outputs, SnapshotDone, SnapshotWork,
+};
 pub use replica::Replica;

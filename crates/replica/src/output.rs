@@ -117,6 +117,32 @@ pub enum Ended {
     },
 }
 
+/// How a database that holds logs takes writes, as a node last met it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DatabaseHealth {
+    /// It does, as far as is known.
+    #[default]
+    Well,
+    /// It does not answer.
+    Away,
+    /// It has no room.
+    Full,
+    /// It takes no writes.
+    ReadOnly,
+}
+
+impl DatabaseHealth {
+    /// Its public word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DatabaseHealth::Well => "well",
+            DatabaseHealth::Away => "away",
+            DatabaseHealth::Full => "full",
+            DatabaseHealth::ReadOnly => "read_only",
+        }
+    }
+}
+
 /// What the database said, where logs live in one.
 #[derive(Debug)]
 pub enum DatabaseTold {
@@ -131,6 +157,8 @@ pub enum DatabaseTold {
     },
     /// A shard's log or lease changed.
     Changed(ShardId),
+    /// How it took what was last written, or was not.
+    Health(DatabaseHealth),
     /// A wanted snapshot is among the snapshot files, at this point; nothing if there is none yet.
     Fetched {
         /// Which shard.

@@ -15,6 +15,7 @@ use ikada_state::{
 use crate::call::CallId;
 use crate::clock::WallClocks;
 use crate::config::ReplicaConfig;
+use crate::database::DatabaseWatch;
 use crate::disk::DiskWatch;
 use crate::events::Events;
 use crate::hashes::Hashes;
@@ -66,6 +67,7 @@ pub struct Replica {
     pub(crate) events: Events,
     pub(crate) tending: Tending,
     pub(crate) disk: DiskWatch,
+    pub(crate) database: DatabaseWatch,
     /// Instants to come; empty unless this node leads shard 0.
     pub(crate) planner: Planner,
     /// The added shard whose first state is being written.
@@ -120,6 +122,7 @@ impl Replica {
             events: Events::default(),
             tending: Tending::default(),
             disk: DiskWatch::default(),
+            database: DatabaseWatch::default(),
             planner: Planner::default(),
             opening: None,
             outbox_due: false,

@@ -6,7 +6,7 @@ use ikada_consensus::{Ballot, NodeId, Role};
 use ikada_state::{GrowthView, Lsn, Member, Roster, ShardId};
 
 use crate::origin::OpenKind;
-use crate::output::Now;
+use crate::output::{DatabaseHealth, Now};
 use crate::replica::Replica;
 use crate::seat::Seat;
 
@@ -36,6 +36,8 @@ pub struct NodeStatus {
     /// The least silence before an election and the time between heartbeats, as this node keeps them; none where logs
     /// live in a database.
     pub elections_ms: Option<(u64, u64)>,
+    /// How the database that holds the logs takes writes; none where they live on the nodes.
+    pub database: Option<DatabaseHealth>,
     /// Our wall clock minus the voters' median, in ms.
     pub clock_offset_ms: i64,
     /// Calls waiting for an answer.
@@ -158,6 +160,7 @@ impl Replica {
             level: self.seats[0].state.level(),
             own_level: self.config.level,
             elections_ms: (!self.is_leased()).then(|| self.elections_ms()),
+            database: self.database_health(),
             clock_offset_ms: now.wall_ms as i64 - median,
             calls_waiting: self.calls_waiting(),
             claims_parked: parked.count(),

@@ -190,6 +190,9 @@ pub struct NodeSelf {
     pub claims_parked: u64,
     /// Whether a graceful stop has begun.
     pub stopping: bool,
+    /// How the database that holds the logs takes writes: `well`, `away`, `full` or `read_only`; absent where they live on the nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     /// Its part in every shard.
     pub shards: Vec<ShardSelf>,
     /// The other members as it sees them.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ikada_replica::DatabaseTold;
@@ -16,10 +16,11 @@ use ikada_replica::consensus::{Entry, EntryKind};
 use ikada_store::postgres::{AppendOutcome, Connection, KnownLog, LeaseRow, PostgresError, Tail};
 use ikada_store::{RealDisk, Snapshots};
 use tokio::sync::mpsc;
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::snapshot;
 use super::thread::{DatabaseWork, Shared};
+use super::weather::Weather;
 
 /// Lanes for appends; shards share them.
 const APPEND_LANES: usize = 4;
@@ -75,13 +76,14 @@ impl Lanes {
         let snapshots = Arc::new(snapshots);
         let (look, questions) = mpsc::unbounded_channel();
         let news = News { shards: Rc::default(), teller: look.clone() };
+        let weather = Weather::new(shared);
         let start = |inbox| {
             let lane = Lane {
                 shared: shared.clone(),
                 snapshots: snapshots.clone(),
                 news: news.clone(),
+                weather: weather.clone(),
                 connection: None,
-                is_troubled: false,
             };
             tokio::task::spawn_local(lane.run(inbox));
         };
@@ -131,13 +133,22 @@ fn patience(work: &Work) -> Duration {
     }
 }
 
+/// Whether a question is written down in the database, if it goes well. One that finds the lease another's writes nothing, and says
+/// that it would have.
+fn writes(work: &Work) -> bool {
+    match work {
+        Work::Take { .. } | Work::Append { .. } | Work::Mark { .. } | Work::Purge { .. } => true,
+        // A small room may be left for the rows of leases where the log has none.
+        Work::Renew { .. } | Work::Release { .. } | Work::Read { .. } | Work::Look { .. } => false,
+    }
+}
+
 struct Lane {
     shared: Shared,
     snapshots: Arc<Snapshots<RealDisk>>,
     news: News,
+    weather: Weather,
     connection: Option<Connection>,
-    /// Whether the operator has been told.
-    is_troubled: bool,
 }
 
 impl Lane {
@@ -165,23 +176,23 @@ impl Lane {
     }
 
     async fn answer(&mut self, ask: &Ask) -> Answer {
+        let began = Instant::now();
         let asking = tokio::time::timeout(patience(&ask.work), self.carry_out(ask)).await;
         let outcome = asking.unwrap_or_else(|_| {
             Err(PostgresError::Statement(format!("{}: no answer in time", self.shared.target)))
         });
         match outcome {
             Ok(answer) => {
-                if std::mem::take(&mut self.is_troubled) {
-                    info!("the database answers again");
+                self.weather.good(writes(&ask.work));
+                if matches!(answer, Answer::Appended { .. }) {
+                    self.shared.counters.database_appended(began.elapsed());
                 }
                 answer
             }
             Err(error) => {
                 // Whatever is still under way on it must not answer the next question.
                 self.connection = None;
-                if !std::mem::replace(&mut self.is_troubled, true) {
-                    warn!(%error, "the database did not answer; it is asked again");
-                }
+                self.weather.bad(&error);
                 Answer::Failed
             }
         }
@@ -214,7 +225,11 @@ impl Lane {
         }
         match &mut self.connection {
             Some(open) => Ok(open),
-            empty => Ok(empty.insert(self.shared.target.connect().await?)),
+            empty => {
+                let opened = self.shared.target.connect().await?;
+                self.shared.counters.database_connected();
+                Ok(empty.insert(opened))
+            }
         }
     }
 
@@ -270,7 +285,7 @@ impl Lane {
         let connection = match self.connection().await {
             Ok(connection) => connection,
             Err(error) => {
-                warn!(%error, shard, "the stored snapshot cannot be fetched; it is tried again");
+                self.weather.bad(&error);
                 return None;
             }
         };

@@ -11,6 +11,7 @@ mod offline;
 mod seed;
 mod snapshot;
 mod thread;
+mod weather;
 
 pub use found::{DatabaseError, entered, found};
 pub use offline::read_database;

@@ -1,6 +1,7 @@
 //! The database thread: a small runtime of its own, so that nothing which clients do can hold a renewal up.
 
 use std::thread;
+use std::time::Instant;
 
 use ikada_replica::consensus::lease::Ask;
 use ikada_replica::{DatabaseTold, Input};
@@ -11,6 +12,7 @@ use tracing::warn;
 
 use super::carry::Lanes;
 use crate::boot::BootError;
+use crate::counters::SharedCounters;
 use crate::driver::{DriverMessage, DriverSender};
 
 /// Something for the database thread.
@@ -33,6 +35,7 @@ pub(super) struct Shared {
     pub(super) target: Target,
     pub(super) holder: Holder,
     pub(super) driver: DriverSender,
+    pub(super) counters: SharedCounters,
 }
 
 impl Shared {
@@ -72,12 +75,16 @@ impl Database {
     }
 
     /// Starts the thread; it ends when nobody can send it work any more.
-    pub fn start(self, driver: DriverSender) -> std::io::Result<thread::JoinHandle<()>> {
+    pub fn start(
+        self,
+        driver: DriverSender,
+        counters: SharedCounters,
+    ) -> std::io::Result<thread::JoinHandle<()>> {
         let Database { target, holder, snapshots, sender, mut inbox } = self;
         drop(sender);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("ikada-database".into()).spawn(move || {
-            let shared = Shared { target, holder, driver };
+            let shared = Shared { target, holder, driver, counters };
             let local = tokio::task::LocalSet::new();
             local.block_on(&runtime, async move {
                 let lanes = Lanes::new(&shared, snapshots);
@@ -95,6 +102,8 @@ impl Database {
 /// Passes notices on for as long as there is a connection; polls make up for the time between.
 async fn listen(shared: Shared) {
     const RETRY_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+    const TELL_EVERY: std::time::Duration = std::time::Duration::from_secs(30);
+    let mut told: Option<Instant> = None;
     loop {
         match watch(&shared.target, QUIET).await {
             Ok(mut watch) => {
@@ -102,7 +111,11 @@ async fn listen(shared: Shared) {
                     shared.tell(DatabaseTold::Changed(shard));
                 }
             }
-            Err(error) => warn!(%error, "no notices from the database; it is polled meanwhile"),
+            Err(error) if told.is_none_or(|told| told.elapsed() >= TELL_EVERY) => {
+                told = Some(Instant::now());
+                warn!(%error, "no notices from the database; it is polled meanwhile");
+            }
+            Err(_) => {}
         }
         tokio::time::sleep(RETRY_EVERY).await;
     }

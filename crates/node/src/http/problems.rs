@@ -9,6 +9,7 @@ use ikada_api::Problem;
 use ikada_api::convert::FieldError;
 use ikada_api::routes::{Operation, Verb};
 use ikada_api::state::{Namespace, RefusalCode, Role};
+use ikada_replica::DatabaseHealth;
 use ikada_replica::call::Unavailable;
 
 use crate::admission::{Lane, Reason};
@@ -252,6 +253,27 @@ pub(super) fn unavailable(reason: &Unavailable) -> Problem {
                 "too few nodes have room on their disks for more in shard {shard}; what is there goes on and can be completed, cancelled and deleted: remove what is not needed, or give the nodes more room"
             ),
         ),
+        // 503 and not 507: an earlier try of the same order may be waiting for room, so this is no last word.
+        Unavailable::Database { health: DatabaseHealth::Full } => Problem::new(
+            503,
+            "database_full",
+            "database full",
+            "the database that holds the logs has no room, and nothing can be written: give it more; all goes on by itself then",
+        ),
+        Unavailable::Database { health: DatabaseHealth::ReadOnly } => Problem::new(
+            503,
+            "database_read_only",
+            "database read-only",
+            "the database that holds the logs takes no writes: end its read-only mode, or bring its primary back; all goes on by itself then",
+        ),
+        Unavailable::Database { health: DatabaseHealth::Away | DatabaseHealth::Well } => {
+            Problem::new(
+                503,
+                "database_away",
+                "database away",
+                "the database that holds the logs does not answer; try again",
+            )
+        }
         Unavailable::Stopping => Problem::new(
             503,
             "stopping",

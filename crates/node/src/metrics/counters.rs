@@ -49,6 +49,16 @@ pub struct Counters {
     pub spans_dropped: u64,
     /// Role changes.
     pub role_changes: u64,
+    /// The database that holds the logs: 0 well, 1 away, 2 full, 3 read-only.
+    pub database_state: u64,
+    /// Appends to a log in a database.
+    pub database_appends: u64,
+    /// Time that those took.
+    pub database_append_micros: u64,
+    /// Connections to the database that came about.
+    pub database_connects: u64,
+    /// Questions that the database did not answer, or refused.
+    pub database_failures: u64,
 }
 
 /// The client door's own numbers.

@@ -112,6 +112,18 @@ const RISING: &[Family<Counters>] = &[
     ("ikada_driver_busy_microseconds_total", "Time spent in turns.", |c| c.turn_micros),
     ("ikada_calls_total", "Calls begun.", |c| c.calls),
     ("ikada_role_changes_total", "Role changes.", |c| c.role_changes),
+    ("ikada_database_appends_total", "Appends that the database took.", |c| c.database_appends),
+    ("ikada_database_append_microseconds_total", "Time that appends to the database took.", |c| {
+        c.database_append_micros
+    }),
+    ("ikada_database_connects_total", "Connections to the database that were opened.", |c| {
+        c.database_connects
+    }),
+    (
+        "ikada_database_failures_total",
+        "Questions that the database did not answer, or refused.",
+        |c| c.database_failures,
+    ),
     ("ikada_trace_spans_sent_total", "Spans that the collector took.", |c| c.spans_sent),
     ("ikada_trace_spans_dropped_total", "Spans that were dropped.", |c| c.spans_dropped),
 ];
@@ -141,6 +153,8 @@ fn node(page: &mut Page, counters: &Counters) {
     page.one("ikada_log_segments", "gauge", "Segments of the log on disk.", counters.log_segments);
     let about = "1 while the disk is nearly full: nothing new is taken.";
     page.one("ikada_disk_low", "gauge", about, counters.disk_low);
+    let about = "The database that holds the logs: 0 well (or none), 1 away, 2 full, 3 read-only.";
+    page.one("ikada_database_state", "gauge", about, counters.database_state);
     for (name, about, value) in RISING {
         page.one(name, "counter", about, value(counters));
     }

@@ -9,6 +9,7 @@ use ikada_state::{
     Reply, Schedule, ShardId, TaskView, Token, WorkerStanding,
 };
 
+use crate::output::DatabaseHealth;
 use crate::peer::WorkerTold;
 
 /// What a call came to.
@@ -117,6 +118,11 @@ pub enum Unavailable {
     DiskFull {
         /// Whose.
         shard: ShardId,
+    },
+    /// The database that holds the logs takes no writes.
+    Database {
+        /// What is wrong with it.
+        health: DatabaseHealth,
     },
     /// The node is stopping.
     Stopping,

@@ -22,6 +22,10 @@ impl Replica {
             let detail = format!("too few disks of shard {shard}'s voters have room left");
             return Decision::Reply(Told::Refused { code: DISK_FULL.into(), detail });
         }
+        if let Some(code) = self.unwritable() {
+            let detail = "the database that holds the logs takes no writes".to_owned();
+            return Decision::Reply(Told::Refused { code: code.into(), detail });
+        }
         // Known before anything is written; a longer list is judged order by order when it is applied.
         if let [order] = orders
             && self.seats[usize::from(shard)].state.is_order_away(order)

@@ -79,7 +79,8 @@ impl Replica {
             Owner::Call(call, ref items) => self.call_told(call, items, &leg, told, now),
             Owner::OrderCall(call) => {
                 let outcome = only_outcome(&leg, told);
-                self.outputs.answers.push((call, Answer::Written(vec![outcome])));
+                let answer = self.explained(Answer::Written(vec![outcome]));
+                self.outputs.answers.push((call, answer));
             }
             Owner::Reads(ref calls) => self.reads_told(leg.shard, calls, &told),
             Owner::Outbox { source, sequence } => {

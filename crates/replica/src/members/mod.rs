@@ -54,6 +54,7 @@ impl Replica {
         self.tending.next_ms = now.mono_ms + TEND_EVERY_MS;
         self.tell_roll();
         self.watch_disks(now);
+        self.watch_database(now);
         self.follow_priority();
         self.follow_elections();
         self.note_priority(now);

@@ -86,6 +86,7 @@ impl Replica {
     /// Hands an answer out and forgets the call.
     pub(crate) fn answer(&mut self, call: CallId, answer: Answer) {
         self.calls.remove(&call);
+        let answer = self.explained(answer);
         self.outputs.answers.push((call, answer));
     }
 

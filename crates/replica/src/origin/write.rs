@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ikada_state::{Command, Lsn, Order, ShardId};
 
 use crate::call::{Answer, CallId, Outcome, Unavailable};
+use crate::database::database_refusal;
 use crate::gate::write::DISK_FULL;
 use crate::leg::{Leg, Owner};
 use crate::origin::{OpenCall, OpenKind};
@@ -125,6 +126,9 @@ fn failed_outcome(leg: &Leg, told: &Told) -> Outcome {
         }
         Told::Refused { code, .. } if code == DISK_FULL && never_taken => {
             Outcome::Unavailable(Unavailable::DiskFull { shard: leg.shard })
+        }
+        Told::Refused { code, .. } if leg.tries <= 1 => {
+            database_refusal(code).map_or(Outcome::Unknown, Outcome::Unavailable)
         }
         Told::NotLeader { .. } if !leg.handed_over => {
             Outcome::Unavailable(Unavailable::NoLeader { shard: leg.shard })

@@ -1,7 +1,7 @@
 //! Disks without room (F-12): nothing new is taken once a majority cannot do without them; what is under way goes on.
 
 use ikada_replica::call::{Answer, Outcome, Request, Unavailable};
-use ikada_replica::output::Input;
+use ikada_replica::output::{DatabaseHealth, DatabaseTold, Input};
 use ikada_replica::state::{Order, Reply};
 
 use crate::claims::complete;
@@ -76,4 +76,35 @@ fn f_12_a_node_that_is_away_lends_no_room() {
     cluster.revive(others[0]);
     cluster.pass(4_000);
     assert!(is_taken(&outcome(&mut cluster, leader, enqueue("b"))));
+}
+
+// LS-14
+#[test]
+fn ls_14_a_database_that_takes_no_writes_is_named_by_the_leader_and_where_nobody_leads() {
+    let health = |health| Input::Database(DatabaseTold::Health(health));
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("leader");
+    let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
+    cluster.step(leader, health(DatabaseHealth::Full));
+    let refused = outcome(&mut cluster, others[0], enqueue("a"));
+    let is_named = |outcome: &Outcome, wanted| {
+        matches!(outcome, Outcome::Unavailable(Unavailable::Database { health }) if *health == wanted)
+    };
+    assert!(is_named(&refused, DatabaseHealth::Full), "{refused:?}");
+    // It was not said again: one is tried, and goes well.
+    cluster.pass(4_000);
+    assert!(is_taken(&outcome(&mut cluster, others[0], enqueue("a"))));
+    for node in others {
+        cluster.kill(node);
+    }
+    cluster.pass(3_000);
+    let call = cluster.call(leader, Request::Write(vec![enqueue("late")]));
+    let answer = (0..20).find_map(|_| {
+        cluster.step(leader, health(DatabaseHealth::ReadOnly));
+        cluster.pass(500);
+        cluster.answers.remove(&call)
+    });
+    let Some(Answer::Written(outcomes)) = answer else { panic!("{answer:?}") };
+    assert!(is_named(&outcomes[0], DatabaseHealth::ReadOnly), "{outcomes:?}");
 }

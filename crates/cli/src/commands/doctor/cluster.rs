@@ -101,6 +101,7 @@ fn node_findings(node: &NodeSelf) -> Vec<Finding> {
             _ => Finding::good("clocks", seen),
         });
     }
+    findings.extend(node.database.as_deref().map(database));
     let repairing = node.shards.iter().filter(|shard| shard.repairing).count();
     findings.push(match repairing {
         0 => Finding::good("log", format!("of node {} is whole", node.node)),
@@ -110,6 +111,23 @@ fn node_findings(node: &NodeSelf) -> Vec<Finding> {
         }
     });
     findings
+}
+
+/// How the database that holds the logs does, by the word of a node that works with it.
+fn database(health: &str) -> Finding {
+    let check = "database";
+    match health {
+        "well" => Finding::good(check, "takes writes"),
+        "full" => Finding::bad(check, "has no room", "give it more; all goes on by itself then"),
+        "read_only" => Finding::bad(
+            check,
+            "takes no writes",
+            "end its read-only mode, or bring its primary back; all goes on by itself then",
+        ),
+        _ => {
+            Finding::bad(check, "does not answer", "see its log, and the way to it from the nodes")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -158,6 +176,22 @@ mod tests {
         assert_eq!(leaders(&view(&[], &[shard(Some("1"))])).verdict, Verdict::Good);
         let found = leaders(&view(&[], &[shard(Some("1")), shard(None)]));
         assert_eq!(found.verdict, Verdict::Bad, "{found:?}");
+    }
+
+    // LS-14
+    #[test]
+    fn ls_14_a_database_that_takes_no_writes_is_bad() {
+        let found = |health: &str| {
+            let of_node = NodeSelf { database: Some(health.to_owned()), ..node(0, None) };
+            node_findings(&of_node).into_iter().find(|finding| finding.check == "database")
+        };
+        assert_eq!(found("well").unwrap().verdict, Verdict::Good);
+        for health in ["full", "read_only", "away"] {
+            let finding = found(health).unwrap();
+            assert_eq!(finding.verdict, Verdict::Bad, "{finding:?}");
+            assert!(!finding.advice.is_empty());
+        }
+        assert!(node_findings(&node(0, None)).iter().all(|finding| finding.check != "database"));
     }
 
     #[test]

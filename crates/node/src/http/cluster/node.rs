@@ -25,6 +25,7 @@ pub(in crate::http) async fn node<D: Door>(app: &App<D>, context: &Context) -> R
         calls_waiting: status.calls_waiting as u64,
         claims_parked: status.claims_parked as u64,
         stopping: status.stopping,
+        database: status.database.map(|health| health.as_str().to_owned()),
         shards: status.shards.iter().map(show_shard).collect(),
         peers: status.peers.iter().map(show_peer).collect(),
     };

@@ -6,6 +6,7 @@ use ikada_api::state::{
     Command, ELECTION_MS_MAX, ELECTION_MS_MIN, Reply as StateReply, TuneElections,
 };
 use ikada_api::v1;
+use ikada_replica::consensus::lease::LeaseConfig;
 
 use super::members::write;
 use super::show::describe;
@@ -32,7 +33,10 @@ pub(in crate::http) async fn tune<D: Door>(
         return Err(problems::bad_parameter("timeout_ms", detail).into());
     }
     if app.door.status().await.elections_ms.is_none() {
-        let detail = "the log lives in a database, and a lease there decides who leads; its time is a setting of the server";
+        let LeaseConfig { ttl_ms, renew_ms, .. } = LeaseConfig::default();
+        let detail = format!(
+            "the log lives in a database, and a lease there decides who leads: it holds for {ttl_ms} ms and is renewed every {renew_ms} ms, on all nodes alike and for good"
+        );
         return Err(Problem::new(409, "no_elections", "there are no elections", detail).into());
     }
     match write(app, context, Command::TuneElections(TuneElections { timeout_ms })).await? {

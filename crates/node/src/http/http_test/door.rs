@@ -197,6 +197,7 @@ fn status(members: &[Member]) -> NodeStatus {
         level: LEVEL,
         own_level: LEVEL,
         elections_ms: Some((1_000, 100)),
+        database: None,
         clock_offset_ms: -3,
         calls_waiting: 0,
         claims_parked: 0,

@@ -123,6 +123,10 @@ async fn mq_33_settings_of_elections_are_shown_and_changed() {
     bench.door().change_status(|status| status.elections_ms = None);
     let heard = bench.send("PUT", place, &[], r#"{"timeout_ms":5000}"#).await;
     assert_eq!((heard.status.as_u16(), heard.code().as_str()), (409, "no_elections"));
+    assert!(
+        heard.json()["detail"].as_str().unwrap().contains("5000 ms"),
+        "LS-7: what holds instead"
+    );
 }
 
 #[tokio::test]

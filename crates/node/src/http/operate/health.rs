@@ -1,6 +1,7 @@
 //! `GET /healthz` (the process lives) and `GET /readyz` (it can serve).
 
 use hyper::StatusCode;
+use ikada_replica::DatabaseHealth;
 use ikada_replica::status::NodeStatus;
 
 use crate::http::answer::{Reply, Stop, text};
@@ -33,8 +34,19 @@ fn reason_not_ready(status: &NodeStatus) -> Option<String> {
         let names: Vec<String> = found.map(|shard| shard.shard.to_string()).collect();
         (!names.is_empty()).then(|| names.join(", "))
     };
+    let database = status.database.and_then(|health| match health {
+        DatabaseHealth::Well => None,
+        DatabaseHealth::Away => Some("the database does not answer"),
+        DatabaseHealth::Full => Some("the database has no room (database_full)"),
+        DatabaseHealth::ReadOnly => Some("the database takes no writes (database_read_only)"),
+    });
     if let Some(shards) = named(|shard| shard.leader.is_none()) {
-        return Some(format!("no leader is known for shard {shards}"));
+        let why = database.map(|database| format!(": {database}")).unwrap_or_default();
+        return Some(format!("no leader is known for shard {shards}{why}"));
+    }
+    // One question without an answer is no end of service while somebody leads.
+    if let Some(why) = database.filter(|_| status.database != Some(DatabaseHealth::Away)) {
+        return Some(format!("{why}; nothing can be written"));
     }
     named(|shard| shard.repairing)
         .map(|shards| format!("the log of shard {shards} is being fetched again from peers"))
