@@ -3,7 +3,7 @@
 //! Promises: `verify` and `tidy` never edit a tracked file; `fix` is the only command that does. Every rule of the
 //! house that a machine can check is checked here and nowhere else, so that CI and a developer run the same thing.
 //! `chaos` runs a cluster of real processes under faults, `mixed` one of two versions, `scenarios` the named faults one by
-//! one, `fuzz` libFuzzer, `hostile` programs that attack their worker, `walk` times the first page of the docs, and `sbom` lists
+//! one, `postgres` the tests of processes with their logs in a database, `fuzz` libFuzzer, `hostile` programs that attack their worker, `walk` times the first page of the docs, and `sbom` lists
 //! what is linked. Leaves out: releases and benchmarks.
 //!
 //! This file only routes: it reads the arguments and picks the exit code.
@@ -13,6 +13,7 @@ mod fix;
 mod fuzz;
 mod hostile;
 mod mixed;
+mod postgres;
 mod sbom;
 mod scenarios;
 mod tidy;
@@ -36,6 +37,7 @@ Examples:
   cargo xtask chaos --minutes 10 --faults kill,partition,pause,worker
   cargo xtask mixed --from v0.1.0     that version and this one in one cluster, forward and back
   cargo xtask scenarios               who leads when links, disks and processes fail, in one table
+  cargo xtask postgres                every test of whole processes, with the logs in Postgres
   cargo xtask fuzz --seconds 600 log  libFuzzer on one target; all of them if none is named
   cargo xtask sbom                    what goes into the binary, for scanners (CycloneDX)
   cargo xtask hostile                 what hostile modules and commands tried, and how each ended
@@ -69,6 +71,8 @@ enum Command {
     Mixed(mixed::MixedArgs),
     /// Run the named scenarios in the simulator and with real processes, and print one table.
     Scenarios(scenarios::ScenarioArgs),
+    /// Run every test of whole processes with its logs in a Postgres of its own.
+    Postgres(postgres::PostgresArgs),
     /// Run libFuzzer on every reader of bytes from outside; needs a nightly compiler and cargo-fuzz.
     Fuzz(fuzz::FuzzArgs),
     /// Run hostile modules and commands in the worker's sandbox, and print what each tried and how it ended.
@@ -106,6 +110,7 @@ fn run() -> anyhow::Result<bool> {
         Command::Chaos(args) => chaos::run(&root, &args),
         Command::Mixed(args) => mixed::run(&root, &args),
         Command::Scenarios(args) => scenarios::run(&root, &args),
+        Command::Postgres(args) => postgres::run(&root, &args),
         Command::Fuzz(args) => fuzz::run(&root, &args),
         Command::Hostile(args) => hostile::run(&root, &args),
         Command::Walk(args) => walk::run(&root, &args),

@@ -4,6 +4,9 @@
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
 use crate::cluster::{Cluster, client};
 use crate::fresh::{ikada, refusal};
 use crate::full_disk::SmallDisk;
@@ -34,6 +37,39 @@ fn check_epochs(cluster: &Cluster) {
         WINDOW of_shard AS (PARTITION BY shard ORDER BY index)";
     let wrong = format!("SELECT count(*) FROM ({steps}) AS steps WHERE falls OR step <> 1");
     assert_eq!(database.sql(&wrong), "0", "P1");
+}
+
+/// What a node answers to a submission, without the client's retries.
+async fn submit_raw(url: &str) -> String {
+    raw(url, "POST /v1/tasks", "{}").await
+}
+
+async fn raw(url: &str, line: &str, body: &str) -> String {
+    let address = url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let length = body.len();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nikada-timeout-ms: 1500\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).await.expect("an answer");
+    String::from_utf8_lossy(&heard).into_owned()
+}
+
+/// Waits until all nodes refuse what they are given by this code, and are not ready for this reason.
+async fn all_refuse(cluster: &Cluster, code: &str) {
+    for url in cluster.urls() {
+        until(code, || async {
+            let refused = submit_raw(&url).await;
+            let ready = raw(&url, "GET /readyz", "").await;
+            let is_told = refused.starts_with("HTTP/1.1 503") && refused.contains(code);
+            (is_told && ready.starts_with("HTTP/1.1 503") && ready.contains(code)).then_some(())
+        })
+        .await;
+        let page = raw(&url, "GET /metrics", "").await;
+        assert!(!page.contains("\nikada_database_state 0\n"), "{code} is in no number of {url}");
+    }
 }
 
 /// The URLs of all nodes but one.
@@ -302,6 +338,7 @@ async fn ls_14_a_database_that_becomes_read_only_is_waited_for() {
     .await;
     let quick = cluster.client().with_timeout(Duration::from_secs(2));
     assert!(!write(&quick, "meanwhile").await, "acknowledged without being written");
+    all_refuse(&cluster, "database_read_only").await;
     database.sql("ALTER SYSTEM RESET default_transaction_read_only");
     database.sql("SELECT pg_reload_conf()");
     end_well(&cluster, stream, scenario).await;
@@ -331,6 +368,13 @@ async fn ls_14_a_database_that_is_full_is_waited_for() {
     .await;
     let quick = cluster.client().with_timeout(Duration::from_secs(2));
     assert!(!write(&quick, "meanwhile").await, "acknowledged without being written");
+    let leader = cluster.settle().await[&0];
+    let refused = until("the leader says why", || async {
+        Some(submit_raw(&cluster.node(leader).url).await)
+            .filter(|told| told.contains("HTTP/1.1 503"))
+    })
+    .await;
+    assert!(refused.contains("database_full"), "{refused}");
     std::fs::remove_file(&ballast).expect("room");
     end_well(&cluster, stream, scenario).await;
     drop(cluster);

@@ -60,7 +60,8 @@ async fn ls_16_three_nodes_lead_eight_shards_and_a_kill_moves_only_its_own() {
     .await;
 }
 
-/// The balancer waits for half a minute of quiet before each move: `IKADA_TEST_BALANCE` for those who have the time.
+/// The balancer waits for half a minute of quiet before each move: `IKADA_TEST_BALANCE` for those who have the time, as `cargo xtask
+/// postgres` and `cargo xtask scenarios --long` have.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ls_16_a_node_that_comes_back_leads_a_share_without_anybodys_doing() {
     if std::env::var_os("IKADA_TEST_BALANCE").is_none() {
@@ -68,6 +69,7 @@ async fn ls_16_a_node_that_comes_back_leads_a_share_without_anybodys_doing() {
         return;
     }
     let Some(mut cluster) = Cluster::start_in_postgres(SHARDS).await else { return };
+    let scenario = Scenario::begin("LS-16 balance", &cluster).await;
     let dead = cluster.settle().await[&0];
     cluster.kill(dead);
     cluster.settle().await;
@@ -76,6 +78,7 @@ async fn ls_16_a_node_that_comes_back_leads_a_share_without_anybodys_doing() {
         cluster.settle().await.values().any(|leader| *leader == dead).then_some(())
     })
     .await;
+    scenario.end(&cluster).await;
 }
 
 // LS-15: what was weighed against a lease in a database. A ring would have to make its lost token anew and to close up again;

@@ -65,6 +65,10 @@ const TESTS: &[(&str, &str)] = &[
         "LS-16 drain",
         "postgres_shards::ls_16_ls_19_due_tasks_are_drained_by_all_nodes_and_a_hundred_workers_without_duplicates",
     ),
+    (
+        "LS-16 balance",
+        "postgres_shards::ls_16_a_node_that_comes_back_leads_a_share_without_anybodys_doing",
+    ),
 ];
 /// What happens where the simulator has no script.
 const PROCESSES_ONLY: &[(&str, &str)] = &[
@@ -81,13 +85,15 @@ const PROCESSES_ONLY: &[(&str, &str)] = &[
     ("F-39 full", "it has no room for a while"),
     ("F-39 older dump", "it is restored to an older dump, then to the newest"),
     ("B4-26 kills", "workers and a leader are killed in the middle of a job of 200 texts"),
+    ("LS-16 balance", "a node that comes back is given shards by itself (--long only)"),
     ("LS-16 drain", "three nodes and 120 workers drain what is due"),
 ];
 /// What `--long` asks of the tests: the sizes of F-39, LS-16, LS-17 and B4-26. They take hours together.
-const LONG: [(&str, &str); 6] = [
+const LONG: [(&str, &str); 7] = [
     ("IKADA_TEST_STALL_S", "30"),
     ("IKADA_TEST_ROUNDS", "200"),
     ("IKADA_TEST_DRAIN", "1000000"),
+    ("IKADA_TEST_BALANCE", "1"),
     ("IKADA_SCHEDULE_KILLS", "100"),
     ("IKADA_IDLE_KILLS", "100"),
     ("IKADA_JOB_KILLS", "20"),
