@@ -37,7 +37,7 @@ use clap::{Args, Parser, Subcommand};
 use ikada_api::Client;
 use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 
-pub(crate) use audit::{AuditCommand, AuditVerifyArgs};
+pub(crate) use audit::{AuditCommand, AuditShowArgs, AuditVerifyArgs};
 pub(crate) use auth::{
     AuthCommand, CertCommand, CertCreateArgs, ContextCommand, CredentialArgs, S3KeyCommand,
     TokenCommand, TokenCreateArgs,
@@ -263,7 +263,7 @@ pub(crate) enum Command {
     /// Make and revoke join tokens, by which nodes get certificates.
     #[command(subcommand)]
     JoinToken(JoinTokenCommand),
-    /// Check the audit log of a node.
+    /// Show and check the audit log of a node.
     #[command(subcommand)]
     Audit(AuditCommand),
     /// Remember clusters by a name.

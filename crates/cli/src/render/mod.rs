@@ -21,6 +21,7 @@ pub(crate) use document::{ClientCertificate, Document, Grid, JoinTokenPage, S3Ke
 pub(crate) use heard::{put, say, while_heard};
 pub(crate) use progress::{bar, bytes_bar, counter, spinner};
 pub(crate) use terminal::{Terminal, plain};
+pub(crate) use time::moment;
 pub(crate) use timeline::draw;
 
 use crate::failure::Failure;

@@ -4,6 +4,8 @@ use std::{fmt, io};
 
 use serde::Serialize;
 
+use super::Record;
+
 /// Hash before the first line of all.
 pub(super) const FIRST: [u8; 32] = [0; 32];
 /// A file's first line holds this and the hash that it goes on from.
@@ -81,6 +83,22 @@ pub fn verify(text: &str) -> Result<(usize, [u8; 32], [u8; 32]), Broken> {
     Ok((records, before, hash))
 }
 
+/// The text of a file, without a last line that was cut off by a crash; the file after it goes on from the one before. What
+/// is no text was not written by us.
+pub fn whole_lines(bytes: &[u8]) -> Result<&str, Broken> {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+    std::str::from_utf8(&bytes[..end]).map_err(|error| {
+        let before = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        Broken { line: before + 1, why: "this line was changed: it is no text" }
+    })
+}
+
+/// The records of a file's text, as far as they can be read. Whether they are what was written, says [`verify`].
+pub fn records(text: &str) -> impl Iterator<Item = Record> + '_ {
+    let read = |line: &str| serde_json::from_str(line.get(HASH_DIGITS + 1..)?).ok();
+    text.lines().skip(1).filter_map(read)
+}
+
 fn read_hash(text: &str) -> Option<[u8; 32]> {
     let hash = blake3::Hash::from_hex(text).ok()?;
     // One hash, one text.
@@ -122,5 +140,18 @@ mod tests {
         }
         assert!(verify(&text[..text.len() - 1]).is_err(), "cut off");
         assert!(verify("").is_err());
+    }
+
+    // A bit that flips may leave bytes that are no text: told with its line like any other, and not in the torn end.
+    #[test]
+    fn x_15_bytes_that_are_no_text_are_found_in_their_line() {
+        let text = sample();
+        let mut bytes = text.clone().into_bytes();
+        bytes.extend_from_slice(b"torn \xff\xfe");
+        assert_eq!(whole_lines(&bytes), Ok(text.as_str()));
+        let third = text.match_indices('\n').nth(1).unwrap().0 + 70;
+        bytes[third] = 0xff;
+        assert_eq!(whole_lines(&bytes).unwrap_err().line, 3);
+        assert_eq!(whole_lines(b""), Ok(""));
     }
 }

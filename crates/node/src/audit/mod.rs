@@ -1,7 +1,7 @@
 //! The audit log: who changed what, and who was not let in (X15).
 //!
 //! Promise: every request that changes something, every backup, and every request that was denied, leaves exactly one line,
-//! in a file that only its owner can read. Each line carries a hash over itself and the hash before it, so that a changed, removed
+//! also if its caller hung up before the answer (status 499), in a file that only its owner can read. Each line carries a hash over itself and the hash before it, so that a changed, removed
 //! or inserted line is found by `ikada audit verify`. Lines are synced in groups by a thread of their own: those of calls
 //! that run the cluster before their answer goes out, all others a fraction of a second after it, so that a node which
 //! loses power then loses these. Files are rotated; the oldest go.
@@ -20,6 +20,6 @@ mod write;
 
 #[cfg(test)]
 pub(crate) use chain::sample;
-pub use chain::{Broken, verify};
+pub use chain::{Broken, records, verify, whole_lines};
 pub use record::{Action, Note, Record};
 pub use write::{AUDIT_FOLDER, AuditLog, note_offline};

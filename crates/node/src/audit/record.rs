@@ -160,7 +160,7 @@ pub struct Record {
     /// What it was asked of: as named in the path, or else in the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
-    /// The status of the answer.
+    /// The status of the answer; 499 if the caller hung up before there was one, so that it may have been done or not.
     pub status: u16,
     /// The request id, if the caller gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

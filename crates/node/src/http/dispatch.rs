@@ -15,7 +15,7 @@ use super::door::Door;
 use super::passage::{Arrived, check_head, contain, finish, in_lane};
 use super::request::{Context, form_wanted, take_body};
 use super::security::{Source, allow, enter, recognise};
-use super::trace::{Trace, subject_of};
+use super::trace::{Line, Trace, subject_of};
 use super::{
     cluster, dashboard, jobs, leases, live, logs, namespaces, objects, operate, problems, programs,
     queues, requests, schedules, tasks, tokens, uploads, workers,
@@ -35,8 +35,8 @@ where
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let form = form_wanted(request.headers());
     let source = request.extensions().get::<Source>().map(|source| source.address);
-    let mut trace = Trace { source, ..Trace::default() };
-    let outcome = contain(app, Box::pin(respond(app, request, &mut trace))).await;
+    let mut line = Line::new(app, Trace { source, ..Trace::default() });
+    let outcome = contain(app, Box::pin(respond(app, request, &mut line))).await;
     let response = match outcome {
         Some(Ok(response)) => response,
         Some(Err(Stop::Problem(problem))) => answer::problem_as(&problem, form),
@@ -46,7 +46,7 @@ where
         },
         None => answer::problem(&problems::internal()),
     };
-    finish(app, &trace, &response).await;
+    finish(app, line, &response).await;
     response
 }
 

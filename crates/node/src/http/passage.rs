@@ -20,7 +20,7 @@ use super::door::Door;
 use super::guard::{Contained, check_origin};
 use super::problems;
 use super::security::Source;
-use super::trace::{Trace, note_down};
+use super::trace::Line;
 use super::uploads::Unmeasured;
 use crate::admission::Lane;
 
@@ -124,8 +124,8 @@ fn pieces(parts: &Parts) -> u32 {
 }
 
 /// Counts an answer and writes it down.
-pub(super) async fn finish<D: Door>(app: &App<D>, trace: &Trace, response: &Reply) {
+pub(super) async fn finish<D: Door>(app: &App<D>, line: Line<'_, D>, response: &Reply) {
     let status = response.status().as_u16();
     app.counters.count(status);
-    note_down(app, trace, status).await;
+    line.note_down(status).await;
 }

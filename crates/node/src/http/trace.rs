@@ -1,6 +1,10 @@
 //! What the audit log hears of a request (X15).
+//!
+//! Promise: a call that is noted leaves its line also when nobody waits for its answer any more: what it began goes on, and
+//! a caller cannot keep it out of the log by hanging up.
 
 use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use ikada_api::routes::{Class, Operation, Route, Verb};
@@ -12,6 +16,9 @@ use super::subject::Subject;
 use crate::audit::{Action, AuditLog, Note};
 use crate::auth::Principal;
 use crate::watch::wall_ms;
+
+/// Stands for the answer to a caller that hung up before it: whether anything was done is not known here.
+const UNANSWERED: u16 = 499;
 
 /// The audit log, and how much of it is wanted.
 #[derive(Debug)]
@@ -31,12 +38,68 @@ pub(super) struct Trace {
     pub(super) object: Option<String>,
     /// The same, from a handler.
     pub(super) subject: Subject,
+    /// What the handler says stands for what the path names, not beside it.
+    pub(super) subject_is_all: bool,
     pub(super) request: Option<RequestId>,
     pub(super) source: Option<IpAddr>,
 }
 
+/// The trace of a call that is under way. Dropped without an answer it leaves its line all the same.
+pub(super) struct Line<'a, D> {
+    app: &'a App<D>,
+    trace: Trace,
+    answered: bool,
+}
+
+impl<'a, D> Line<'a, D> {
+    pub(super) fn new(app: &'a App<D>, trace: Trace) -> Line<'a, D> {
+        Line { app, trace, answered: false }
+    }
+
+    /// Notes the answer.
+    pub(super) fn note(mut self, status: u16) {
+        self.answered = true;
+        note(self.app, &self.trace, status);
+    }
+
+    /// Notes the answer. What operators do is on the disk before it goes out.
+    pub(super) async fn note_down(mut self, status: u16) {
+        self.answered = true;
+        note_down(self.app, &self.trace, status).await;
+    }
+}
+
+impl<D> Deref for Line<'_, D> {
+    type Target = Trace;
+
+    fn deref(&self) -> &Trace {
+        &self.trace
+    }
+}
+
+impl<D> DerefMut for Line<'_, D> {
+    fn deref_mut(&mut self) -> &mut Trace {
+        &mut self.trace
+    }
+}
+
+impl<D> Drop for Line<'_, D> {
+    fn drop(&mut self) {
+        if !self.answered {
+            note_unanswered(self.app, &self.trace);
+        }
+    }
+}
+
+/// Notes a call whose caller hung up. Who was not recognised yet has done nothing.
+pub(super) fn note_unanswered<D>(app: &App<D>, trace: &Trace) {
+    if trace.principal.is_some() {
+        note(app, trace, UNANSWERED);
+    }
+}
+
 /// Notes an answered request, if it is one that is noted. What operators do is on the disk before its answer goes out.
-pub(super) async fn note_down<D>(app: &App<D>, trace: &Trace, status: u16) {
+async fn note_down<D>(app: &App<D>, trace: &Trace, status: u16) {
     let is_rare = trace.operation.and_then(route_of).is_some_and(is_rare);
     if note(app, trace, status)
         && is_rare
@@ -64,7 +127,7 @@ pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) -> bool {
         return false;
     }
     let object = match (trace.object.as_deref(), trace.subject.said()) {
-        (Some(_), Some(said)) if is_grave => Some(said.to_owned()),
+        (Some(_), Some(said)) if is_grave || trace.subject_is_all => Some(said.to_owned()),
         // Where both tell something, the path names an upload, and the handler the object that it is for.
         (Some(named), Some(said)) => Some(format!("{said} (upload {named})")),
         (named, said) => named.or(said).map(str::to_owned),

@@ -12,6 +12,7 @@ use ikada_api::client::{AccessToken, ClientOptions};
 use ikada_api::routes::{Operation, ROUTES, Role, Route, Scope, Verb};
 use ikada_api::v1::{CompleteRequest, NewTask};
 
+use super::door::{FakeDoor, Script};
 use super::roles::{guarded, make_token};
 use super::socket::Server;
 use super::{Bench, HttpLimits};
@@ -237,6 +238,61 @@ async fn x_15_a_lease_is_taken_from_its_holder_by_operators_only_and_never_in_si
         .collect();
     let forced = Some("l by force from ann.me");
     assert_eq!(found, [("bob", 403, Some("l")), ("olga", 200, forced), ("ann", 200, forced)]);
+}
+
+/// Done when something was written to the log.
+async fn written(door: &FakeDoor, before: u64) {
+    while door.log_end() == before {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The one line that a call left which was done and whose caller hung up.
+async fn check_hung_up(folder: &Path, thread: std::thread::JoinHandle<()>) {
+    tokio::task::spawn_blocking(move || thread.join().unwrap()).await.unwrap();
+    let records = records(folder);
+    assert_eq!(records.len(), 1, "{records:?}");
+    assert_eq!((records[0].action.as_str(), records[0].status), ("Enqueue", 499));
+    assert_eq!(records[0].principal.as_deref(), Some("ann"));
+    assert_eq!(records[0].object.as_deref(), Some("a"));
+}
+
+#[tokio::test]
+async fn x_15_whoever_hangs_up_leaves_a_line_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (security, thread) = audited(folder.path(), true);
+    let bench = Bench::guarded(HttpLimits::default(), security);
+    let bearer = format!("Bearer {}", make_token(bench.door(), "ann", Role::Submitter, &[]).await);
+    let (headers, before) = ([("authorization", bearer.as_str())], bench.door().log_end());
+    bench.door().script(Script::Silence);
+    tokio::select! {
+        biased;
+        _ = bench.send("POST", "/v1/tasks", &headers, r#"{"tasks":[{"id":"a"}]}"#) => unreachable!(),
+        () = written(bench.door(), before) => {}
+    }
+    drop(bench);
+    check_hung_up(folder.path(), thread).await;
+}
+
+#[tokio::test]
+async fn x_15_a_pipe_that_breaks_off_leaves_the_lines_of_its_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let (security, thread) = audited(folder.path(), true);
+    let server = Server::guarded(HttpLimits::default(), security).await;
+    let token = make_token(&server.door, "ann", Role::Submitter, &[]).await;
+    let options =
+        ClientOptions { token: AccessToken::parse(&token).ok(), ..ClientOptions::default() };
+    let client = Client::with([&server.address], options).unwrap();
+    let before = server.door.log_end();
+    server.door.script(Script::Silence);
+    tokio::select! {
+        biased;
+        _ = client.enqueue(vec![NewTask { id: Some("a".into()), ..NewTask::default() }]) => unreachable!(),
+        () = written(&server.door, before) => {}
+    }
+    drop(client);
+    server.stop().await;
+    check_hung_up(folder.path(), thread).await;
 }
 
 // The path names an upload by its id alone.

@@ -34,6 +34,8 @@ pub(super) enum Script {
     Panic,
     /// Does its own work.
     Work,
+    /// Does the next write, and never answers it.
+    Silence,
 }
 
 struct World {
@@ -328,6 +330,8 @@ impl FakeDoor {
                 drop(world);
                 panic!("scripted");
             }
+            // It is for a write alone.
+            Some(Script::Silence) => world.script.push_front(Script::Silence),
             Some(Script::Work) | None => {}
         }
         match request {
@@ -388,9 +392,25 @@ impl FakeDoor {
     }
 }
 
+impl FakeDoor {
+    /// Whether a call is done and not answered.
+    fn swallows(&self, request: &Request) -> bool {
+        let mut world = self.world.lock().unwrap();
+        let silent = matches!(world.script.front(), Some(Script::Silence));
+        let swallows = silent && matches!(request, Request::Write(_));
+        swallows.then(|| world.script.pop_front());
+        swallows
+    }
+}
+
 impl Door for FakeDoor {
     async fn call(&self, request: Request, timeout: Duration, routing: Routing) -> Answer {
-        self.answer(request, timeout, routing)
+        let swallows = self.swallows(&request);
+        let answer = self.answer(request, timeout, routing);
+        if swallows {
+            std::future::pending::<()>().await;
+        }
+        answer
     }
 
     fn next_call(&self) -> CallId {
@@ -400,8 +420,11 @@ impl Door for FakeDoor {
 
     fn call_many(&self, calls: Vec<Call>, answers: AnswerSender) {
         for Call { id, timeout_ms, routing, request } in calls {
+            let swallows = self.swallows(&request);
             let answer = self.answer(request, Duration::from_millis(timeout_ms), routing);
-            answers.send(vec![(id, answer)]).unwrap();
+            if !swallows {
+                answers.send(vec![(id, answer)]).unwrap();
+            }
         }
     }
 

@@ -24,7 +24,7 @@ use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::security::{allow, enter, policy_of};
 use crate::http::subject::Subject;
-use crate::http::trace::{Trace, note, subject_of};
+use crate::http::trace::{Line, Trace, subject_of};
 
 /// Carries out one call; none if its frame cannot be read.
 pub(super) async fn answer_frame<D: Door>(
@@ -35,14 +35,14 @@ pub(super) async fn answer_frame<D: Door>(
 ) -> Option<Vec<u8>> {
     let ask: PipeAsk<'_> = minicbor::decode(frame).ok()?;
     caller.subject = subject_of(app, ask.verb.operation());
-    let subject = &caller.subject;
-    let answered =
-        Contained(Box::pin(carry_out(app, principal, &ask, subject))).await.unwrap_or_else(|_| {
-            app.counters.panics.fetch_add(1, Ordering::Relaxed);
-            Err(problems::internal().into())
-        });
     describe(&mut caller, &ask);
-    note(app, &caller, status_of(&answered));
+    let line = Line::new(app, caller);
+    let call = Box::pin(carry_out(app, principal, &ask, &line.subject));
+    let answered = Contained(call).await.unwrap_or_else(|_| {
+        app.counters.panics.fetch_add(1, Ordering::Relaxed);
+        Err(problems::internal().into())
+    });
+    line.note(status_of(&answered));
     let mut encoded = Vec::new();
     encode_answer(app, ask.call, answered, &mut encoded);
     Some(encoded)

@@ -1,7 +1,7 @@
 //! The writes of one pipe: read, handed to the node together, and finished as its answers come.
 //!
 //! Promise: each write has an answer of its own, whatever became of those that were handed over with it. Dropped, all
-//! open writes are forgotten by the node.
+//! open writes are forgotten by the node, and leave their lines in the audit log: what was handed over may still be done.
 //!
 //! Leaves out: writes that wait for more than the log, which are [`Begun::NotHere`]: those that name a program to be looked
 //! up, bring outputs to be confirmed, or reuse results by what their inputs hold. Their routes do that.
@@ -34,7 +34,7 @@ use crate::http::subject::Subject;
 use crate::http::tasks::{
     Enqueuing, Item, Writing, Written, read_completions, read_failures, show_report,
 };
-use crate::http::trace::{Trace, note, subject_of};
+use crate::http::trace::{Trace, note, note_unanswered, subject_of};
 
 /// One submission in so many is timed: enough for an average, and the others stay cheap.
 const TIMED_EVERY: u64 = 16;
@@ -229,8 +229,11 @@ impl<'a, D: Door> Writes<'a, D> {
 
 impl<D: Door> Drop for Writes<'_, D> {
     fn drop(&mut self) {
-        for id in self.open.keys() {
+        for (id, open) in &self.open {
             self.app.door.forget(*id);
+            if let Some(trace) = &open.trace {
+                note_unanswered(self.app, trace);
+            }
         }
     }
 }

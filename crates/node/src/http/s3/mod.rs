@@ -46,7 +46,7 @@ use super::passage::{check_head, contain, finish, in_lane};
 use super::problems;
 use super::request::Context;
 use super::security::{Source, allow, enter as enter_namespace, policy_of, trust};
-use super::trace::{Trace, subject_of};
+use super::trace::{Line, Trace, subject_of};
 use crate::admission::Lane;
 use crate::auth::{Denied, Principal};
 use crate::watch::wall_ms;
@@ -67,15 +67,17 @@ where
 {
     let source = request.extensions().get::<Source>().map(|source| source.address);
     let path = request.uri().path().to_owned();
-    let mut trace = Trace { source, ..Trace::default() };
-    let outcome = contain(app, Box::pin(respond(app, request, &mut trace))).await;
+    // Whoever names objects in the body has told them; the path is but their bucket.
+    let trace = Trace { source, subject_is_all: true, ..Trace::default() };
+    let mut line = Line::new(app, trace);
+    let outcome = contain(app, Box::pin(respond(app, request, &mut line))).await;
     let outcome = outcome.unwrap_or_else(|| Err(problems::internal().into()));
     let mut response = outcome.unwrap_or_else(|fault| fault.show(&path));
     let id = format!("{:016x}", app.draw());
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert("x-amz-request-id", id);
     }
-    finish(app, &trace, &response).await;
+    finish(app, line, &response).await;
     response
 }
 
@@ -104,12 +106,7 @@ where
     trace.subject = subject_of(app, operation);
     context.subject = trace.subject.clone();
     let serving = || serve(app, &context, &parts, call, &entered, body);
-    let answered = in_lane(app, lane_of(operation), None, &parts, serving).await;
-    // Whoever names objects in the body has told them; the path is but their bucket.
-    if trace.subject.said().is_some() {
-        trace.object = None;
-    }
-    answered
+    in_lane(app, lane_of(operation), None, &parts, serving).await
 }
 
 fn lane_of(operation: Operation) -> Lane {
