@@ -25,7 +25,7 @@ pub(crate) enum AuthCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Make a token; its text is shown this once.
-    Create(TokenCreateArgs),
+    Create(TokenOutArgs),
     /// List the tokens, without their secrets.
     #[command(after_help = "Examples:\n  ikada auth token list")]
     List,
@@ -103,14 +103,24 @@ pub(crate) enum S3KeyCommand {
 const CREATE_EXAMPLES: &str = "\
 Examples:
   ikada auth token create --name ci --role submitter --in builds
-  ikada auth token create --name pool-1 --role worker --days 90 --output quiet > worker.token
+  ikada auth token create --name pool-1 --role worker --days 90 --out worker.token
   ikada auth token create --name ann --role admin --days 0
 
 Roles: admin (everything), operator (queues, schedules, leadership), submitter (tasks), worker (claims), viewer (looks).";
 
-/// Flags of `create`.
+/// Flags of `create` for tokens.
 #[derive(Debug, Args)]
 #[command(after_help = CREATE_EXAMPLES)]
+pub(crate) struct TokenOutArgs {
+    #[command(flatten)]
+    pub(crate) token: TokenCreateArgs,
+    /// Write the token into this new file, which only its owner can read, and show its id alone.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// What is wished of a token.
+#[derive(Debug, Args)]
 pub(crate) struct TokenCreateArgs {
     /// Whom it stands for: letters, digits, hyphens. Claims of workers are bound to it.
     #[arg(long)]

@@ -30,7 +30,7 @@ mod verify;
 mod worker;
 mod worker_pool;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -40,7 +40,7 @@ use ikada_api::client::{AccessToken, ClientOptions, TrustedAuthority};
 pub(crate) use audit::{AuditCommand, AuditShowArgs, AuditVerifyArgs};
 pub(crate) use auth::{
     AuthCommand, CertCommand, CertCreateArgs, ContextCommand, CredentialArgs, S3KeyCommand,
-    TokenCommand, TokenCreateArgs,
+    TokenCommand, TokenCreateArgs, TokenOutArgs,
 };
 pub(crate) use bench::{
     BenchCommand, FailoverArgs, FloodKind, FloodsArgs, JobsBenchArgs, JobsPhase, ObjectsBenchArgs,
@@ -175,6 +175,18 @@ impl SharedArgs {
             ..ClientOptions::default()
         };
         Ok((urls, options))
+    }
+
+    /// The files that hold what is shown to the cluster: a token, and the key of a certificate.
+    pub(crate) fn secret_files(&self) -> Result<Vec<PathBuf>, Failure> {
+        let contexts = Contexts::load()?;
+        let context = contexts.pick(self.credentials.context.as_deref())?;
+        let context = context.cloned().unwrap_or_default();
+        // The token in the environment counts before that of any file.
+        let in_file = std::env::var_os("IKADA_TOKEN").is_none();
+        let token = self.credentials.token_file.clone().or(context.token_file);
+        let key = self.credentials.key_file.clone().or(context.key_file);
+        Ok(token.filter(|_| in_file).into_iter().chain(key).collect())
     }
 }
 

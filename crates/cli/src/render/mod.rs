@@ -17,7 +17,7 @@ use std::io::IsTerminal;
 
 use clap::ValueEnum;
 
-pub(crate) use document::{ClientCertificate, Document, Grid, JoinTokenPage, S3Key};
+pub(crate) use document::{ClientCertificate, Document, Grid, JoinTokenPage, S3Key, StoredToken};
 pub(crate) use heard::{put, say, while_heard};
 pub(crate) use progress::{bar, bytes_bar, counter, spinner};
 pub(crate) use terminal::{Terminal, plain};

@@ -1,6 +1,7 @@
 //! Blocks of the guides on TLS and access that need a cluster with an authority: run as they
 //! stand, but for addresses, folders and ids that are drawn.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -122,4 +123,80 @@ async fn x_17_certificates_of_callers_come_and_go_as_the_guide_says() {
         (!ended.status.success()).then_some(())
     })
     .await;
+}
+
+// X19: no password opens a cluster; whoever may start its nodes makes a token.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_19_an_admin_token_is_made_anew_by_whoever_starts_a_node() {
+    let mut home = Home::start().await;
+    let again = async |home: &mut Home, auth: &str| {
+        home.cluster.signal(1, "TERM");
+        assert!(home.cluster.ended(1).await.success());
+        let mut program = ikada();
+        program.env("IKADA_TLS", "true").env("IKADA_AUTH", auth);
+        home.cluster.launch_by(1, program);
+    };
+    std::fs::remove_file(home.folder.path().join("data/admin-token")).expect("it was there");
+    again(&mut home, "false").await;
+    // As on the page, but for the address.
+    let runbooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/runbooks.md");
+    let runbooks = std::fs::read_to_string(runbooks).expect("the page");
+    let line = |begins: &str| {
+        let found = runbooks.lines().find(|line| line.starts_with(begins));
+        found.expect("the page has other commands").to_owned()
+    };
+    let create = line("ikada auth token create --name rescue ");
+    until("a token is made without one", || async {
+        let mut shell = home.shell(&create);
+        shell.env_remove("IKADA_TOKEN_FILE");
+        shell.output().expect("a shell").status.success().then_some(())
+    })
+    .await;
+    let file = home.folder.path().join("rescue.token");
+    assert_eq!(file.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
+    again(&mut home, "true").await;
+    let list = line("IKADA_TOKEN_FILE=rescue.token ");
+    let listed = until("the new token is good", || async {
+        let ended = home.shell(&list).output().expect("a shell");
+        ended.status.success().then(|| String::from_utf8_lossy(&ended.stdout).into_owned())
+    })
+    .await;
+    assert!(listed.contains("first-admin"), "{listed}");
+    // X17: it is the only one whose secret is known and that lasts; the state knows of the first, until that is revoked.
+    let revoke = "export IKADA_TOKEN_FILE=rescue.token; \
+        first=$(ikada auth token list | grep first-admin | cut -d' ' -f1); ikada auth token revoke $first; \
+        ikada auth token create --name brief --role admin --out brief.token; \
+        ! ikada auth token revoke $(cut -d_ -f2 rescue.token) 2> said; cat said";
+    let said = home.run(revoke);
+    assert!(said.contains("lasts as long"), "{said}");
+}
+
+// X12: a worker's token stands for all of its tasks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_12_a_worker_keeps_its_token_from_the_commands_that_it_runs() {
+    let home = Home::start().await;
+    if !home.folder.path().metadata().is_ok_and(|about| about.uid() == 0) {
+        eprintln!("SKIPPED: commands have users of their own where the worker is root");
+        return;
+    }
+    home.run("ikada auth token create --name pool --role worker --out worker.token");
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("rights");
+    };
+    set(home.folder.path(), 0o755);
+    let work = "unset IKADA_TOKEN_FILE; exec ikada worker --token-file worker.token --work-dir ./work \
+        --isolation best --until-stdin-closes";
+    let ended = |more: &str| {
+        let ended = home.shell(&format!("{work} {more}")).output().expect("a shell");
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+    };
+    let token = home.folder.path().join("worker.token");
+    set(&token, 0o644);
+    let (code, said) = ended("--allow-command true");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("worker.token") && said.contains("chmod 600"), "{said}");
+    // Without commands there is nobody to read it, and with the rights of the file nobody can.
+    assert_eq!(ended("").0, Some(0));
+    set(&token, 0o600);
+    assert_eq!(ended("--allow-command true").0, Some(0));
 }

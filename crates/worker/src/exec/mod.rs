@@ -13,6 +13,7 @@ mod bound;
 mod cache;
 mod capture;
 mod checkpoints;
+mod credentials;
 mod deliver;
 mod fetch;
 mod folder;
@@ -34,6 +35,7 @@ use std::time::Duration;
 
 pub use bound::{GroupRule, Groups};
 pub use capture::{Log, Progress};
+pub use credentials::Exposure;
 pub(crate) use deliver::{Carried, Destination, abreast_at, store};
 pub use fetch::{Urls, local_path};
 pub use folder::{Folder, closed_way};

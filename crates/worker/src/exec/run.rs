@@ -136,6 +136,11 @@ impl Sandbox {
         &self.walls
     }
 
+    /// Whether programs run as somebody else than the worker.
+    pub(super) fn has_users(&self) -> bool {
+        self.users.are_their_own()
+    }
+
     /// The settings.
     pub fn config(&self) -> &ExecConfig {
         &self.config

@@ -39,6 +39,11 @@ impl Users {
         self.0.is_some()
     }
 
+    /// Whether a number is one of theirs.
+    pub(super) fn holds(id: u32) -> bool {
+        (FIRST..=FIRST + COUNT).contains(&id)
+    }
+
     /// Takes one.
     pub(super) fn take(&self) -> User {
         let taken = self.0.as_ref().map(|pool| {

@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+pub(crate) use restrict::system;
 pub(crate) use spec::{GO, STOP, STREAMS, Spec, Status};
 pub use spec::{Isolation, Limits, Walls};
 

@@ -13,7 +13,54 @@ use super::spec::Limits;
 
 /// Folders of the system that programs need to begin at all. Reading and running only.
 const SYSTEM: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/proc"];
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/proc"];
+/// Settings of the machine that programs of any kind read: how to load, who is who, which time and language, how names are
+/// found, whom to trust. Secrets of services lie beside them, this worker's token perhaps, so nothing else of it is there.
+const SETTINGS: &[&str] = &[
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "ld.so.preload",
+    "alternatives",
+    "passwd",
+    "group",
+    "nsswitch.conf",
+    "hosts",
+    "host.conf",
+    "hostname",
+    "resolv.conf",
+    "gai.conf",
+    "services",
+    "protocols",
+    "networks",
+    "ssl/certs",
+    "ssl/cert.pem",
+    "ssl/openssl.cnf",
+    "pki/tls/certs",
+    "pki/tls/cert.pem",
+    "pki/tls/openssl.cnf",
+    "pki/ca-trust/extracted",
+    "ca-certificates",
+    "crypto-policies",
+    "localtime",
+    "timezone",
+    "locale.alias",
+    "locale.conf",
+    "default/locale",
+    "os-release",
+    "debian_version",
+    "lsb-release",
+    "mime.types",
+    "magic",
+    "magic.mime",
+    "terminfo",
+    "inputrc",
+    "fonts",
+    "mtab",
+];
+/// The same of languages, whose folders bear their versions.
+const LANGUAGES: &[&str] = &["python", "java-", "perl", "R", "ruby", "php", "node"];
+const ETC: &str = "/etc";
 /// Devices without a memory of their own.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
@@ -83,8 +130,8 @@ fn rule_files(
         .handle_access(all)?
         .scope(Scope::from_all(abi))?
         .create()?;
-    for folder in SYSTEM.iter().map(Path::new).chain(readable.iter().map(PathBuf::as_path)) {
-        rules = allow(rules, folder, run)?;
+    for place in system().iter().chain(readable) {
+        rules = allow(rules, place, run)?;
     }
     for device in DEVICES {
         rules = allow(rules, Path::new(device), AccessFs::ReadFile | AccessFs::WriteFile)?;
@@ -93,6 +140,17 @@ fn rule_files(
         rules = allow(rules, folder, all)?;
     }
     Ok(rules.restrict_self()?.ruleset)
+}
+
+/// What every program may read and run. Some of it does not exist on every machine.
+pub(crate) fn system() -> Vec<PathBuf> {
+    let of_languages = std::fs::read_dir(ETC).into_iter().flatten().flatten().filter(|entry| {
+        let name = entry.file_name();
+        LANGUAGES.iter().any(|begin| name.as_encoded_bytes().starts_with(begin.as_bytes()))
+    });
+    let folders = SYSTEM.iter().map(PathBuf::from);
+    let settings = SETTINGS.iter().map(|name| Path::new(ETC).join(name));
+    folders.chain(settings).chain(of_languages.map(|entry| entry.path())).collect()
 }
 
 /// Allows what lies beneath a path; what does not exist needs no permission.

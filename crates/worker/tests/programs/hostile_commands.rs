@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
-use ikada_worker::exec::{ExecConfig, Sandbox};
+use ikada_worker::exec::{ExecConfig, Exposure, Sandbox};
 use ikada_worker::sandbox::Isolation;
 
 use crate::bench::{Bench, Ran, shell};
@@ -131,6 +131,45 @@ async fn x_12_files_of_others_cannot_be_read_or_written() {
         ("trigger sysrq", "echo h > /proc/sysrq-trigger"),
     ];
     Prey::new().all_denied("files", &probes).await;
+}
+
+// Where the unit of systemd has it, and with the rights that a shell gives: only Landlock stands before it.
+#[tokio::test]
+async fn x_12_the_workers_token_beside_the_machines_settings_cannot_be_read() {
+    let place = tempfile::Builder::new().prefix("ikada-x12-").tempdir_in("/etc");
+    let Ok(place) = place else {
+        eprintln!("SKIPPED: this user may not write to /etc");
+        return;
+    };
+    let token = place.path().join("worker-token");
+    std::fs::write(&token, "canary").expect("a token");
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).expect("rights");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).expect("rights");
+    let prey = Prey::new();
+    // Whoever is not kept out reads it.
+    let mut outside = std::process::Command::new("/bin/cat");
+    let outside = outside.arg(&token).uid(65_534).gid(65_534).output().expect("it runs");
+    assert_eq!(outside.stdout, b"canary");
+    assert!(matches!(prey.bench.sandbox.exposure(&token), Exposure::Open(_)), "a second wall");
+    let (shown, folder) = (token.display(), place.path().display());
+    let probes = [
+        ("read the worker's token", format!("cat {shown}")),
+        ("find the worker's token", format!("ls {folder} | grep .")),
+        ("search the settings for it", "grep -rs canary /etc".to_owned()),
+        ("copy it by its folder", format!("cp -r {folder} $IKADA_OUT/all")),
+    ];
+    let probes: Vec<(&str, &str)> = probes.iter().map(|(name, line)| (*name, &**line)).collect();
+    prey.all_denied("files", &probes).await;
+    // What programs need of the settings is there.
+    for needed in [
+        "getent passwd root",
+        "cat /etc/nsswitch.conf",
+        "head -c1 /etc/ssl/certs/ca-certificates.crt",
+    ] {
+        prey.bench.shell(needed).await.good();
+    }
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).expect("rights");
+    assert_eq!(prey.bench.sandbox.exposure(&token), Exposure::Closed);
 }
 
 #[tokio::test]

@@ -60,6 +60,27 @@ impl Document for TokenMade {
     }
 }
 
+/// A token that was just made and is in a file.
+#[derive(serde::Serialize)]
+pub(crate) struct StoredToken {
+    pub(crate) id: String,
+    pub(crate) file: String,
+}
+
+impl Document for StoredToken {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        pretty(self)
+    }
+
+    fn grids(&self) -> Vec<Grid> {
+        facts([("id", self.id.clone()), ("file", self.file.clone())])
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec![self.id.clone()]
+    }
+}
+
 /// A key for the S3 door that was just made.
 #[derive(serde::Serialize)]
 pub(crate) struct S3Key {

@@ -14,7 +14,7 @@ mod schedule;
 mod task;
 mod worker;
 
-pub(crate) use auth::{ClientCertificate, S3Key};
+pub(crate) use auth::{ClientCertificate, S3Key, StoredToken};
 pub(crate) use cluster::votes_text;
 pub(crate) use join_token::JoinTokenPage;
 use serde::Serialize;
