@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
-use ikada_replica::founding::Plan;
 use ikada_store::{Identity, RealDisk};
 use tracing::info;
 
 use crate::boot::BootError;
 use crate::config::Config;
 use crate::database;
+use crate::peers::Directory;
 use crate::run::RunError;
 use crate::tls::{self, JoinToken, Name, Newcomer, Papers, Tls};
 
@@ -102,16 +102,21 @@ fn check(found: Name, wanted: Name) -> Result<(), RunError> {
 /// Keeps the certificate fresh while the node runs; the founded cluster must be the one it names.
 pub(crate) fn keep_certificate(
     tls: Option<&Tls>,
-    plan: &Plan,
+    cluster: u64,
     node: u64,
+    directory: Directory,
     hosts: Vec<String>,
 ) -> Result<(), RunError> {
     let Some(tls) = tls else { return Ok(()) };
-    check(tls.name(), Name { cluster: plan.cluster, node })?;
-    let others = plan.members.iter().filter(|member| member.node != node);
-    let peers = others.map(|member| member.peer_addr.clone()).collect();
-    tokio::spawn(tls.clone().watch(peers, hosts));
+    check(tls.name(), Name { cluster, node })?;
+    tokio::spawn(tls.clone().watch(move || others(&directory, node), hosts));
     Ok(())
+}
+
+/// Where the members are now, without this node. The one with the authority's key may have come since the start.
+fn others(directory: &Directory, node: u64) -> Vec<String> {
+    let others = directory.candidates().into_iter().filter(|member| member.node != node);
+    others.map(|member| member.peer_addr).collect()
 }
 
 /// Hosts under which this node is reached.
@@ -131,4 +136,27 @@ pub(crate) fn hosts(config: &Config, advertised: &[&str]) -> Vec<String> {
         }
     }
     hosts.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ikada_replica::Roll;
+    use ikada_replica::state::Member;
+
+    use super::*;
+
+    // X2: a node that came while this one ran may be the one that signs.
+    #[test]
+    fn x_2_a_renewal_asks_those_who_are_members_now() {
+        let member = |node: u64| Member {
+            node,
+            incarnation: node,
+            peer_addr: format!("p{node}"),
+            client_addr: String::new(),
+        };
+        let directory = Directory::new(vec![member(1), member(2)]);
+        assert_eq!(others(&directory, 2), ["p1"]);
+        directory.learn(&Roll { members: vec![member(2), member(3)], removed: vec![1] });
+        assert_eq!(others(&directory, 2), ["p3"]);
+    }
 }

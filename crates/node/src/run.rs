@@ -200,8 +200,8 @@ pub async fn run(
         () = &mut stop => return Ok(()),
         () = http::answer_waiting(&listeners.client), if tls.is_none() => return Ok(()),
     };
-    keep_certificate(tls.as_ref(), &plan, papers.node, hosts.clone())?;
     let directory = Directory::new(boot::members(&plan));
+    keep_certificate(tls.as_ref(), plan.cluster, papers.node, directory.clone(), hosts.clone())?;
     door.founded(&plan, directory.clone());
     let Some(boot) = recover(&disk, &mut papers, identity, &plan, &mut stop).await? else {
         return Ok(());

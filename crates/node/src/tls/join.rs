@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use super::authority::{Authority, TlsError};
 use super::files::{asking_key, forget_asking_key, store_node};
-use super::{JoinToken, JoinTokens, Newest, Papers, ShownNode, Tls, node_of};
+use super::{JoinToken, JoinTokens, Newest, Papers, ShownNode, Tls, Unfit, node_of};
 use crate::audit::{Action, AuditLog, Note};
 use crate::auth::{Denied, Gatekeeper, Secret};
 use crate::peers::{read_frame, write_frame};
@@ -28,14 +28,17 @@ use crate::watch::wall_ms;
 pub const JOIN_PROTOCOL: &[u8] = b"ikada-join/1";
 /// Longest question and answer.
 const BYTES_MAX: usize = 16 << 10;
+/// How much of the id of a token is logged; those that we draw are shorter.
+const ID_CHARS_MAX: usize = 32;
 /// How long one node may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two rounds of asking.
 const PAUSE: Duration = Duration::from_secs(1);
-/// In the audit log, as the client port would answer: given, denied, told to wait.
+/// In the audit log, as the client port would answer: given, denied, told to wait, not possible.
 const GIVEN: u16 = 200;
 const DENIED: u16 = 403;
 const TOO_OFTEN: u16 = 429;
+const FAILED: u16 = 500;
 
 /// A wish for a certificate.
 #[derive(Clone, Encode, Decode)]
@@ -66,6 +69,9 @@ pub enum JoinAnswer {
     /// The authority's key is kept on another node.
     #[n(2)]
     NotHere,
+    /// Not now, whatever was shown: ask again.
+    #[n(3)]
+    Later,
 }
 
 /// Answers wishes, where the authority's key is.
@@ -128,13 +134,19 @@ impl JoinDesk {
         shown: Option<ShownNode>,
         from: Option<IpAddr>,
     ) -> JoinAnswer {
+        // Nothing was looked at: a good token may have come from behind the address of a bad one.
         if self.failures.must_wait(from, wall_ms()) {
-            return self.refuse(Some(ask.node), from, TOO_OFTEN);
+            self.refuse(Some(ask.node), from, TOO_OFTEN);
+            return JoinAnswer::Later;
         }
         match self.decide(ask, shown, from) {
             JoinAnswer::Given(authority, node) => {
                 self.note("GiveCertificate", ask.node.to_string(), GIVEN, from);
                 JoinAnswer::Given(authority, node)
+            }
+            JoinAnswer::Later => {
+                self.refuse(Some(ask.node), from, FAILED);
+                JoinAnswer::Later
             }
             _ => self.refuse(Some(ask.node), from, DENIED),
         }
@@ -175,34 +187,36 @@ impl JoinDesk {
     fn decide(&self, ask: &JoinAsk, shown: Option<ShownNode>, from: Option<IpAddr>) -> JoinAnswer {
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         match self.judge(ask, shown) {
-            Ok(Some(node_pem)) => {
+            Ok(Ok(node_pem)) => {
                 info!(node = ask.node, "a certificate was given");
                 JoinAnswer::Given(self.authority_pem.clone(), node_pem)
             }
-            Ok(None) => {
+            Ok(Err(why)) => {
                 if self.failures.failed(from, wall_ms()) == Denied::Unknown {
-                    warn!(
-                        node = ask.node,
-                        ?from,
-                        "a certificate was refused: the join token does not hold, or the key is not this node's any more"
-                    );
+                    let token = ask.token.as_ref().map(|(id, _)| shown_id(id));
+                    warn!(node = ask.node, ?from, token, %why, "a certificate was refused");
                 }
                 JoinAnswer::Refused
             }
+            // Its files cannot be read or written: what was shown may be good.
             Err(error) => {
                 warn!(node = ask.node, %error, "a certificate could not be given");
-                JoinAnswer::Refused
+                JoinAnswer::Later
             }
         }
     }
 
     /// The certificate, if the wish is a good one.
-    fn judge(&self, ask: &JoinAsk, shown: Option<ShownNode>) -> Result<Option<String>, TlsError> {
+    fn judge(
+        &self,
+        ask: &JoinAsk,
+        shown: Option<ShownNode>,
+    ) -> Result<Result<String, Unfit>, TlsError> {
         let (now_ms, key) = (wall_ms(), ask.public_key.as_slice());
         let cluster = self.authority.cluster();
         let own = |shown: &ShownNode| shown.name.node == ask.node && shown.name.cluster == cluster;
         let serial = match (&ask.token, shown.filter(own)) {
-            (None, None) => None,
+            (None, None) => Err(Unfit::NothingShown),
             (None, Some(shown)) => {
                 JoinTokens::open(&self.folder)?.renew(ask.node, &shown.key, key, now_ms)?
             }
@@ -211,14 +225,22 @@ impl JoinDesk {
                 JoinTokens::open(&self.folder)?.spend(id, &secret, ask.node, key, now_ms)?
             }
         };
-        let Some(serial) = serial else { return Ok(None) };
+        let serial = match serial {
+            Ok(serial) => serial,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
         let signed = self.authority.sign_node((ask.node, serial), key, &ask.hosts)?;
         if ask.token.is_some() {
             // Whoever has an older key is that node no longer. A renewal counts once it is shown.
             self.newest.raise(ask.node, serial);
         }
-        Ok(Some(signed))
+        Ok(Ok(signed))
     }
+}
+
+/// An id as it may stand in a log, whatever a stranger sent.
+fn shown_id(id: &str) -> String {
+    id.chars().filter(char::is_ascii_alphanumeric).take(ID_CHARS_MAX).collect()
 }
 
 /// A node that has a join token and wants a certificate.
@@ -266,6 +288,9 @@ impl Newcomer {
                         "{peer} refuses the join token: it is wrong, used up, over or revoked, or node id {node} belongs to \
                          another key; make another with `ikada join-token create`, with `--node {node}` if this node lost its key"
                     )));
+                }
+                Ok(JoinAnswer::Later) => {
+                    told.push(format!("{peer} cannot tell now; its log says why"));
                 }
                 Ok(JoinAnswer::NotHere) => told.push(format!("{peer} does not keep the authority")),
                 Err(error) => told.push(format!("{peer}: {error}")),
@@ -371,10 +396,11 @@ mod tests {
         let (one, two) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         for guess in 0..10_000 {
             let answer = desk.answer(&ask(2, &format!("{guess:064x}")), None, Some(one));
-            assert!(matches!(answer, JoinAnswer::Refused));
+            // Nothing that a guess is told says whether it was looked at and near.
+            assert!(matches!(answer, JoinAnswer::Refused | JoinAnswer::Later));
         }
         let good = ask(2, token.secret.reveal());
-        assert!(matches!(desk.answer(&good, None, Some(one)), JoinAnswer::Refused), "must wait");
+        assert!(matches!(desk.answer(&good, None, Some(one)), JoinAnswer::Later), "must wait");
         assert!(matches!(desk.answer(&good, None, Some(two)), JoinAnswer::Given(..)));
         // Without a token only the node itself renews its certificate.
         let renewal = JoinAsk { token: None, ..ask(2, "") };
@@ -424,6 +450,73 @@ mod tests {
         let renewed = ask(None, 2, Some(&new)).unwrap();
         assert!(newest.is_newest(&new), "until the next one is shown");
         assert!(newest.learn(&renewed) && !newest.is_newest(&new));
+    }
+
+    // As the runbook says: with copies of two files another node signs, and keys keep their ids.
+    #[test]
+    fn x_2_the_authoritys_key_moves_to_another_node() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let papers = Papers::found(first.path(), Name { cluster: 7, node: 1 }, &[], 2).unwrap();
+        let newest = Newest::open(&papers.folder).unwrap();
+        let desk = JoinDesk::open(&papers, newest).unwrap().unwrap();
+        let text = std::fs::read_to_string(first.path().join("join-token")).unwrap();
+        let token = JoinToken::parse(&text).unwrap();
+        let wish = |node: u64, key: &rcgen::KeyPair, token: Option<&JoinToken>| JoinAsk {
+            token: token.map(|token| (token.id.clone(), token.secret.reveal().to_owned())),
+            node,
+            public_key: key.public_key_raw().to_vec(),
+            hosts: Vec::new(),
+        };
+        let given = |desk: &JoinDesk, ask: &JoinAsk, shown| match desk.answer(ask, shown, None) {
+            JoinAnswer::Given(_, pem) => pem,
+            other => panic!("{other:?}"),
+        };
+        let (two, three) = (new_key().unwrap(), new_key().unwrap());
+        let pem_two = given(&desk, &wish(2, &two, Some(&token)), None);
+        let pem_three = given(&desk, &wish(3, &three, Some(&token)), None);
+        let folder = Papers::folder(second.path());
+        store_node(&folder, &two.serialize_pem(), &papers.authority_pem, &pem_two).unwrap();
+        for file in ["ca.key", "joins.json"] {
+            std::fs::copy(papers.folder.join(file), folder.join(file)).unwrap();
+        }
+        let moved = Papers::load(&folder).unwrap().unwrap();
+        let newest = Newest::open(&folder).unwrap();
+        let desk = JoinDesk::open(&moved, newest).unwrap().unwrap();
+        let fresh = new_key().unwrap();
+        let renewed = given(&desk, &wish(3, &fresh, None), Some(read_node(&pem_three)));
+        assert!(read_node(&renewed).serial > read_node(&pem_three).serial);
+        let thief = wish(3, &new_key().unwrap(), Some(&token));
+        assert!(matches!(desk.answer(&thief, None, None), JoinAnswer::Refused), "the id is taken");
+    }
+
+    #[test]
+    fn x_3_a_desk_whose_files_fail_asks_to_come_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = Name { cluster: 7, node: 1 };
+        let papers = Papers::found(folder.path(), name, &[], 1).unwrap();
+        let newest = Newest::open(&papers.folder).unwrap();
+        let desk = JoinDesk::open(&papers, newest).unwrap().unwrap();
+        let text = std::fs::read_to_string(folder.path().join("join-token")).unwrap();
+        let token = JoinToken::parse(&text).unwrap();
+        let ask = JoinAsk {
+            token: Some((token.id.clone(), token.secret.reveal().to_owned())),
+            node: 2,
+            public_key: new_key().unwrap().public_key_raw().to_vec(),
+            hosts: Vec::new(),
+        };
+        let file = papers.folder.join("joins.json");
+        let good = std::fs::read(&file).unwrap();
+        std::fs::write(&file, "{").unwrap();
+        assert!(matches!(desk.answer(&ask, None, None), JoinAnswer::Later));
+        std::fs::write(&file, good).unwrap();
+        assert!(matches!(desk.answer(&ask, None, None), JoinAnswer::Given(..)));
+    }
+
+    #[test]
+    fn x_3_what_strangers_call_a_token_is_logged_in_few_plain_letters() {
+        assert_eq!(shown_id("3f09c2a11b7e"), "3f09c2a11b7e");
+        assert_eq!(shown_id(&format!("a\n\u{1b}[2J{}", "b".repeat(999))).len(), ID_CHARS_MAX);
+        assert!(!shown_id("a\nb\u{1b}c").contains(['\n', '\u{1b}']));
     }
 
     #[test]

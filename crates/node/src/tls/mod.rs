@@ -33,4 +33,4 @@ pub use join::{JOIN_PROTOCOL, JoinAnswer, JoinAsk, JoinDesk, Newcomer, any_name,
 pub use name::{ClientName, Name, ShownNode, client_of, name_of, node_of};
 pub use newest::Newest;
 pub use reload::{PEER_PROTOCOL, Tls};
-pub use token::{Deed, Grant, JoinRole, JoinToken, JoinTokens};
+pub use token::{Deed, Grant, JoinRole, JoinToken, JoinTokens, Unfit};

@@ -146,8 +146,8 @@ impl Tls {
         Ok(true)
     }
 
-    /// Keeps the certificate fresh for as long as the process lives.
-    pub async fn watch(self, peers: Vec<String>, hosts: Vec<String>) {
+    /// Keeps the certificate fresh for as long as the process lives. `peers` says whom to ask, each time anew.
+    pub async fn watch(self, peers: impl Fn() -> Vec<String>, hosts: Vec<String>) {
         let mut rest = Duration::ZERO;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -159,7 +159,7 @@ impl Tls {
             self.note_deeds().await;
             rest = rest.saturating_sub(LOOK_EVERY);
             if rest.is_zero() && self.now().life.is_old(SystemTime::now()) {
-                rest = self.try_renewal(&peers, &hosts).await;
+                rest = self.try_renewal(&peers(), &hosts).await;
             }
         }
     }

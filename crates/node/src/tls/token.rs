@@ -107,6 +107,20 @@ pub struct Grant {
     pub node: Option<u64>,
 }
 
+impl Grant {
+    /// Whether it holds for a node now.
+    fn check(&self, secret: &Secret, node: u64, now_ms: u64) -> Result<(), Unfit> {
+        let same = blake3::Hash::from_hex(&self.digest)
+            .is_ok_and(|stored| is_secret_of(secret, &SecretDigest(*stored.as_bytes())));
+        match self.node {
+            _ if !same => Err(Unfit::WrongSecret),
+            Some(only) if only != node => Err(Unfit::ForOther(only)),
+            _ if self.expires_ms <= now_ms => Err(Unfit::Expired),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A node id and the key that it was given to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Issued {
@@ -121,6 +135,38 @@ struct Issued {
     /// Whether `key` is surely the one in use: older versions did not note renewals.
     #[serde(default)]
     sure: bool,
+}
+
+/// Why a node is given no certificate: for whoever runs the cluster. Strangers are not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// No token, and no certificate of this node.
+    #[error("it showed neither a join token nor a certificate of this node")]
+    NothingShown,
+    /// No such token.
+    #[error("there is no such join token: it was revoked, or is of another cluster")]
+    Unknown,
+    /// Another secret than the token's.
+    #[error("the join token's secret is wrong")]
+    WrongSecret,
+    /// The token is for one node.
+    #[error("the join token is for node {0} alone")]
+    ForOther(u64),
+    /// Its time is over.
+    #[error("the join token has expired")]
+    Expired,
+    /// It was used as often as it may be.
+    #[error("the join token is used up")]
+    UsedUp,
+    /// The id belongs to another key.
+    #[error("the node id belongs to another key; `ikada join-token create --node` frees it")]
+    Taken,
+    /// A newer key took the place of the one that asks.
+    #[error("the key was replaced by a newer one of this node")]
+    Replaced,
+    /// As many ids were given as may be.
+    #[error("{ISSUED_MAX} node ids were given, and no more are")]
+    Full,
 }
 
 /// What was done to the tokens by an operator, kept until a node has put it into its audit log.
@@ -248,8 +294,7 @@ impl JoinTokens {
         (now != before, now)
     }
 
-    /// Uses a token once for a node; gives the serial number of its certificate. None if the token does not hold, which is
-    /// all that a stranger learns.
+    /// Uses a token once for a node; gives the serial number of its certificate, or why the token does not hold.
     pub fn spend(
         &mut self,
         id: &str,
@@ -257,22 +302,22 @@ impl JoinTokens {
         node: u64,
         public_key: &[u8],
         now_ms: u64,
-    ) -> Result<Option<u64>, TlsError> {
+    ) -> Result<Result<u64, Unfit>, TlsError> {
         let key = print_of(public_key);
         let found = self.content.tokens.iter_mut().find(|grant| grant.id == id);
-        let Some(grant) = found else { return Ok(None) };
-        let same = blake3::Hash::from_hex(&grant.digest)
-            .is_ok_and(|stored| is_secret_of(secret, &SecretDigest(*stored.as_bytes())));
-        let is_for = grant.node.is_none_or(|only| only == node);
-        if !same || !is_for || grant.expires_ms <= now_ms {
-            return Ok(None);
+        let Some(grant) = found else { return Ok(Err(Unfit::Unknown)) };
+        if let Err(unfit) = grant.check(secret, node, now_ms) {
+            return Ok(Err(unfit));
         }
         let taken = self.content.issued.iter().find(|issued| issued.node == node);
         // The same node with the same key asks again because an answer got lost.
         let again = taken.is_some_and(|issued| issued.key == key);
         let frees = |issued: &Issued| grant.node.is_some() && grant.number > issued.made;
-        if !again && (grant.uses_left == 0 || taken.is_some_and(|issued| !frees(issued))) {
-            return Ok(None);
+        if !again && taken.is_some_and(|issued| !frees(issued)) {
+            return Ok(Err(Unfit::Taken));
+        }
+        if !again && grant.uses_left == 0 {
+            return Ok(Err(Unfit::UsedUp));
         }
         if !again {
             grant.uses_left -= 1;
@@ -282,13 +327,13 @@ impl JoinTokens {
             let made = self.content.made;
             let issued = Issued { node, key, made, before: None, sure: true };
             if !self.record(issued) {
-                return Ok(None);
+                return Ok(Err(Unfit::Full));
             }
         }
-        self.next_serial(now_ms).map(Some)
+        self.next_serial(now_ms).map(Ok)
     }
 
-    /// The certificate of this key is renewed for another one; gives the serial number. None if the key is not the one that
+    /// The certificate of this key is renewed for another one; gives the serial number. Not if the key is not the one that
     /// the node's id was last given to.
     pub fn renew(
         &mut self,
@@ -296,7 +341,7 @@ impl JoinTokens {
         shown_key: &[u8],
         public_key: &[u8],
         now_ms: u64,
-    ) -> Result<Option<u64>, TlsError> {
+    ) -> Result<Result<u64, Unfit>, TlsError> {
         let (shown, key) = (print_of(shown_key), print_of(public_key));
         let made = self.content.made;
         let issued = self.content.issued.iter().find(|issued| issued.node == node);
@@ -310,9 +355,10 @@ impl JoinTokens {
         };
         let made = issued.map_or(made, |issued| issued.made);
         let issued = Issued { node, key, made, before: Some(shown), sure: true };
-        match good && self.record(issued) {
-            true => self.next_serial(now_ms).map(Some),
-            false => Ok(None),
+        match (good, good && self.record(issued)) {
+            (_, true) => self.next_serial(now_ms).map(Ok),
+            (true, false) => Ok(Err(Unfit::Full)),
+            (false, _) => Ok(Err(Unfit::Replaced)),
         }
     }
 

@@ -15,7 +15,7 @@ fn x_3_a_token_is_spent_revoked_and_ends() {
     let token = tokens.create(&pem, JoinRole::Node, 1, Some(1_000), None).unwrap();
     let now_ms = wall_ms();
     let mut spend = |token: &JoinToken, node, key: &[u8], now_ms| {
-        tokens.spend(&token.id, &token.secret, node, key, now_ms).unwrap().is_some()
+        tokens.spend(&token.id, &token.secret, node, key, now_ms).unwrap().is_ok()
     };
     let forged = JoinToken { secret: Secret::draw().unwrap(), ..token.clone() };
     assert!(!spend(&forged, 2, b"k", now_ms), "wrong secret");
@@ -26,7 +26,30 @@ fn x_3_a_token_is_spent_revoked_and_ends() {
     assert!(!spend(&token, 3, b"k3", now_ms), "used up");
     let second = tokens.create(&pem, JoinRole::Node, 5, None, None).unwrap();
     assert!(tokens.revoke(&second.id).unwrap() && !tokens.revoke(&second.id).unwrap());
-    assert!(tokens.spend(&second.id, &second.secret, 9, b"k9", now_ms).unwrap().is_none());
+    assert!(tokens.spend(&second.id, &second.secret, 9, b"k9", now_ms).unwrap().is_err());
+}
+
+// Which wish was refused is told to whoever runs the cluster, and why.
+#[test]
+fn x_3_every_refusal_has_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut tokens, pem) = opened(folder.path());
+    let any = tokens.create(&pem, JoinRole::Node, 1, Some(1_000), None).unwrap();
+    let own = tokens.create(&pem, JoinRole::Node, 1, None, Some(4)).unwrap();
+    let forged = JoinToken { secret: Secret::draw().unwrap(), ..any.clone() };
+    let gone = JoinToken { id: "gone".to_owned(), ..any.clone() };
+    let now_ms = wall_ms();
+    let mut spend = |token: &JoinToken, node, key: &[u8], now_ms| {
+        tokens.spend(&token.id, &token.secret, node, key, now_ms).unwrap()
+    };
+    assert_eq!(spend(&gone, 2, b"k", now_ms), Err(Unfit::Unknown));
+    assert_eq!(spend(&forged, 2, b"k", now_ms), Err(Unfit::WrongSecret));
+    assert_eq!(spend(&own, 2, b"k", now_ms), Err(Unfit::ForOther(4)));
+    assert_eq!(spend(&any, 2, b"k", now_ms + 10_000), Err(Unfit::Expired));
+    assert!(spend(&any, 2, b"k", now_ms).is_ok());
+    assert_eq!(spend(&any, 2, b"other", now_ms), Err(Unfit::Taken));
+    assert_eq!(spend(&any, 3, b"k3", now_ms), Err(Unfit::UsedUp));
+    assert_eq!(tokens.renew(2, b"thief", b"thief", now_ms).unwrap(), Err(Unfit::Replaced));
 }
 
 #[test]
@@ -35,7 +58,7 @@ fn x_3_a_lost_key_is_replaced_by_a_token_for_this_node_alone() {
     let (mut tokens, pem) = opened(folder.path());
     let first = tokens.create(&pem, JoinRole::Node, 5, None, None).unwrap();
     let spend = |tokens: &mut JoinTokens, token: &JoinToken, node, key: &[u8]| {
-        tokens.spend(&token.id, &token.secret, node, key, wall_ms()).unwrap().is_some()
+        tokens.spend(&token.id, &token.secret, node, key, wall_ms()).unwrap().is_ok()
     };
     let early = tokens.create(&pem, JoinRole::Node, 1, None, Some(2)).unwrap();
     assert!(spend(&mut tokens, &first, 2, b"old") && spend(&mut tokens, &first, 3, b"k3"));
@@ -66,9 +89,9 @@ fn x_3_no_token_takes_the_founders_id() {
     let later = tokens.create(&papers.authority_pem, JoinRole::Node, 5, None, None).unwrap();
     for token in [&first, &later] {
         let given = tokens.spend(&token.id, &token.secret, 1, b"thief", wall_ms()).unwrap();
-        assert_eq!(given, None);
+        assert_eq!(given, Err(Unfit::Taken));
     }
-    assert!(tokens.spend(&first.id, &first.secret, 2, b"k2", wall_ms()).unwrap().is_some());
+    assert!(tokens.spend(&first.id, &first.secret, 2, b"k2", wall_ms()).unwrap().is_ok());
 }
 
 #[test]
@@ -76,11 +99,12 @@ fn x_2_a_renewal_is_for_the_key_that_the_id_was_last_given_to() {
     let folder = tempfile::tempdir().unwrap();
     let (mut tokens, pem) = opened(folder.path());
     let token = tokens.create(&pem, JoinRole::Node, 1, None, None).unwrap();
-    let mut serials = vec![tokens.spend(&token.id, &token.secret, 2, b"a", 1_000).unwrap()];
+    let first = tokens.spend(&token.id, &token.secret, 2, b"a", 1_000).unwrap();
+    let mut serials = vec![first.unwrap()];
     let mut renew = |tokens: &mut JoinTokens, shown: &[u8], key: &[u8]| {
         let serial = tokens.renew(2, shown, key, 1_000).unwrap();
-        serials.extend(serial.map(Some));
-        serial.is_some()
+        serials.extend(serial.ok());
+        serial.is_ok()
     };
     assert!(!renew(&mut tokens, b"thief", b"thief"));
     assert!(renew(&mut tokens, b"a", b"b"));
@@ -90,7 +114,7 @@ fn x_2_a_renewal_is_for_the_key_that_the_id_was_last_given_to() {
     assert!(!renew(&mut tokens, b"a", b"b") && !renew(&mut tokens, b"a", b"c"));
     // The id goes to a new key: whoever has the old one has nothing.
     let freed = tokens.create(&pem, JoinRole::Node, 1, None, Some(2)).unwrap();
-    assert!(tokens.spend(&freed.id, &freed.secret, 2, b"new", 1_000).unwrap().is_some());
+    assert!(tokens.spend(&freed.id, &freed.secret, 2, b"new", 1_000).unwrap().is_ok());
     drop(tokens);
     let mut tokens = JoinTokens::open(folder.path()).unwrap();
     assert!(!renew(&mut tokens, b"c", b"d") && renew(&mut tokens, b"new", b"newer"));
@@ -112,7 +136,7 @@ fn x_3_no_id_is_forgotten_to_make_room() {
     tokens.content.issued.extend(fill);
     let token = tokens.create(&pem, JoinRole::Node, 5, None, None).unwrap();
     let mut spend =
-        |node| tokens.spend(&token.id, &token.secret, node, b"x", wall_ms()).unwrap().is_some();
+        |node| tokens.spend(&token.id, &token.secret, node, b"x", wall_ms()).unwrap().is_ok();
     assert!(!spend(ISSUED_MAX as u64 + 1) && !spend(1));
 }
 
@@ -124,12 +148,12 @@ fn x_3_a_file_of_an_older_version_is_read() {
     std::fs::write(folder.path().join(FILE), text).unwrap();
     let (mut tokens, pem) = opened(folder.path());
     let token = tokens.create(&pem, JoinRole::Node, 1, None, None).unwrap();
-    assert!(tokens.spend(&token.id, &token.secret, 2, b"new", wall_ms()).unwrap().is_none());
+    assert!(tokens.spend(&token.id, &token.secret, 2, b"new", wall_ms()).unwrap().is_err());
     // Renewals were not noted then: the first one that is seen counts.
-    assert!(tokens.renew(2, b"renewed since", b"b", wall_ms()).unwrap().is_some());
-    assert!(tokens.renew(2, b"renewed since", b"c", wall_ms()).unwrap().is_none());
+    assert!(tokens.renew(2, b"renewed since", b"b", wall_ms()).unwrap().is_ok());
+    assert!(tokens.renew(2, b"renewed since", b"c", wall_ms()).unwrap().is_err());
     let token = tokens.create(&pem, JoinRole::Node, 1, None, Some(2)).unwrap();
-    assert!(tokens.spend(&token.id, &token.secret, 2, b"new", wall_ms()).unwrap().is_some());
+    assert!(tokens.spend(&token.id, &token.secret, 2, b"new", wall_ms()).unwrap().is_ok());
 }
 
 #[test]
