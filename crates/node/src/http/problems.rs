@@ -209,8 +209,21 @@ pub(super) fn rate_exceeded(namespace: &Namespace, wait: Duration) -> Problem {
     let detail = format!(
         "namespace {namespace} submits more tasks in a second than its quota allows; slow down"
     );
-    let wait_s = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
-    Problem::new(429, "rate_exceeded", "too many submissions", detail).with_retry_after_s(wait_s)
+    Problem::new(429, "rate_exceeded", "too many submissions", detail)
+        .with_retry_after_s(whole_seconds(wait))
+}
+
+/// A completion brings more tasks than a quota lets in now.
+pub(super) fn follow_ups_wait(namespace: &Namespace, wait: Duration) -> Problem {
+    let detail = format!(
+        "the completion brings follow-ups, and namespace {namespace} has as many tasks, or gets as many in a second, as its quota allows; send it again, and keep the claim meanwhile"
+    );
+    Problem::new(429, "rate_exceeded", "too many follow-ups", detail)
+        .with_retry_after_s(whole_seconds(wait))
+}
+
+fn whole_seconds(wait: Duration) -> u32 {
+    u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
 }
 
 /// A refusal of an administrative order.

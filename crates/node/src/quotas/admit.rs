@@ -12,11 +12,21 @@ use super::bucket::Bucket;
 /// How often the quotas and what is used of them are looked at.
 pub const LOOK_EVERY: Duration = Duration::from_millis(250);
 
+/// Beyond the quota of tasks the follow-ups of workers come in this slowly, each: all of it would stand still if those that
+/// hold tasks could not settle them.
+const TRICKLE: Duration = Duration::from_secs(1);
+
 /// One namespace with a quota.
 #[derive(Debug)]
 struct Space {
     quota: Quota,
     bucket: Mutex<Bucket>,
+    /// When the next completion that brings more than it ends may come, beyond the quota.
+    trickle: Mutex<Option<Instant>>,
+    /// Unfinished tasks at the last look, with the follow-ups that came in here since.
+    pending: AtomicU64,
+    /// Their bytes at the last look.
+    bytes: AtomicU64,
     /// Bytes of objects at the last look, and put here since.
     object_bytes: AtomicU64,
 }
@@ -41,11 +51,16 @@ impl Quotas {
                 Some(space) => {
                     lock(&space.bucket).look(rate, view.submitted, now);
                     space.object_bytes.store(view.object_bytes, Relaxed);
+                    space.pending.store(view.pending, Relaxed);
+                    space.bytes.store(view.bytes, Relaxed);
                     space.clone()
                 }
                 None => Arc::new(Space {
                     quota: view.quota,
                     bucket: Mutex::new(Bucket::new(rate, view.submitted, now)),
+                    trickle: Mutex::default(),
+                    pending: AtomicU64::new(view.pending),
+                    bytes: AtomicU64::new(view.bytes),
                     object_bytes: AtomicU64::new(view.object_bytes),
                 }),
             };
@@ -65,6 +80,33 @@ impl Quotas {
             }
             None => Ok(()),
         }
+    }
+
+    /// Admits a completion by which a worker brings so many tasks that nobody submitted, or tells how long to wait. They count
+    /// for the rate; beyond the quota of tasks, whoever brings more than the one that ends waits for its turn.
+    pub fn admit_follow_ups(
+        &self,
+        namespace: &Namespace,
+        count: impl FnOnce() -> u64,
+        now: Instant,
+    ) -> Result<(), Duration> {
+        let Some(space) = self.find(namespace) else { return Ok(()) };
+        let count = count();
+        // The task that ends makes room for one.
+        let more = count.saturating_sub(1);
+        let mut turn = lock(&space.trickle);
+        let trickles = more > 0 && space.is_beyond(more);
+        if let Some(at) = turn.filter(|at| trickles && *at > now) {
+            return Err(at - now);
+        }
+        if space.quota.rate_max > 0 {
+            lock(&space.bucket).take(f64::from(space.quota.rate_max), count, now)?;
+        }
+        if trickles {
+            *turn = Some(now + TRICKLE.saturating_mul(u32::try_from(more).unwrap_or(u32::MAX)));
+        }
+        space.pending.fetch_add(more, Relaxed);
+        Ok(())
     }
 
     /// Whether a namespace may store so many more bytes of objects.
@@ -99,8 +141,18 @@ impl Quotas {
     }
 }
 
-fn lock(bucket: &Mutex<Bucket>) -> std::sync::MutexGuard<'_, Bucket> {
-    bucket.lock().unwrap_or_else(PoisonError::into_inner)
+impl Space {
+    /// Whether so many more tasks bring it over its quota, or it is over it in bytes.
+    fn is_beyond(&self, more: u64) -> bool {
+        let Quota { pending_max, bytes_max, .. } = self.quota;
+        let pending = self.pending.load(Relaxed).saturating_add(more);
+        (pending_max > 0 && pending > pending_max)
+            || (bytes_max > 0 && self.bytes.load(Relaxed) > bytes_max)
+    }
+}
+
+fn lock<T>(place: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -111,6 +163,36 @@ mod tests {
         let namespace = Namespace::parse("team").unwrap();
         let quota = Quota { version: 1, object_bytes_max: 100, rate_max: 1, ..Quota::default() };
         NamespaceView { quota, object_bytes, ..NamespaceView::empty(namespace) }
+    }
+
+    // X7: a worker's completions are no way around the quotas, and never stand still for good.
+    #[test]
+    fn x_7_follow_ups_of_workers_count_for_the_rate_and_trickle_beyond_the_quota() {
+        let (quotas, now) = (Quotas::default(), Instant::now());
+        let bounded = |pending, rate_max| {
+            let quota = Quota { version: 1, pending_max: 10, rate_max, ..Quota::default() };
+            NamespaceView { quota, pending, ..view(0) }
+        };
+        let team = view(0).namespace;
+        let admit = |count, now| quotas.admit_follow_ups(&team, || count, now);
+        assert!(admit(16, now).is_ok(), "without a quota nothing is counted");
+        quotas.learn(&[bounded(8, 0)], now);
+        assert!(admit(3, now).is_ok(), "up to the quota");
+        assert!(admit(3, now).is_ok(), "the first beyond it");
+        assert_eq!(admit(3, now), Err(TRICKLE * 2));
+        assert!(admit(1, now).is_ok(), "a chain adds nothing");
+        let mut later = now;
+        for _ in 0..100 {
+            let wait = admit(3, later).unwrap_err();
+            later += wait;
+            assert!(admit(3, later).is_ok(), "whoever waits comes in");
+        }
+        assert_eq!(later - now, TRICKLE * 200, "one more task a second, however many try");
+        quotas.learn(&[bounded(0, 0)], later);
+        assert!(admit(3, later).is_ok(), "some are done");
+        quotas.learn(&[bounded(0, 2)], later);
+        assert!(admit(3, later).is_ok() && admit(1, later).is_err(), "the rate counts them all");
+        assert!(quotas.admit(&team, 1, later).is_err(), "as it does submissions");
     }
 
     #[test]

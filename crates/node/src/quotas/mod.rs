@@ -1,5 +1,5 @@
-//! What a node judges of quotas before it takes anything in: the rate of submissions, and the bytes of objects over all
-//! shards.
+//! What a node judges of quotas before it takes anything in: the rate of submissions, the follow-ups that workers bring with
+//! their completions, and the bytes of objects over all shards.
 //!
 //! Promise: a namespace without a quota costs one load. Over any length of time, and whichever nodes a tenant asks, no more
 //! than its rate comes in per second, but for what arrives at other nodes between two looks. Whoever is refused is told

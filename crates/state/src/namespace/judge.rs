@@ -1,7 +1,7 @@
 //! Whether a namespace may take more of a shard.
 //!
 //! Judged: submissions, retries, the tasks that jobs bring, objects that are put. Not judged, but counted: follow-ups, which
-//! were let in with their parent; the tasks of schedules, which would hold up messages of other namespaces; what comes
+//! were let in with their parent, or put off by the node that a worker brought them to; the tasks of schedules, which would hold up messages of other namespaces; what comes
 //! with a slot; outputs and logs, since the work behind them is done.
 
 use crate::planted::{self, Bug};

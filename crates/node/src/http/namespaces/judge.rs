@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use ikada_api::state::{BucketName, Namespace, RefusalCode, RequestId, is_owned};
+use ikada_api::state::{
+    BucketName, Command, Complete, Namespace, Order, RefusalCode, RequestId, decode_then, is_owned,
+};
 use ikada_replica::call::{Answer, Consistency, Query, Request, RequestFate, Routing, View};
 
 use crate::http::answer::Stop;
@@ -11,6 +13,7 @@ use crate::http::dispatch::{call, mismatch};
 use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::Context;
+use crate::http::tasks::Item;
 
 /// Lets so many new tasks in, or tells when to come back.
 pub(in crate::http) fn admit_tasks<D>(
@@ -20,6 +23,23 @@ pub(in crate::http) fn admit_tasks<D>(
 ) -> Result<(), Stop> {
     let admitted = app.quotas.admit(&context.namespace, count as u64, Instant::now());
     admitted.map_err(|wait| problems::rate_exceeded(&context.namespace, wait).into())
+}
+
+/// Puts completions off by which workers bring more tasks than the quota lets in. Nothing is lost: they are sent again, and
+/// the claim is kept meanwhile.
+pub(in crate::http) fn admit_follow_ups<D>(app: &App<D>, context: &Context, items: &mut [Item]) {
+    for item in items {
+        let Ok(Order { command: Command::Complete(Complete { then: Some(then), .. }), .. }) =
+            &item.order
+        else {
+            continue;
+        };
+        let count = || decode_then(then).map_or(0, |tasks| tasks.len() as u64);
+        let admitted = app.quotas.admit_follow_ups(&context.namespace, count, Instant::now());
+        if let Err(wait) = admitted {
+            item.order = Err(problems::follow_ups_wait(&context.namespace, wait));
+        }
+    }
 }
 
 /// Lets so many bytes of an object in, unless the namespace has as many as it may. A resend of what is committed goes on:

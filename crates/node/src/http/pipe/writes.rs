@@ -27,7 +27,7 @@ use crate::http::answer::{Reply, Stop};
 use crate::http::app::App;
 use crate::http::dispatch::judge;
 use crate::http::door::Door;
-use crate::http::namespaces::admit_tasks;
+use crate::http::namespaces::{admit_follow_ups, admit_tasks};
 use crate::http::problems;
 use crate::http::request::Context;
 use crate::http::subject::Subject;
@@ -153,7 +153,7 @@ impl<'a, D: Door> Writes<'a, D> {
         let permits = admit(self.app, ask)?;
         let context = read_context(self.app, &self.principal, ask, subject)?;
         let programs = Builtin::default();
-        let (kind, items) = match ask.verb {
+        let (kind, mut items) = match ask.verb {
             PipeVerb::Enqueue => {
                 let mut enqueuing = Enqueuing::read(self.app, &context, ask.body, &programs)?;
                 let items = std::mem::take(&mut enqueuing.items);
@@ -170,8 +170,9 @@ impl<'a, D: Door> Writes<'a, D> {
             self.app.admission.uncount(lane_of(ask.verb));
             return Ok(Read::NotHere);
         }
-        if matches!(kind, Kind::Enqueue(..)) {
-            admit_tasks(self.app, &context, items.len())?;
+        match kind {
+            Kind::Enqueue(..) => admit_tasks(self.app, &context, items.len())?,
+            Kind::Report => admit_follow_ups(self.app, &context, &mut items),
         }
         let mut writing = Writing::prepare(items);
         let orders = std::mem::take(&mut writing.orders);

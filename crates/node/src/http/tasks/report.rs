@@ -10,6 +10,7 @@ use super::write::{Item, Written, write};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
 use crate::http::app::App;
 use crate::http::door::Door;
+use crate::http::namespaces::admit_follow_ups;
 use crate::http::objects::confirm;
 use crate::http::problems;
 use crate::http::programs::with_programs;
@@ -64,6 +65,7 @@ pub(in crate::http) async fn complete<D: Door>(
     // No key to ask about: the order itself may be repeated at any time.
     let read = |programs: &dyn FindProgram| read_completions(app, context, body, programs);
     let mut items = with_programs(app, context, read).await?;
+    admit_follow_ups(app, context, &mut items);
     confirm_outputs(app, &mut items).await;
     show_report(context, write(app, context, items, None).await?)
 }

@@ -12,6 +12,9 @@ use crate::http::door::Door;
 use crate::http::problems;
 use crate::http::request::Context;
 
+/// The status of what there is no room for now.
+const TOO_MANY: u16 = 429;
+
 /// Outcomes of a write, and where they were written.
 #[derive(Debug)]
 pub(in crate::http) struct Written {
@@ -44,6 +47,11 @@ impl Writing {
                 Ok(order) => {
                     orders.push(order);
                     shown.push(blank(id, OutcomeKind::Unknown));
+                }
+                Err(problem) if problem.status == TOO_MANY => {
+                    // Time may lift it: callers send it again.
+                    let unavailable = blank(id, OutcomeKind::Unavailable);
+                    shown.push(ItemOutcome { problem: Some(Box::new(problem)), ..unavailable });
                 }
                 Err(problem) => shown.push(refused(id, problem)),
             }
