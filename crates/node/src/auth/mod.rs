@@ -14,7 +14,7 @@ mod principal;
 mod secret;
 
 pub use first::{FIRST_TOKEN_FILE, make_first_token};
-pub use gatekeeper::{Denied, Gatekeeper, REFRESH_EVERY};
+pub use gatekeeper::{Denied, Flaw, Gatekeeper, REFRESH_EVERY};
 pub use principal::Principal;
 pub use secret::{
     CERTIFICATE_NAME, S3_NAME, Secret, TokenText, certificate_digest, digest, draw_s3_key,

@@ -19,6 +19,7 @@ use super::limits::HttpLimits;
 use super::problems;
 use super::request::Context;
 use super::security::Security;
+use super::strangers::Strangers;
 use crate::admission::{Admission, Lane, Reason, Rooms, Seat};
 use crate::auth::{Principal, REFRESH_EVERY};
 use crate::metrics::HttpCounters;
@@ -51,6 +52,8 @@ pub(super) struct App<D> {
     pub(super) stopping: tokio::sync::watch::Receiver<bool>,
     /// Who is let in.
     pub(super) security: Security,
+    /// Tells of those who are not.
+    pub(super) strangers: Strangers,
     /// Names under which clients reach this node.
     pub(super) hosts: OwnHosts,
     /// What tenants may take.
@@ -88,6 +91,7 @@ impl<D: Door> App<D> {
         counters.insecure.store(u64::from(security.insecure), Ordering::Relaxed);
         App {
             anyone: Arc::new(Principal::anyone()),
+            strangers: Strangers::default(),
             refreshed: tokio::sync::Mutex::default(),
             quotas: Quotas::default(),
             hosts: OwnHosts::new(&door.info().client_addr, &security.hosts),

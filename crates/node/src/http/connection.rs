@@ -1,6 +1,7 @@
 //! Connections: accepting, bounds before any byte is understood, and closing in good order.
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -157,16 +158,24 @@ async fn attend<D: Door>(app: Arc<App<D>>, stream: TcpStream, tongue: Tongue, so
     let Some(tls) = app.security.tls.as_ref().map(|tls| TlsAcceptor::from(tls.clients())) else {
         return Box::pin(converse(app, stream, tongue, source)).await;
     };
-    let stream = Wire::new(stream, source.ration.clone());
+    let (stream, address) = (Wire::new(stream, source.ration.clone()), source.address);
     let shaking = tokio::time::timeout(app.limits.head_timeout, tls.accept(stream));
+    let why = match shaking.await {
+        Ok(Ok(stream)) => {
+            let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let shown = shown.map(|certificate| Arc::new(Shown::of(certificate)));
+            let source = Source { shown, ..source };
+            // So that whoever never comes this far holds no room for it.
+            return Box::pin(converse(app, stream, tongue, source)).await;
+        }
+        // Whoever closes again without a word only looked whether the port is open.
+        Ok(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it took too long".to_owned(),
+    };
     // Whoever does not speak TLS is not spoken to.
-    if let Ok(Ok(stream)) = shaking.await {
-        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let shown = shown.map(|certificate| Arc::new(Shown::of(certificate)));
-        let source = Source { shown, ..source };
-        // So that whoever never comes this far holds no room for it.
-        Box::pin(converse(app, stream, tongue, source)).await;
-    }
+    app.counters.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+    app.strangers.no_handshake(address, &why);
 }
 
 /// Speaks HTTP on a connection.

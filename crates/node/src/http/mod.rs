@@ -39,6 +39,7 @@ mod s3;
 mod schedules;
 mod security;
 mod standing;
+mod strangers;
 mod stream;
 mod subject;
 mod tasks;

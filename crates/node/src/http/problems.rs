@@ -426,6 +426,12 @@ pub(super) fn unauthenticated() -> Problem {
     Problem::new(401, "unauthenticated", "token needed", detail)
 }
 
+/// A token or certificate whose time is over, told to whoever has proved that it is theirs.
+pub(super) fn expired() -> Problem {
+    let detail = "the token or certificate has expired; an admin makes another with `ikada auth token create`";
+    Problem::new(401, "unauthenticated", "token expired", detail)
+}
+
 /// Too many failed tries from one address.
 pub(super) fn too_many_failures() -> Problem {
     let detail = "too many calls without a good token came from this address; wait a little";

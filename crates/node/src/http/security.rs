@@ -16,7 +16,7 @@ use super::door::Door;
 use super::problems;
 use super::standing::Standing;
 use super::trace::Audit;
-use crate::auth::{Denied, Gatekeeper, Principal, TokenText};
+use crate::auth::{Denied, Flaw, Gatekeeper, Principal, TokenText};
 use crate::metrics::SecurityFigures;
 use crate::places::Place;
 use crate::ration::Ration;
@@ -59,6 +59,11 @@ impl Security {
             certificate_left_s: self.tls.as_ref().map(|tls| tls.left().as_secs()),
             joins_refused: desk.map(|desk| desk.refused()),
             audit_lost: self.audit.as_ref().map(|audit| audit.log.lost()),
+            tokens: self
+                .gatekeeper
+                .as_ref()
+                .map(|keeper| keeper.ends(wall_ms()))
+                .unwrap_or_default(),
         }
     }
 
@@ -97,31 +102,38 @@ async fn look_up<D: Door>(
     let Some(gatekeeper) = &app.security.gatekeeper else {
         return Ok(app.anyone.clone());
     };
-    if let Some(token) = read_token(headers) {
-        if let Some(principal) = gatekeeper.check(&token, wall_ms()) {
-            return Ok(principal);
-        }
+    let address = source.map(|source| source.address);
+    let (flaw, what) = if let Some(token) = read_token(headers) {
+        let mut found = gatekeeper.check(&token, wall_ms());
         // It may be too young for this node to have heard of it.
-        if !gatekeeper.knows(&token.id) {
+        if found == Err(Flaw::Unknown) {
             app.refresh_tokens_for_strangers().await;
-            if let Some(principal) = gatekeeper.check(&token, wall_ms()) {
-                return Ok(principal);
-            }
+            found = gatekeeper.check(&token, wall_ms());
         }
-    } else if !headers.contains_key(AUTHORIZATION) {
+        match found {
+            Ok(principal) => return Ok(principal),
+            Err(flaw) => (flaw, Some(token.id.to_string())),
+        }
+    } else if headers.contains_key(AUTHORIZATION) {
+        (Flaw::NoToken, None)
+    } else {
         let Some(shown) = source.and_then(|source| source.shown.as_ref()) else {
             // Asking without a token is no guess, but it is denied.
             app.counters.denied.fetch_add(1, Ordering::Relaxed);
             return Err(problems::unauthenticated());
         };
-        if let Some(principal) = recognise_certificate(app, gatekeeper, shown).await {
-            return Ok(principal);
+        match recognise_certificate(app, gatekeeper, shown).await {
+            Ok(principal) => return Ok(principal),
+            Err(flaw) => (flaw, shown.name.as_ref().map(|name| format!("cert-{}", name.name))),
         }
-    }
+    };
     app.counters.denied.fetch_add(1, Ordering::Relaxed);
-    match gatekeeper.failed(source.map(|source| source.address), wall_ms()) {
-        Denied::Unknown => Err(problems::unauthenticated()),
-        Denied::TooOften => Err(problems::too_many_failures()),
+    app.strangers.denied(address, what.as_deref(), flaw);
+    match (gatekeeper.failed(address, wall_ms()), flaw) {
+        (Denied::TooOften, _) => Err(problems::too_many_failures()),
+        // It was proved to be the caller's own.
+        (Denied::Unknown, Flaw::Expired) => Err(problems::expired()),
+        (Denied::Unknown, _) => Err(problems::unauthenticated()),
     }
 }
 
@@ -130,8 +142,8 @@ async fn recognise_certificate<D: Door>(
     app: &App<D>,
     gatekeeper: &Gatekeeper,
     shown: &Shown,
-) -> Option<Arc<Principal>> {
-    let cluster = app.security.tls.as_ref()?.name().cluster;
+) -> Result<Arc<Principal>, Flaw> {
+    let cluster = app.security.tls.as_ref().ok_or(Flaw::Unknown)?.name().cluster;
     // It may be too young for this node to have heard of it.
     if shown.name.is_some() && !gatekeeper.knows_certificate(shown) {
         app.refresh_tokens_for_strangers().await;

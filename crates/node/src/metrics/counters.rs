@@ -80,6 +80,8 @@ pub struct HttpCounters {
     pub connections_refused: AtomicU64,
     /// Connections of strangers that were closed to make room.
     pub strangers_closed: AtomicU64,
+    /// Connections that never came to TLS.
+    pub handshakes_failed: AtomicU64,
 }
 
 impl HttpCounters {

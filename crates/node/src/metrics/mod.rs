@@ -12,4 +12,4 @@ mod security;
 
 pub use counters::{Counters, HttpCounters};
 pub use render::render;
-pub use security::SecurityFigures;
+pub use security::{SecurityFigures, TokenEnds};

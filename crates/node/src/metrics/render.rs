@@ -175,6 +175,14 @@ fn doors(page: &mut Page, http: &HttpCounters) {
     let closed = http.strangers_closed.load(Ordering::Relaxed);
     let name = "ikada_http_strangers_closed_total";
     page.one(name, "counter", "Connections of strangers closed to make room.", closed);
+    let failed = http.handshakes_failed.load(Ordering::Relaxed);
+    let name = "ikada_http_handshakes_failed_total";
+    page.one(
+        name,
+        "counter",
+        "Connections to a port with TLS that never came to speak it.",
+        failed,
+    );
     let insecure = http.insecure.load(Ordering::Relaxed);
     let about = "Whether the node listens beyond loopback without TLS and tokens.";
     page.one("ikada_insecure", "gauge", about, insecure);

@@ -9,8 +9,10 @@ use ikada_api::v1::NewTask;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::HttpLimits;
 use super::roles::{guarded, make_token};
@@ -68,6 +70,17 @@ async fn x_2_clients_believe_the_cluster_s_authority_and_no_other() {
     assert!(misled.whoami().await.is_err());
     let plain = server.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(!plain.starts_with("HTTP"), "{plain}");
+    // Both were counted: whoever trusted another authority, and whoever spoke no TLS.
+    let mut known = shake(&server, &papers.authority_pem, &[]).await.unwrap();
+    let ask = format!(
+        "GET /metrics HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    );
+    known.write_all(ask.as_bytes()).await.unwrap();
+    let mut page = String::new();
+    known.read_to_string(&mut page).await.unwrap();
+    let name = "\nikada_http_handshakes_failed_total ";
+    let failed = page.split_once(name).and_then(|(_, rest)| rest.lines().next());
+    assert!(failed.unwrap().parse::<u64>().unwrap() >= 2, "{failed:?}");
     let no_authority = Client::new([format!("https://{}", server.address)]);
     assert!(no_authority.unwrap_err().to_string().contains("ca.pem"));
     server.stop().await;
@@ -75,6 +88,16 @@ async fn x_2_clients_believe_the_cluster_s_authority_and_no_other() {
 
 /// A handshake in which the caller speaks these protocols; gives the one that was agreed on.
 async fn agree(server: &Server, authority_pem: &str, offered: &[&[u8]]) -> Option<Vec<u8>> {
+    let stream = shake(server, authority_pem, offered).await?;
+    Some(stream.get_ref().1.alpn_protocol().unwrap_or_default().to_vec())
+}
+
+/// A connection on which the caller speaks these protocols.
+async fn shake(
+    server: &Server,
+    authority_pem: &str,
+    offered: &[&[u8]],
+) -> Option<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority_pem.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -86,8 +109,7 @@ async fn agree(server: &Server, authority_pem: &str, offered: &[&[u8]]) -> Optio
     config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
     let stream = TcpStream::connect(&server.address).await.unwrap();
     let connector = TlsConnector::from(Arc::new(config));
-    let stream = connector.connect(any_name(), stream).await.ok()?;
-    Some(stream.get_ref().1.alpn_protocol().unwrap_or_default().to_vec())
+    connector.connect(any_name(), stream).await.ok()
 }
 
 // X7: floods of resets and of empty frames need HTTP/2, and nobody speaks that here.

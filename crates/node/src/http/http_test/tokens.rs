@@ -71,6 +71,27 @@ async fn x_17_tokens_are_made_listed_used_and_revoked() {
     server.stop().await;
 }
 
+// X17: whoever has the secret hears that the time is over; whoever guesses hears nothing of it.
+#[tokio::test]
+async fn x_17_an_expired_token_is_told_to_its_owner_alone() {
+    let bench = Bench::guarded(HttpLimits::default(), guarded());
+    let root = make_token(bench.door(), "root", Role::Admin, &[]).await;
+    let bearer = |token: &str| format!("Bearer {token}");
+    let admin = bearer(&root);
+    let body = r#"{"name":"ann","role":"viewer","ttl_ms":1}"#;
+    let made = bench.send("POST", "/v1/tokens", &[("authorization", &admin)], body).await;
+    let token = made.json()["token"].as_str().unwrap().to_owned();
+    let ask = async |token: &str| {
+        let heard = bench.send("GET", "/v1/whoami", &[("authorization", &bearer(token))], "").await;
+        assert_eq!((heard.status.as_u16(), heard.code().as_str()), (401, "unauthenticated"));
+        heard.json()["title"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(ask(&token).await, "token expired");
+    let (front, _) = token.rsplit_once('_').unwrap();
+    let guessed = format!("{front}_{}", "0".repeat(64));
+    assert_eq!(ask(&guessed).await, "token needed");
+}
+
 #[tokio::test]
 async fn x_4_every_call_of_a_pipe_is_checked() {
     let server = Server::guarded(HttpLimits::default(), guarded()).await;

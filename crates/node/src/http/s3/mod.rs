@@ -34,6 +34,7 @@ use hyper::body::Body;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use ikada_api::routes::Operation;
+use ikada_api::state::TokenId;
 
 use self::fault::Fault;
 use self::route::{Action, Call};
@@ -48,7 +49,7 @@ use super::request::Context;
 use super::security::{Source, allow, enter as enter_namespace, policy_of, trust};
 use super::trace::{Line, Trace, subject_of};
 use crate::admission::Lane;
-use crate::auth::{Denied, Principal};
+use crate::auth::{Denied, Flaw, Principal};
 use crate::watch::wall_ms;
 
 /// Who calls, and what was proved of the bytes to come.
@@ -187,6 +188,9 @@ async fn look_up<D: Door>(app: &App<D>, parts: &Parts) -> Result<Entered, Fault>
         other => {
             app.counters.denied.fetch_add(1, Ordering::Relaxed);
             let source = parts.extensions.get::<Source>().map(|source| source.address);
+            let id = TokenId::parse(&signed.key_id).ok();
+            let flaw = if other.is_some() { Flaw::WrongSecret } else { Flaw::Unknown };
+            app.strangers.denied(source, id.as_ref().map(TokenId::as_str), flaw);
             Err(match (gatekeeper.failed(source, wall_ms()), other) {
                 (Denied::TooOften, _) => problems::too_many_failures().into(),
                 (Denied::Unknown, Some((_, Err(fault)))) => fault,
