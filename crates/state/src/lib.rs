@@ -92,7 +92,7 @@ pub use task::{
     ProgramKind, ProgramRef, Progress, Retry, SharedWork, TaskFilter, TaskList, TaskOptions,
     TaskState, TaskView, Unclaim, WaitReason, Work, decode_then, encode_then,
 };
-pub use token::{AddToken, RevokeToken, Role, SecretDigest, Token};
+pub use token::{AddToken, RevokeToken, Role, S3_NAME, SecretDigest, Token};
 pub use worker::{
     DrainWorker, RegisterWorker, RemoveWorker, WorkerKey, WorkerRecord, WorkerStanding,
 };

@@ -96,7 +96,7 @@ refusal_codes! {
     TooManyTokens = 71, "too_many_tokens";
     /// The first token is made once, and there are tokens.
     TokensExist = 72, "tokens_exist";
-    /// It is the last admin token of the whole cluster; make another first.
+    /// No other admin token of the whole cluster lasts as long; make another first.
     LastAdmin = 73, "last_admin";
     /// Another change of membership is not finished.
     ChangePending = 80, "change_pending";

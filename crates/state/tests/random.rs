@@ -272,7 +272,8 @@ fn job_command(a: u8, b: u8, c: u16) -> Command {
 fn token_command((kind, a, b, c): Step) -> Command {
     let id = TokenId::parse(&format!("t{}", a % 6)).unwrap();
     if kind % 32 == 25 {
-        return Command::RevokeToken(RevokeToken { id });
+        let lasting = c.is_multiple_of(2).then_some(true);
+        return Command::RevokeToken(RevokeToken { id, lasting });
     }
     Command::AddToken(AddToken {
         id,

@@ -22,7 +22,12 @@ fn add(token: &str, role: Role) -> AddToken {
 }
 
 fn revoke(token: &str) -> Command {
-    Command::RevokeToken(RevokeToken { id: id(token) })
+    Command::RevokeToken(RevokeToken { id: id(token), lasting: Some(true) })
+}
+
+/// As older versions write it.
+fn revoke_older(token: &str) -> Command {
+    Command::RevokeToken(RevokeToken { id: id(token), lasting: None })
 }
 
 fn ids(world: &World) -> Vec<String> {
@@ -58,6 +63,38 @@ fn x_17_a_revoked_token_is_gone_and_the_last_admin_stays() {
     world.run(Command::AddToken(add("b", Role::Admin)));
     assert_eq!(world.run(revoke("a")), Reply::TokenRevoked);
     assert_eq!(ids(&world), ["b", "local"]);
+}
+
+#[test]
+fn x_17_the_admin_who_stays_can_make_others_for_as_long() {
+    let mut world = World::new();
+    let key = PrincipalName::parse("s3-backup").unwrap();
+    world.run(Command::AddToken(add("a", Role::Admin)));
+    world.run(Command::AddToken(AddToken { name: key, ..add("key", Role::Admin) }));
+    assert_eq!(world.run(revoke("a")), refused(RefusalCode::LastAdmin), "a key makes no tokens");
+    let month = AddToken { ttl_ms: 1_000_000, ..add("month", Role::Admin) };
+    world.run(Command::AddToken(month.clone()));
+    assert_eq!(world.run(revoke("a")), refused(RefusalCode::LastAdmin), "it would end, and all");
+    assert_eq!(world.run(revoke("key")), Reply::TokenRevoked, "nobody needs it");
+    world.tick(10);
+    world.run(Command::AddToken(AddToken { id: id("later"), ..month }));
+    assert_eq!(world.run(revoke("later")), Reply::TokenRevoked, "others last longer");
+    world.run(Command::AddToken(add("b", Role::Admin)));
+    assert_eq!(world.run(revoke("a")), Reply::TokenRevoked);
+    assert_eq!(world.run(revoke("month")), Reply::TokenRevoked);
+    assert_eq!(ids(&world), ["b"]);
+}
+
+// An entry means what it meant when it was written.
+#[test]
+fn x_17_what_older_versions_wrote_is_judged_by_their_rule() {
+    let mut world = World::new();
+    world.run(Command::AddToken(add("a", Role::Admin)));
+    world.run(Command::AddToken(AddToken { ttl_ms: 1_000, ..add("brief", Role::Admin) }));
+    let (before, now) = (revoke_older("a"), revoke("a"));
+    assert_eq!((before.level(), now.level()), (0, 1));
+    assert_eq!(world.run(now), refused(RefusalCode::LastAdmin));
+    assert_eq!(world.run(before), Reply::TokenRevoked);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+pub use ikada_api::state::S3_NAME;
 use ikada_api::state::{SecretDigest, TokenId};
 
 /// Every token begins like this, so that scanners of leaked text can find them.
@@ -95,9 +96,6 @@ pub const CERTIFICATE_NAME: &str = "cert-";
 pub fn certificate_digest(certificate: &[u8]) -> SecretDigest {
     SecretDigest(blake3::derive_key(CERTIFICATE_CONTEXT, certificate))
 }
-
-/// Principals of S3 keys are named like this.
-pub const S3_NAME: &str = "s3-";
 
 /// A fresh S3 key: a token that nobody can show, since what is stored of it is drawn and no digest of anything known.
 /// Signatures need the secret itself on both sides, so it is the stored word.

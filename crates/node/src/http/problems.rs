@@ -168,7 +168,7 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
         Code::TooManyTokens => "as many tokens exist as may; revoke one that is not needed",
         Code::TokensExist => "the first token is made once, and this cluster has tokens",
         Code::LastAdmin => {
-            "this is the last admin token of the whole cluster; make another one first"
+            "no other admin token of the whole cluster lasts as long: without one nobody could make tokens; make one first, `ikada auth token create --role admin --days 0`"
         }
         Code::TooManySchedules => "as many schedules exist as may; remove one that is not needed",
         Code::ObjectNotFound => "there is no such object, or no such version of it",

@@ -11,4 +11,4 @@ mod store;
 
 pub use add::AddToken;
 pub use revoke::RevokeToken;
-pub use store::{Role, SecretDigest, Token};
+pub use store::{Role, S3_NAME, SecretDigest, Token};

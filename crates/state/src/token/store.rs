@@ -10,6 +10,9 @@ use crate::limits::TOKEN_NAMESPACES_MAX;
 use crate::shard::Shard;
 use crate::{Namespace, PrincipalName, TokenId};
 
+/// How the names of keys of the S3 door begin; those of other tokens never do.
+pub const S3_NAME: &str = "s3-";
+
 /// What a caller may be. Roles do not contain each other; a route lists those it lets in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(index_only)]

@@ -19,14 +19,18 @@ pub(in crate::http) async fn revoke<D: Door>(
     let name = context.names[0].clone();
     let id =
         parse_name("id", &name, TokenId::parse).map_err(|error| problems::bad_field(&error))?;
-    let order = Order {
-        namespace: Namespace::default(),
-        request: None,
-        command: Command::RevokeToken(RevokeToken { id }),
+    let write_by = async |lasting| {
+        let command = Command::RevokeToken(RevokeToken { id: id.clone(), lasting });
+        let order = Order { namespace: Namespace::default(), request: None, command };
+        let item = Item { id: name.clone(), order: Ok(order) };
+        write(app, context, vec![item], None).await?.only()
     };
-    let item = Item { id: name.clone(), order: Ok(order) };
-    let written = write(app, context, vec![item], None).await?;
-    let (_, positions) = written.only()?;
+    let written = match write_by(Some(true)).await {
+        // A token that leaked is not kept until the last node is upgraded: the order goes out as older nodes know it.
+        Err(Stop::Problem(problem)) if problem.code == "level_too_low" => write_by(None).await,
+        written => written,
+    };
+    let (_, positions) = written?;
     app.refresh_tokens().await;
     let mut response = show_document(context, StatusCode::OK, &TokenRevoked { id: name })?;
     add_positions(&mut response, &positions);
