@@ -140,8 +140,8 @@ impl Knobs {
     }
 }
 
-/// In some runs a leader turns callers away as soon as a few orders wait. Drawn apart, so that seeds from before keep
-/// their other settings.
+/// In some runs a leader turns callers away as soon as a few orders wait. Drawn apart, so that seeds from before keep their
+/// other settings.
 pub fn draw_pending_bytes_max(rng: &mut Rng) -> usize {
     if chance(rng, 200) { log_uniform(rng, 1, 2_000) as usize } else { PENDING_BYTES_MAX }
 }
