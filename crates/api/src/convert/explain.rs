@@ -17,9 +17,8 @@ pub fn show_explanation(explanation: &Explanation) -> TaskExplanation {
     }
 }
 
-fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
-    let queue = &explanation.queue;
-    let mut info = ReasonInfo {
+fn blank(reason: &WaitReason) -> ReasonInfo {
+    ReasonInfo {
         code: reason.code().to_owned(),
         sentence: String::new(),
         since_ms: None,
@@ -28,7 +27,12 @@ fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
         task: None,
         ahead: None,
         at_least: None,
-    };
+    }
+}
+
+fn show_reason(explanation: &Explanation, reason: &WaitReason) -> ReasonInfo {
+    let queue = &explanation.queue;
+    let mut info = blank(reason);
     info.sentence = match reason {
         WaitReason::Finished { at_ms, dead } => {
             info.since_ms = Some(*at_ms);
