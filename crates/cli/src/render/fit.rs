@@ -71,7 +71,7 @@ impl Round {
         let whole = if self.is_gentle { heading.unwrap_or(0) } else { 0 };
         match column.kind {
             Kind::Plain => self.plain_least.max(whole),
-            Kind::Words(longest) => longest.min(SENTENCE_MIN).max(COLUMN_LEAST).max(whole),
+            Kind::Words(longest) => longest.clamp(COLUMN_LEAST, SENTENCE_MIN).max(whole),
             Kind::Prose => self.prose_least.max(whole),
             Kind::Moments if self.is_gentle => column.width,
             Kind::Moments => self.plain_least,

@@ -88,9 +88,7 @@ fn ls_14_a_database_that_takes_no_writes_is_named_by_the_leader_and_where_nobody
     let others: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
     cluster.step(leader, health(DatabaseHealth::Full));
     let refused = outcome(&mut cluster, others[0], enqueue("a"));
-    let is_named = |outcome: &Outcome, wanted| {
-        matches!(outcome, Outcome::Unavailable(Unavailable::Database { health }) if *health == wanted)
-    };
+    let is_named = |outcome: &Outcome, wanted| matches!(outcome, Outcome::Unavailable(Unavailable::Database { health }) if *health == wanted);
     assert!(is_named(&refused, DatabaseHealth::Full), "{refused:?}");
     // It was not said again: one is tried, and goes well.
     cluster.pass(4_000);

@@ -164,7 +164,7 @@ impl Folder {
     pub(super) fn move_spare(&self, name: &str) -> bool {
         let input = format!("{TASK}/{INPUTS}/{name}");
         let moves = |spare: &&str| self.all.rename(spare, &input).is_ok();
-        if self.shelf.is_none() || !SPARES.iter().any(|spare| moves(&spare)) {
+        if self.shelf.is_none() || !SPARES.iter().any(moves) {
             return false;
         }
         // As new files are; the program before may have changed it.

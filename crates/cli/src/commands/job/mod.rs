@@ -11,7 +11,7 @@ mod submit;
 
 use ikada_api::Client;
 use ikada_api::client::Error;
-use ikada_api::v1::{JobPage, JobTaskPage};
+use ikada_api::v1::{JobInfo, JobPage, JobTaskPage};
 
 use super::confirm::{ask, is_asked};
 use super::watch::watch;
