@@ -2,6 +2,7 @@
 //! They are told nowhere (X6), and programs, which run beside them, do not see them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -123,6 +124,8 @@ async fn x_6_keys_for_other_servers_are_told_nowhere() {
 
     let token = work.path().join("token");
     fs::write(&token, make(&mut secrets, &cluster, "worker")).expect("a file");
+    // Else the worker would not start: its commands could read it.
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("rights");
     let log = fs::File::create(work.path().join("worker.log")).expect("a log");
     let mut command = with_file(&cluster, &token, &["worker", "--queue", "q"]);
     command.args(["--until-stdin-closes", "--allow-command", "/bin/sh"]);
