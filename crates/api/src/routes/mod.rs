@@ -5,6 +5,7 @@
 //! methods it has, so that a task named `claim` can still be shown.
 
 mod callers;
+mod cluster;
 mod find;
 mod holders;
 mod parameters;

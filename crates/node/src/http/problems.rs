@@ -131,6 +131,10 @@ fn holder_detail(code: RefusalCode) -> &'static str {
 const DEAD_FULL: &str = "the queue has as many dead tasks as it may and takes no new ones; \
      `ikada task retry` or `ikada task drop` some, or raise its `dead_max`";
 
+/// What to do about a shard full of objects.
+const OBJECTS_FULL: &str = "the shard has as many versions of objects (1000000) or pieces (4000000) as it may; \
+     delete objects or finished jobs' outputs that are not needed, and what waits goes on";
+
 fn refusal_detail(code: RefusalCode) -> &'static str {
     use RefusalCode as Code;
     match code {
@@ -176,9 +180,7 @@ fn refusal_detail(code: RefusalCode) -> &'static str {
             "the object is not as If-Match or If-None-Match demands; look at it again"
         }
         Code::BucketReserved => "only the cluster itself writes to this bucket; use another",
-        Code::TooManyObjects => {
-            "the shard has as many versions of objects (1000000) or pieces (4000000) as it may; delete objects or finished jobs' outputs that are not needed, and what waits goes on"
-        }
+        Code::TooManyObjects => OBJECTS_FULL,
         Code::BlobReferenced => "an object has this blob as a piece; it stays",
         Code::ChangePending => {
             "another change of membership is not finished; wait for it (`ikada cluster status` shows it), or remove the node that is being added"

@@ -2,8 +2,8 @@
 
 use ikada_consensus::{NodeId, Role};
 use ikada_state::{
-    Applied, Claim, Command, Complete, Deliver, Effect, Expire, ExpireCause, FailNext, Fence,
-    Grant, Message, Namespace, Order, RefusalCode, Reply, ShardId, TaskId,
+    Applied, Claim, Command, Complete, Deliver, Effect, Enqueue, Expire, ExpireCause, FailNext,
+    Fence, Grant, Message, Namespace, Order, RefusalCode, Reply, ShardId, TaskId,
 };
 
 use super::World;
@@ -235,6 +235,21 @@ impl World {
         }
     }
 
+    fn follow_submission(
+        &mut self,
+        shard: ShardId,
+        enqueue: &Enqueue,
+        order: &Order,
+        reply: &Reply,
+    ) -> Verdict {
+        self.mark_full(reply);
+        let gone = self.watch.model.task(&enqueue.id).is_some_and(|task| task.removed);
+        let known = matches!(reply, Reply::Enqueued { created: false, .. });
+        self.marks.hit_if(gone && known, Mark::GoneNameKnown);
+        let request = order.request.as_ref().map(|key| (shard, key.clone()));
+        self.watch.submits.applied(request, enqueue, reply)
+    }
+
     fn follow_order(
         &mut self,
         shard: ShardId,
@@ -248,14 +263,7 @@ impl World {
             return Ok(());
         }
         match &order.command {
-            Command::Enqueue(enqueue) => {
-                self.mark_full(reply);
-                let gone = self.watch.model.task(&enqueue.id).is_some_and(|task| task.removed);
-                let known = matches!(reply, Reply::Enqueued { created: false, .. });
-                self.marks.hit_if(gone && known, Mark::GoneNameKnown);
-                let request = order.request.as_ref().map(|key| (shard, key.clone()));
-                self.watch.submits.applied(request, enqueue, reply)
-            }
+            Command::Enqueue(enqueue) => self.follow_submission(shard, enqueue, order, reply),
             Command::Claim(claim) => match reply {
                 Reply::Claimed { tasks } => tasks
                     .iter()
