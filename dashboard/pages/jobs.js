@@ -31,7 +31,7 @@ const top = (query) => [head("Jobs", "A job is a program with inputs: stages of 
 
 function filters(query) {
   return h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
-    h("label", {}, h("span", {}, "Find"), searchField({ name: "find", placeholder: "part of an id or a name", value: query.find ?? "",
+    h("label", {}, h("span", {}, "Find"), searchField({ page: "jobs", name: "find", placeholder: "part of an id or a name", value: query.find ?? "",
       change: (find) => swap(["jobs"], { ...chosen(query), find }) })),
     h("label", {}, h("span", {}, "Status"), h("select", { name: "status", onchange: (event) => go(["jobs"], { ...chosen(query), status: event.target.value }) },
       h("option", { value: "" }, "all"), STATUSES.map((name) => h("option", { value: name, selected: name === query.status }, words(name))))));

@@ -59,6 +59,11 @@ export async function searchesWhileOneTypes({ tab, base, cluster, node }) {
   await tab.until("document.querySelectorAll('tbody tr').length === 1");
   assert.equal(await tab.value("document.activeElement.value"), "parc");
   await call(cluster, node, "POST", "/v1/queues/parcels/purge");
+  for (const id of ["meadow", "meander", "moor"]) await call(cluster, node, "POST", "/v1/jobs", { id, queue: "parcels", map: { program: "wordcount", range: { from: 0, to: 1 } } });
+  await tab.go(`${base}/#/jobs`);
+  await tab.type("input[name=find]", "mea");
+  await tab.until("[...document.querySelectorAll('tbody tr')].map((row) => row.querySelector('a').textContent).sort().join() === 'meadow,meander'");
+  for (const id of ["meadow", "meander", "moor"]) await call(cluster, node, "POST", `/v1/jobs/${id}/cancel`);
 }
 
 /** A task of a job names its program, what it reads, and its job; buckets of jobs lead to the jobs. */

@@ -56,7 +56,7 @@ impl Replica {
     /// The leg's slot is away: it waits a little and looks at the map again.
     pub(crate) fn leg_moved(&mut self, id: u64, now: Now) {
         if let Some(leg) = self.legs.get_mut(id) {
-            leg.doubtful |= leg.tries > 1;
+            leg.open = false;
             leg.handed_over = leg.doubtful;
             leg.tries = 0;
             leg.moved = true;

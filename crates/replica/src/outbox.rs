@@ -79,7 +79,15 @@ impl Replica {
     ) {
         let seat = &mut self.seats[usize::from(source)];
         let Told::Replies { replies, .. } = told else {
-            seat.delivering.remove(&target);
+            match told {
+                // As long as a database takes no writes there is nothing to be had from asking at each tick.
+                Told::Refused { .. } => {
+                    seat.delivering.insert(target, now.mono_ms + REFUSED_PAUSE_MS);
+                }
+                _ => {
+                    seat.delivering.remove(&target);
+                }
+            }
             return;
         };
         // The first that was not taken holds up those behind it.

@@ -247,6 +247,30 @@ fn ls_17_the_task_of_an_instant_holds_no_message_up() {
     assert_eq!(there.run(message(2 + far, "late", "other")), refused(RefusalCode::QueueFull));
 }
 
+// LS-17: a shard that schedules filled beyond its bounds still takes completions that make it no fuller, or none would end.
+#[test]
+fn ls_17_a_shard_filled_by_schedules_still_takes_completions_with_follow_ups() {
+    let small = Limits { pending_tasks_max: 1, ..limits_small() };
+    let mut there = World::of(Shard::genesis_with(1, 8, &[], small));
+    there.run(Command::KeepDead(KeepDead { shard: 1 }));
+    let follow = |id: &str| Some(encode_then(&[enqueue(&format!("a:{id}"), "q")]));
+    let chain = TaskOptions { then: follow("b"), ..TaskOptions::default() };
+    there.put(Enqueue { options: Some(Box::new(chain)), ..enqueue("a", "q") });
+    for sequence in 1..=2 {
+        let task = Box::new(enqueue(&format!("s{sequence}"), "other"));
+        let message = Message::Submit { namespace: Namespace::default(), task };
+        let deliver = Command::Deliver(Deliver { source: 0, sequence, message });
+        assert_eq!(there.run(deliver), Reply::Delivered { fresh: true });
+    }
+    let grant = there.take(1).remove(0);
+    let two = encode_then(&[enqueue("a:c", "q"), enqueue("a:d", "q")]);
+    let Command::Complete(order) = complete(&grant, "w") else { unreachable!() };
+    let more = there.run(Command::Complete(Complete { then: Some(two), ..order }));
+    assert_eq!(more, refused(RefusalCode::QueueFull), "it would be fuller");
+    assert_eq!(there.run(complete(&grant, "w")), Reply::Completed);
+    assert_eq!(there.reload().state("a:b"), TaskState::Ready);
+}
+
 /// A template may have follow-ups and a program. Those of each instant have names of their own, also under one key, and come
 /// with the completion of their parent.
 #[test]

@@ -115,7 +115,7 @@ fn b4_32_a_wide_shuffle_comes_into_being_in_steps_by_what_it_reads() {
 
 #[test]
 fn b4_32_a_job_of_an_older_node_keeps_its_pace() {
-    let world = split(20, 600, false);
+    let world = split(200, 600, false);
     assert_eq!(job(&world).stages()[1].expanded, 600);
     assert_eq!(job(&world.reload()).stages()[1].expanded, 600);
 }

@@ -53,9 +53,13 @@ class Lease:
                     break
                 # It was granted during the wait: nobody here knows when.
                 sent = time.monotonic()
-                if self._keeps(self._ttl_s):
-                    break
-                continue
+                try:
+                    if self._keeps(self._ttl_s):
+                        break
+                except IkadaError:
+                    # Nobody would renew it, nor give it back.
+                    self._release({"holder": self.holder, "fence": str(self.fence)})
+                    raise
             if deadline is not None and time.monotonic() >= deadline:
                 self._release({"holder": self.holder})
                 raise TimedOut(f"lease {self.name} is held by another after {self._wait_s} s", code="timed_out")

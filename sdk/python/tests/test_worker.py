@@ -151,8 +151,9 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(worker.wait(60), 0)
 
     def test_b4_19_a_removed_worker_ends_at_once_though_a_handler_runs(self) -> None:
-        worker = self.worker("--queue", "slow", "--slots", "2", "--name", "removed-1", "--grace", "600")
-        endless = self.shop.slow.options(max_attempts=2).enqueue(600)
+        # A queue of its own: a worker of another test that was killed may still be handed a task.
+        worker = self.worker("--queue", "endless", "--slots", "2", "--name", "removed-1", "--grace", "600")
+        endless = self.shop.slow.options(queue="endless", max_attempts=2).enqueue(600)
         eventually(lambda: endless.task().state == "claimed")
         eventually(lambda: next((one for one in self.client.workers() if one["id"] == "removed-1"), None))
         self.client._transport.call("DELETE", "/v1/workers/removed-1", keyed=True)

@@ -143,7 +143,11 @@ async fn watch(client: &Client, mut change: ChangeView) -> Result<ChangeView, Fa
         match seen.change.as_ref().filter(|now| now.number == number) {
             Some(now) => change = now.clone(),
             None if is_outcome(&change, &seen) => break,
+            // Its shards may be out of joint for the next one already.
             None if seen.change.as_ref().is_some_and(|other| other.number > number) => {
+                if is_there(&change, &seen) {
+                    break;
+                }
                 bar.finish_and_clear();
                 let message = format!("change {number} was called off by another one");
                 return Err(Failure::failed_next(message, "look: ikada cluster status"));
@@ -158,6 +162,12 @@ async fn watch(client: &Client, mut change: ChangeView) -> Result<ChangeView, Fa
 
 /// Whether what a node sees is what the change was to bring, in every shard.
 fn is_outcome(change: &ChangeView, seen: &ClusterView) -> bool {
+    let is_settled = !seen.shards.is_empty() && !seen.shards.iter().any(|shard| shard.joint);
+    is_settled && is_there(change, seen)
+}
+
+/// The same, whether or not a shard is on its way to something else.
+fn is_there(change: &ChangeView, seen: &ClusterView) -> bool {
     let is_member = |node: Number| seen.members.iter().any(|member| member.node == node);
     let came = |node: Number| {
         is_member(node) && seen.shards.iter().all(|shard| shard.voters.contains(&node))
@@ -167,8 +177,7 @@ fn is_outcome(change: &ChangeView, seen: &ClusterView) -> bool {
             |shard: &ShardView| shard.voters.contains(&node) || shard.learners.contains(&node);
         !is_member(node) && !seen.shards.iter().any(is_there)
     };
-    let is_settled = !seen.shards.is_empty() && !seen.shards.iter().any(|shard| shard.joint);
-    is_settled && change.add.is_none_or(came) && change.remove.is_none_or(went)
+    change.add.is_none_or(came) && change.remove.is_none_or(went)
 }
 
 #[cfg(test)]

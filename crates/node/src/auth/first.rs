@@ -92,10 +92,21 @@ async fn try_once<D: Door>(door: &D, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Writes a new file that only its owner can read, durably.
-pub(crate) fn write_private(path: &Path, secret: &Secret) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+/// Writes a new file that only its owner can read, durably. It has its name once it is whole: whoever waits for it, a node that
+/// was killed meanwhile included, never finds half of it.
+fn write_private(path: &Path, secret: &Secret) -> io::Result<()> {
+    let partial = path.with_extension("part");
+    match std::fs::remove_file(&partial) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
     file.write_all(secret.reveal().as_bytes())?;
     file.write_all(b"\n")?;
-    file.sync_all()
+    file.sync_all()?;
+    // A link, since a move would put itself in the place of a file that is there.
+    std::fs::hard_link(&partial, path)?;
+    std::fs::remove_file(&partial)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

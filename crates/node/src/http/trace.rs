@@ -100,7 +100,7 @@ pub(super) fn note_unanswered<D>(app: &App<D>, trace: &Trace) {
 
 /// Notes an answered request, if it is one that is noted. What operators do is on the disk before its answer goes out.
 async fn note_down<D>(app: &App<D>, trace: &Trace, status: u16) {
-    let is_rare = trace.operation.and_then(route_of).is_some_and(is_rare);
+    let is_rare = trace.operation.and_then(route_of).is_some_and(is_rare) || is_grave(trace);
     if note(app, trace, status)
         && is_rare
         && !is_denial(trace, status)
@@ -122,7 +122,7 @@ pub(super) fn note<D>(app: &App<D>, trace: &Trace, status: u16) -> bool {
     let route = trace.operation.and_then(route_of);
     let wanted = route.is_some_and(|route| is_wanted(audit, route));
     // Of what is noted only sometimes, the handler says that this is such a time.
-    let is_grave = trace.operation.is_some_and(may_be_grave) && trace.subject.said().is_some();
+    let is_grave = is_grave(trace);
     if !denied && !wanted && !is_grave {
         return false;
     }
@@ -150,6 +150,11 @@ pub(super) fn subject_of<D>(app: &App<D>, operation: Operation) -> Subject {
         .zip(route_of(operation))
         .is_some_and(|(audit, route)| is_wanted(audit, route) || may_be_grave(operation));
     Subject::heard(wanted)
+}
+
+/// Whether its handler says that this call is one of those who run the cluster.
+fn is_grave(trace: &Trace) -> bool {
+    trace.operation.is_some_and(may_be_grave) && trace.subject.said().is_some()
 }
 
 /// Whether a call of this operation may be one of those who run the cluster, although its route is for all: a lease that is taken

@@ -3,6 +3,7 @@
 use ikada_state::{Command, Namespace, Order, Reply, ShardId, Unclaim, WorkerStanding};
 
 use crate::call::{Answer, CallId, Unavailable};
+use crate::database::database_refusal;
 use crate::leg::{Leg, LegState, Owner};
 use crate::origin::only_outcome;
 use crate::output::Now;
@@ -44,6 +45,7 @@ impl Replica {
         };
         match told {
             Told::NotLeader { .. } => {
+                leg.open = false;
                 leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_NO_MS };
             }
             Told::Unknown => {
@@ -58,10 +60,20 @@ impl Replica {
                 self.resolve(id, Told::Busy, now);
             }
             Told::Busy => {
+                leg.open = false;
                 leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_BUSY_MS };
             }
             // The leader has yet to hear what this node knows.
             Told::LevelTooLow { needed, .. } if needed <= self.seats[0].state.level() => {
+                leg.open = false;
+                leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_BUSY_MS };
+            }
+            // Nobody asks again but this: a grant that is not given back keeps its task from others.
+            Told::Refused { ref code, .. }
+                if matches!(leg.owner, Owner::Nobody | Owner::GiveBack(_))
+                    && database_refusal(code).is_some() =>
+            {
+                leg.open = false;
                 leg.state = LegState::Waiting { again_ms: now.mono_ms + AFTER_BUSY_MS };
             }
             Told::Moved => self.leg_moved(id, now),

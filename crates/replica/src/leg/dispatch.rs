@@ -45,9 +45,7 @@ impl Replica {
         if let (PeerMessage::Ask { ask, .. }, Some(leg)) = (message, self.legs.get_mut(id)) {
             leg.ask = ask;
             if refused.is_none() {
-                leg.state = LegState::Sent { to: leader, at_ms: now.mono_ms };
-                leg.handed_over = true;
-                leg.tries += 1;
+                leg.begin_try(LegState::Sent { to: leader, at_ms: now.mono_ms });
             }
         }
         if let Some(told) = refused {
@@ -59,9 +57,7 @@ impl Replica {
         let Some(leg) = self.legs.get_mut(id) else {
             return;
         };
-        leg.state = LegState::Local;
-        leg.handed_over = true;
-        leg.tries += 1;
+        leg.begin_try(LegState::Local);
         let (shard, ask) = (leg.shard, std::mem::replace(&mut leg.ask, Ask::ReadIndex));
         let told = self.gate(shard, Asker::Local(id), &ask, now);
         if let Some(leg) = self.legs.get_mut(id) {

@@ -60,7 +60,9 @@ pub(crate) struct Leg {
     pub tries: u32,
     /// Whether it met a slot that is away, so that its shard is looked up before each try.
     pub moved: bool,
-    /// Whether a try before it met the moved slot may have been committed.
+    /// Whether the last try is out: no leader has said that it did not take it.
+    pub open: bool,
+    /// Whether a try before the last may have been committed.
     pub doubtful: bool,
     generation: u32,
 }
@@ -77,14 +79,23 @@ impl Leg {
             handed_over: false,
             tries: 0,
             moved: false,
+            open: false,
             doubtful: false,
             generation: 0,
         }
     }
 
-    /// Whether a leader may have taken it in a try before the last: then no refusal of that one says that nothing happened.
+    /// It is handed to a leader.
+    pub fn begin_try(&mut self, state: LegState) {
+        self.doubtful |= self.open;
+        (self.open, self.handed_over, self.state) = (true, true, state);
+        self.tries += 1;
+    }
+
+    /// Whether a leader may have taken it in a try before the last: then no refusal of that one says that nothing happened. A
+    /// try that was answered with a refusal was not taken.
     pub fn may_be_taken(&self) -> bool {
-        self.doubtful || self.tries > 1
+        self.doubtful
     }
 }
 

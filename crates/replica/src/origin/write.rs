@@ -127,7 +127,7 @@ fn failed_outcome(leg: &Leg, told: &Told) -> Outcome {
         Told::Refused { code, .. } if code == DISK_FULL && never_taken => {
             Outcome::Unavailable(Unavailable::DiskFull { shard: leg.shard })
         }
-        Told::Refused { code, .. } if leg.tries <= 1 => {
+        Told::Refused { code, .. } if never_taken => {
             database_refusal(code).map_or(Outcome::Unknown, Outcome::Unavailable)
         }
         Told::NotLeader { .. } if !leg.handed_over => {

@@ -76,6 +76,7 @@ fn undrawn(order: &Order) -> Order {
     match &mut order.command {
         Command::Fail(fail) => fail.jitter_permille = 0,
         Command::Complete(complete) => complete.keeps_digest = None,
+        Command::SubmitJob(submit) => submit.rules = None,
         _ => {}
     }
     order

@@ -14,6 +14,7 @@ use super::remember::find_entry;
 use crate::Namespace;
 use crate::hash::{RecordKind, digest_record};
 use crate::ids::settled_hash;
+use crate::reuse::REUSED_WORKER;
 use crate::shard::Shard;
 use crate::slots::slot_of;
 use crate::task::{AttemptOutcome, Complete, Task, TaskState};
@@ -57,7 +58,9 @@ impl Shard {
         let Some(attempt) = task.history.as_ref().map(|history| &history.newest) else {
             return;
         };
-        if attempt.outcome != AttemptOutcome::Completed {
+        // Nobody reported what was found done before, so nobody sends that again.
+        let is_reported = attempt.worker.as_str() != REUSED_WORKER;
+        if attempt.outcome != AttemptOutcome::Completed || !is_reported {
             return;
         }
         let namespace = &self.core.queues[task.queue as usize].namespace;

@@ -33,12 +33,15 @@ impl Shard {
                     }
                 }
                 Ok(_) => steps += 1,
-                // No room: the rest follows when there is some.
+                // No room: the rest follows when there is some. What it reads was looked up all the same.
                 Err(
                     RefusalCode::QueueFull
                     | RefusalCode::NamespaceFull
                     | RefusalCode::NamespaceBytes,
-                ) => return steps,
+                ) => {
+                    let reads = job.spec.reads_each(stage);
+                    return steps + if job.follows(1) { steps_of(reads) } else { 0 };
+                }
                 Err(code) => {
                     let why = job.refusal_in_words(stage, index, code);
                     let now_ms = self.core.time_ms;

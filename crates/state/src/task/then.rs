@@ -131,8 +131,14 @@ impl Shard {
         let bytes: u64 = tasks.iter().map(|task| task.weight() as u64).sum();
         let staying = self.index.pending_bytes.saturating_sub(leaving_bytes);
         let count = (self.pending_tasks() + tasks.len() as u64).saturating_sub(1);
-        if count > limits.pending_tasks_max
-            || staying.saturating_add(bytes) > limits.pending_bytes_max
+        let bytes = staying.saturating_add(bytes);
+        // Schedules may have filled the shard beyond its bounds: what makes it no fuller is let in, or nothing would ever leave.
+        let (count_before, bytes_before) = match self.core.dead_apart {
+            true => (self.pending_tasks(), self.index.pending_bytes),
+            false => (0, 0),
+        };
+        if count > limits.pending_tasks_max.max(count_before)
+            || bytes > limits.pending_bytes_max.max(bytes_before)
         {
             return Err(RefusalCode::QueueFull);
         }

@@ -63,6 +63,39 @@ async fn x_7_whoever_submits_too_fast_is_told_when_to_come_back() {
     assert_eq!(bench.post("/v1/tasks", "{}").await.status.as_u16(), 201, "others are not slowed");
 }
 
+// X7: a list below a follow-up comes into being later, with a completion that brings nothing: it counts with its parent.
+#[tokio::test]
+async fn x_7_follow_ups_of_follow_ups_count_when_a_worker_brings_them() {
+    let bench = Bench::new();
+    set(&bench, r#"{"pending_max": 3}"#).await;
+    let list = r#"{"tasks": [{"id": "a"}, {"id": "b"}]}"#;
+    assert_eq!(bench.send("POST", "/v1/tasks", &[TEAM], list).await.status.as_u16(), 200);
+    let claim = r#"{"worker": "w", "queues": ["default"], "count_max": 2}"#;
+    let claimed = bench.send("POST", "/v1/tasks/claim", &[TEAM], claim).await.json();
+    let complete = |place: usize| {
+        let task = &claimed["tasks"][place];
+        let lowest = vec![serde_json::json!({}); 16];
+        let below = vec![serde_json::json!({"then": lowest}); 3];
+        let body = serde_json::json!({"worker": "w", "tasks": [
+            {"id": task["id"], "fence": task["fence"], "then": [{"then": below}]}]});
+        let bench = &bench;
+        async move {
+            let heard = bench.send("POST", "/v1/tasks/complete", &[TEAM], body.to_string()).await;
+            heard.json()["tasks"][0].clone()
+        }
+    };
+    // One at the top, and 51 below it: no other turn comes while this test runs.
+    let first = complete(0).await;
+    assert_eq!(first["problem"], serde_json::Value::Null, "the first takes the turn: {first}");
+    let second = complete(1).await;
+    assert_eq!(
+        (&second["outcome"], &second["problem"]["code"]),
+        (&"unavailable".into(), &"rate_exceeded".into())
+    );
+    let resent = complete(0).await;
+    assert_ne!(resent["outcome"], "unavailable", "what was let in needs no turn again");
+}
+
 #[tokio::test]
 async fn x_7_objects_stop_at_the_quota_before_their_bytes_are_taken() {
     let bench = Bench::new();

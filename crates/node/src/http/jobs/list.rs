@@ -89,7 +89,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// All jobs that are wanted, in order of their ids. The first look is as fresh as the caller asked for; what follows is told by
-/// the same node, which has not gone back since.
+/// whoever has come at least as far as the one before.
 async fn all<D: Door>(
     app: &App<D>,
     context: &Context,
@@ -98,14 +98,16 @@ async fn all<D: Door>(
     let query = |after| Query::Jobs { namespace: context.namespace.clone(), after, limit: LOOK_AT };
     let first = read(app, context, query(None)).await?;
     let (mut jobs, mut after) = (Vec::new(), None);
+    let mut least = first.positions().to_vec();
     loop {
         let seen;
         let page = match after {
             None => page_of(&first)?,
             Some(after) => {
-                let next = Request::Read(query(Some(after)), Consistency::Stale);
+                let next = Request::Read(query(Some(after)), Consistency::AtLeast(least));
                 let answer = call(app, context, next, Routing::Forward).await?;
                 seen = Seen::of(answer).ok_or_else(|| mismatch("list jobs"))?;
+                least = seen.positions().to_vec();
                 page_of(&seen)?
             }
         };

@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
+use ikada_api::state::limits::THEN_TOTAL_MAX;
 use ikada_api::state::{
-    BucketName, Command, Complete, Namespace, Order, RefusalCode, RequestId, decode_then, is_owned,
+    BucketName, Command, Complete, Namespace, Order, RefusalCode, RequestId, SharedBytes,
+    decode_then, is_owned,
 };
 use ikada_replica::call::{Answer, Consistency, Query, Request, RequestFate, Routing, View};
 
@@ -26,20 +28,38 @@ pub(in crate::http) fn admit_tasks<D>(
 }
 
 /// Puts completions off by which workers bring more tasks than the quota lets in. Nothing is lost: they are sent again, and
-/// the claim is kept meanwhile.
+/// the claim is kept meanwhile, and none waits for more than a few seconds.
 pub(in crate::http) fn admit_follow_ups<D>(app: &App<D>, context: &Context, items: &mut [Item]) {
     for item in items {
-        let Ok(Order { command: Command::Complete(Complete { then: Some(then), .. }), .. }) =
-            &item.order
-        else {
+        let Ok(Order { command: Command::Complete(complete), .. }) = &item.order else {
             continue;
         };
-        let count = || decode_then(then).map_or(0, |tasks| tasks.len() as u64);
-        let admitted = app.quotas.admit_follow_ups(&context.namespace, count, Instant::now());
+        let Complete { id, fence, then: Some(then), .. } = complete else {
+            continue;
+        };
+        let (completion, count) = ((id, *fence), || count_then(then));
+        let now = Instant::now();
+        let admitted = app.quotas.admit_follow_ups(&context.namespace, completion, count, now);
         if let Err(wait) = admitted {
             item.order = Err(problems::follow_ups_wait(&context.namespace, wait));
         }
     }
+}
+
+/// Follow-ups with all below them: those come into being with completions that bring none of their own, and are judged
+/// here or never. What cannot be read counts as none, and is refused by the state.
+fn count_then(then: &SharedBytes) -> u64 {
+    let (mut count, mut lists) = (0, vec![then.clone()]);
+    while let Some(list) = lists.pop() {
+        let tasks = decode_then(&list).unwrap_or_default();
+        count += tasks.len();
+        if count >= THEN_TOTAL_MAX {
+            // More are refused by the state.
+            return THEN_TOTAL_MAX as u64;
+        }
+        lists.extend(tasks.into_iter().filter_map(|task| task.options?.then));
+    }
+    count as u64
 }
 
 /// Lets so many bytes of an object in, unless the namespace has as many as it may. A resend of what is committed goes on:
