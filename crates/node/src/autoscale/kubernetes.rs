@@ -3,8 +3,8 @@
 //! Two requests by hand over hyper, with the service account's token and authority: a whole client library would bring more
 //! code than the rest of the node for these few lines. Pods that go are told to stop (SIGTERM), and workers drain then.
 //!
-//! Promise: what is set is the number of all pods, so it is set only where they are known to be the autoscaler's own: there are no
-//! more replicas than workers with its label, or as many as this driver has set itself (some may still be starting).
+//! Promise: what is set is the number of all pods, so it is lowered only where they are known to be the autoscaler's own: there are
+//! no more replicas than workers with its label, or as many as this driver has set itself (some may still be starting).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,7 +109,8 @@ impl KubernetesDriver {
 
     async fn look_and_set(&self, wish: &Wish) -> Result<(), String> {
         let present = self.look().await?;
-        if present > wish.current && !self.known().contains(&present) {
+        let may_end_others = present > wish.current && wish.desired < present;
+        if may_end_others && !self.known().contains(&present) {
             let (own, (name, value)) = (wish.current, OWN_LABEL);
             let variable = "IKADA_WORKER_LABEL";
             return Err(format!(
