@@ -9,7 +9,7 @@ use ikada_consensus::NodeId;
 use ikada_replica::call::{Answer, CallId, ClaimCall, Outcome, RenewOutcome, Renewal, Request};
 use ikada_state::{
     Checkpoint, Command, Complete, Digest, Enqueue, Fail, Fence, Grant, Labels, ObjectName, Order,
-    Output, Progress, RegisterWorker, Reply, RequestId, SessionId, TaskId, WorkerId,
+    Output, Progress, RefusalCode, RegisterWorker, Reply, RequestId, SessionId, TaskId, WorkerId,
     WorkerStanding,
 };
 
@@ -419,7 +419,15 @@ impl Worker {
                     self.take(world, me, grants, door);
                 }
             }
-            CallEnd::Answered(_) => self.claiming = None,
+            CallEnd::Answered(answer) => {
+                self.claiming = None;
+                // It was removed while it asked: its process ends, and another begins.
+                if current
+                    && matches!(&answer, Answer::Refused { code, .. } if code == RefusalCode::WorkerRemoved.as_str())
+                {
+                    self.forget_all();
+                }
+            }
             CallEnd::NotSent | CallEnd::Lost => {
                 if !current || chance(&mut self.rng, 400) {
                     self.claiming = None;
