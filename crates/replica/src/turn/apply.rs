@@ -59,7 +59,8 @@ impl Replica {
         }
     }
 
-    /// Answers those who waited for this entry; tells those whose entry was overwritten that it never happened.
+    /// Answers those who waited for this entry. Those whose entry is not where it was proposed are told that nothing is known: in
+    /// a database it may be further on, since an append whose outcome was not heard is tried again.
     fn settle_ticket(&mut self, shard: ShardId, lsn: Lsn, replies: Vec<Reply>, now: Now) {
         let mut replies = replies.into_iter();
         loop {
@@ -70,7 +71,6 @@ impl Replica {
                 return;
             };
             let committed = (term, index) == (lsn.term, lsn.index);
-            let leader = seat.leader;
             for waiter in waiters {
                 let told = if committed {
                     let replies: Vec<Reply> = replies.by_ref().take(waiter.orders).collect();
@@ -79,7 +79,7 @@ impl Replica {
                     }
                     Told::Replies { term, index, replies }
                 } else {
-                    Told::NotLeader { leader }
+                    Told::Unknown
                 };
                 self.tell(waiter.asker, told, now);
             }
