@@ -11,6 +11,7 @@ use anyhow::Context;
 
 /// What the tests of processes look at (`crates/store/tests/postgres/missing.rs`), and the one that takes a minute.
 const SWITCHES: [&str; 2] = ["IKADA_TEST_POSTGRES", "IKADA_TEST_BALANCE"];
+
 /// Settings of a run.
 #[derive(Debug, clap::Args)]
 pub struct PostgresArgs {
@@ -25,7 +26,8 @@ pub struct PostgresArgs {
 /// Runs them; true if all passed.
 pub fn run(root: &Path, args: &PostgresArgs) -> anyhow::Result<bool> {
     let mut command = Command::new("cargo");
-    command.args(["nextest", "run", "--locked", "-p", "ikada-cli", "--test", "process"]);
+    // One package alone would have all dependencies built again, with the features that it asks for itself.
+    command.args(["nextest", "run", "--locked", "--workspace", "--test", "process"]);
     command.args(filter(args));
     if let Some(threads) = args.threads {
         command.args(["--test-threads", &threads.to_string()]);
