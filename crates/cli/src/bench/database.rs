@@ -1,8 +1,10 @@
 //! A schema of the bench's own in a Postgres that is there already: made before, dropped after.
 
+use std::error::Error as _;
 use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr as _;
 
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, Config, NoTls};
 
 use crate::failure::Failure;
 
@@ -48,10 +50,19 @@ impl Schema {
     }
 }
 
-/// Opens a connection in the open.
+/// Opens a connection in the open. As for the nodes, a password may come from `PGPASSWORD`.
 pub(super) async fn open(url: &str) -> Result<Client, Failure> {
-    let failed = |error: tokio_postgres::Error| Failure::usage(format!("--log: {error}"));
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
+    let failed = |error: tokio_postgres::Error| {
+        let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
+        Failure::usage(format!("--log: {error}{why}"))
+    };
+    let mut config = Config::from_str(url).map_err(failed)?;
+    if config.get_password().is_none()
+        && let Ok(password) = std::env::var("PGPASSWORD")
+    {
+        config.password(password);
+    }
+    let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
     // Whoever waits for an answer is told by the client's own error.
     tokio::spawn(connection);
     Ok(client)
