@@ -24,6 +24,11 @@ impl Shard {
         let end = first.saturating_add(chunk).min(job.spec.count(stage));
         let mut steps = 0;
         for index in first..end {
+            // Looked at first: what a task reads is looked up for those only that there is room for, so that jobs without room
+            // cost those behind them nothing.
+            if job.follows(1) && !self.has_job_room(&job.namespace) {
+                return steps;
+            }
             match self.bear_part(batch, job, stage, index) {
                 Ok(reads) if job.follows(1) => {
                     steps += steps_of(reads);
@@ -33,15 +38,12 @@ impl Shard {
                     }
                 }
                 Ok(_) => steps += 1,
-                // No room: the rest follows when there is some. What it reads was looked up all the same.
+                // No room: the rest follows when there is some.
                 Err(
                     RefusalCode::QueueFull
                     | RefusalCode::NamespaceFull
                     | RefusalCode::NamespaceBytes,
-                ) => {
-                    let reads = job.spec.reads_each(stage);
-                    return steps + if job.follows(1) { steps_of(reads) } else { 0 };
-                }
+                ) => return steps,
                 Err(code) => {
                     let why = job.refusal_in_words(stage, index, code);
                     let now_ms = self.core.time_ms;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::limits::{JOB_STEPS_PER_ENTRY_MAX, WORK_BYTES_MAX};
 use crate::object::BUCKET_JOBS;
 use crate::shard::{Batch, Shard};
-use crate::{JobId, TaskId};
+use crate::{JobId, Namespace, TaskId};
 
 use super::{Job, JobKey};
 
@@ -102,6 +102,12 @@ impl Shard {
         let has_room = self.check_room(WORK_BYTES_MAX as u64).is_ok();
         let busy = has_room && self.index.busy_jobs.iter().any(|key| self.may_go_on(key));
         busy.then_some(0).or(ends)
+    }
+
+    /// Whether a job may bring one more task into a namespace, however much that reads.
+    pub(super) fn has_job_room(&self, namespace: &Namespace) -> bool {
+        let bytes = WORK_BYTES_MAX as u64;
+        self.check_room(bytes).is_ok() && self.check_quota(namespace, bytes).is_ok()
     }
 
     /// Whether an entry would bring a busy job on: its namespace has room, or it has tasks to cancel.
