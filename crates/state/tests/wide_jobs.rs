@@ -4,39 +4,12 @@ mod common;
 use common::*;
 use ikada_state::*;
 
-fn stage(name: &str, source: StageSource) -> StageSpec {
-    StageSpec {
-        name: StageName::parse(name).unwrap(),
-        program: ProgramRef {
-            name: ProgramName::parse("count").unwrap(),
-            kind: ProgramKind::Handler,
-            digest: None,
-            entry: None,
-        },
-        settings: Vec::new(),
-        source,
-        after: Vec::new(),
-        settle: Settle::All,
-    }
+fn submit(stages: Vec<StageSpec>, newest: bool) -> Command {
+    submit_as("j", stages, newest)
 }
 
-fn submit(stages: Vec<StageSpec>, newest: bool) -> Command {
-    let spec = JobSpec {
-        name: String::new(),
-        queue: queue("q"),
-        stages,
-        priority: None,
-        max_attempts: None,
-        ttl_ms: None,
-        timeout_ms: None,
-        backoff: None,
-        labels: Labels::default(),
-        retention_ms: 60_000,
-        reuse: None,
-        duplicate_after: None,
-        output_url: None,
-    };
-    let mut submit = SubmitJob::new(JobId::parse("j").unwrap(), spec);
+fn submit_as(id: &str, stages: Vec<StageSpec>, newest: bool) -> Command {
+    let mut submit = SubmitJob::new(JobId::parse(id).unwrap(), job_spec(stages));
     if newest {
         submit.follow_newest_rules();
     }
@@ -111,6 +84,45 @@ fn b4_32_a_wide_shuffle_comes_into_being_in_steps_by_what_it_reads() {
     let fourth = world.take(4).remove(3);
     assert_eq!(fourth.work.unwrap().inputs.len(), 2_048, "each task's part, found by its name");
     assert_eq!(world.shard.next_scheduled_ms(), None, "the window is full");
+}
+
+// F-34: jobs of a namespace at its quota look nothing up, however much they would read, and hold up nobody else's.
+#[test]
+fn b4_32_f_34_wide_jobs_without_room_hold_up_no_others() {
+    let within = |namespace: &str, command: Command| {
+        let namespace = Namespace::parse(namespace).unwrap();
+        Order { namespace, request: None, command }
+    };
+    let mut world = World::new();
+    world.check_every = 1_000;
+    for number in 0..8 {
+        let shuffle = StageSource::Shuffle { of: vec![0], partitions: 600 };
+        let stages = vec![stage("split", range(2_048)), stage("join", shuffle)];
+        world.one(within("team", submit_as(&format!("j{number}"), stages, true)));
+    }
+    let quota = QuotaChange { pending_max: Some(1), ..QuotaChange::default() };
+    world.one(within("team", Command::Enqueue(enqueue("waits", "other"))));
+    (0..40).for_each(|_| world.tick(1));
+    world.one(within("team", Command::SetQuota(SetQuota { change: quota })));
+    loop {
+        let claim = Command::Claim(claim("w", &["q"], 500));
+        let Reply::Claimed { tasks } = world.one(within("team", claim)) else { unreachable!() };
+        if tasks.is_empty() {
+            break;
+        }
+        let part = ["part-3".to_owned()];
+        let ends = tasks.iter().map(|grant| within("team", bring(grant, &part).command));
+        world.give(&ends.collect::<Vec<Order>>());
+    }
+    world.one(within("zoo", submit_as("small", vec![stage("map", range(3))], true)));
+    world.tick(1);
+    let expanded = |namespace: &str, id: &str, stage: usize| {
+        let namespace = Namespace::parse(namespace).unwrap();
+        let job = world.shard.job(&namespace, &JobId::parse(id).unwrap()).unwrap();
+        job.stages()[stage].expanded
+    };
+    assert_eq!((expanded("team", "j0", 0), expanded("team", "j0", 1)), (2_048, 0));
+    assert_eq!(expanded("zoo", "small", 0), 3);
 }
 
 #[test]

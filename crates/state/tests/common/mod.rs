@@ -44,6 +44,42 @@ pub fn requested(request: &str, command: Command) -> Order {
     Order { request: Some(key(request)), ..order(command) }
 }
 
+/// A stage that runs a function, with nothing to say about it.
+pub fn stage(name: &str, source: StageSource) -> StageSpec {
+    StageSpec {
+        name: StageName::parse(name).unwrap(),
+        program: ProgramRef {
+            name: ProgramName::parse("count").unwrap(),
+            kind: ProgramKind::Handler,
+            digest: None,
+            entry: None,
+        },
+        settings: Vec::new(),
+        source,
+        after: Vec::new(),
+        settle: Settle::All,
+    }
+}
+
+/// A job of these stages in queue `q`, with nothing to say about it.
+pub fn job_spec(stages: Vec<StageSpec>) -> JobSpec {
+    JobSpec {
+        name: String::new(),
+        queue: queue("q"),
+        stages,
+        priority: None,
+        max_attempts: None,
+        ttl_ms: None,
+        timeout_ms: None,
+        backoff: None,
+        labels: Labels::default(),
+        retention_ms: 60_000,
+        reuse: None,
+        duplicate_after: None,
+        output_url: None,
+    }
+}
+
 pub fn enqueue(id: &str, line: &str) -> Enqueue {
     Enqueue::new(task_id(id), queue(line), id.as_bytes().to_vec())
 }
