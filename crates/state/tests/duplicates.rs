@@ -23,19 +23,11 @@ fn submit_to(count: u64, duplicate_after: Option<u16>, output_url: Option<&str>)
         settle: Settle::All,
     };
     let spec = JobSpec {
-        name: String::new(),
-        queue: queue("q"),
-        stages: vec![stage],
-        priority: None,
         max_attempts: Some(2),
-        ttl_ms: None,
-        timeout_ms: None,
         backoff: Some(Backoff { base_ms: 0, cap_ms: 0 }),
-        labels: Labels::default(),
-        retention_ms: 60_000,
-        reuse: None,
         duplicate_after,
         output_url: output_url.map(str::to_owned),
+        ..job_spec(vec![stage])
     };
     let mut submit = SubmitJob::new(JobId::parse("j").unwrap(), spec);
     submit.follow_newest_rules();

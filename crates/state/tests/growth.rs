@@ -494,22 +494,11 @@ fn b4_57_a_job_goes_on_in_the_shard_that_its_slot_moves_to() {
         settle: Settle::All,
     };
     let spec = JobSpec {
-        name: String::new(),
-        queue: queue("q"),
-        stages: vec![
+        retention_ms: 1_000,
+        ..job_spec(vec![
             stage("map", StageSource::Range { from: 0, to: 3, step: 1 }),
             stage("sum", StageSource::Gather { of: vec![0], fan_in: 0 }),
-        ],
-        priority: None,
-        max_attempts: None,
-        ttl_ms: None,
-        timeout_ms: None,
-        backoff: None,
-        labels: Labels::default(),
-        retention_ms: 1_000,
-        reuse: None,
-        duplicate_after: None,
-        output_url: None,
+        ])
     };
     let ids: Vec<JobId> = (0..8).map(|n| JobId::parse(&format!("j{n}")).unwrap()).collect();
     for id in &ids {

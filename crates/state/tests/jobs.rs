@@ -27,18 +27,9 @@ fn numbers(count: u64) -> StageSource {
 fn spec(stages: Vec<StageSpec>) -> JobSpec {
     JobSpec {
         name: "test".into(),
-        queue: queue("q"),
-        stages,
-        priority: None,
         max_attempts: Some(2),
-        ttl_ms: None,
-        timeout_ms: None,
         backoff: Some(Backoff { base_ms: 0, cap_ms: 0 }),
-        labels: Labels::default(),
-        retention_ms: 60_000,
-        reuse: None,
-        duplicate_after: None,
-        output_url: None,
+        ..job_spec(stages)
     }
 }
 

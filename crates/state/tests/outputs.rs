@@ -33,22 +33,11 @@ fn job_with_address() -> Command {
         settle: Settle::All,
     };
     let spec = JobSpec {
-        name: String::new(),
-        queue: queue("q"),
-        stages: vec![
+        output_url: Some("s3://out/x".to_owned()),
+        ..job_spec(vec![
             stage("map", StageSource::Range { from: 0, to: 1, step: 1 }),
             stage("sum", StageSource::Gather { of: vec![0], fan_in: 0 }),
-        ],
-        priority: None,
-        max_attempts: None,
-        ttl_ms: None,
-        timeout_ms: None,
-        backoff: None,
-        labels: Labels::default(),
-        retention_ms: 60_000,
-        reuse: None,
-        duplicate_after: None,
-        output_url: Some("s3://out/x".to_owned()),
+        ])
     };
     Command::SubmitJob(SubmitJob::new(JobId::parse("j").unwrap(), spec))
 }

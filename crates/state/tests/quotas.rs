@@ -273,20 +273,6 @@ fn five_parts() -> Command {
         after: Vec::new(),
         settle: Settle::All,
     };
-    let spec = JobSpec {
-        name: "five".into(),
-        queue: queue("q"),
-        stages: vec![stage],
-        priority: None,
-        max_attempts: None,
-        ttl_ms: None,
-        timeout_ms: None,
-        backoff: None,
-        labels: Labels::default(),
-        retention_ms: 60_000,
-        reuse: None,
-        duplicate_after: None,
-        output_url: None,
-    };
+    let spec = JobSpec { name: "five".into(), ..job_spec(vec![stage]) };
     Command::SubmitJob(SubmitJob::new(JobId::parse("five").unwrap(), spec))
 }

@@ -39,21 +39,7 @@ fn resolved(digest: u8) -> (Enqueue, SubmitJob) {
         after: Vec::new(),
         settle: Settle::All,
     };
-    let spec = JobSpec {
-        name: String::new(),
-        queue: queue("q"),
-        stages: vec![stage],
-        priority: None,
-        max_attempts: None,
-        ttl_ms: None,
-        timeout_ms: None,
-        backoff: None,
-        labels: Labels::default(),
-        retention_ms: 1_000,
-        reuse: None,
-        duplicate_after: None,
-        output_url: None,
-    };
+    let spec = JobSpec { retention_ms: 1_000, ..job_spec(vec![stage]) };
     let id = JobId::parse("j").unwrap();
     (task, SubmitJob::new(id, spec))
 }

@@ -249,21 +249,7 @@ fn stage(name: &str, source: StageSource) -> StageSpec {
 }
 
 fn job_of(stages: Vec<StageSpec>) -> JobSpec {
-    JobSpec {
-        name: String::new(),
-        queue: queue("q"),
-        stages,
-        priority: None,
-        max_attempts: None,
-        ttl_ms: None,
-        timeout_ms: None,
-        backoff: None,
-        labels: Labels::default(),
-        retention_ms: 60_000,
-        reuse: Some(true),
-        duplicate_after: None,
-        output_url: None,
-    }
+    JobSpec { reuse: Some(true), ..job_spec(stages) }
 }
 
 #[test]
