@@ -98,6 +98,22 @@ fn b4_28_the_same_work_is_done_with_what_is_remembered_and_other_work_is_not() {
     assert_eq!(world.take(9).len(), 7, "all of them are run");
 }
 
+// TQ-21: nobody reported what was found done before, so no place among the remembered reports is spent on it.
+#[test]
+fn tq_21_what_was_found_done_is_not_remembered_as_a_report() {
+    let mut world = World::new();
+    world.run(Command::KeepDead(KeepDead { shard: 0 }));
+    world.put(task("t1", work(1, "x")));
+    let first = world.take(1).remove(0);
+    assert_eq!(world.run(bring(&first, 7)), Reply::Completed);
+    world.put(task("t2", work(1, "x")));
+    assert_eq!(world.state("t2"), TaskState::Done);
+    for (id, remembered) in [("t2", 0), ("t1", 1)] {
+        world.run(Command::Drop(DropTask { id: task_id(id) }));
+        assert_eq!(world.shard.sizes().settled, remembered, "{id}");
+    }
+}
+
 #[test]
 fn another_namespace_gets_nothing_of_it() {
     let mut world = World::new();
