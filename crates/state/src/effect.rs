@@ -2,7 +2,8 @@
 //! them, and a new leader derives the same work from the state instead.
 
 use crate::{
-    Fence, LeaseKey, LeaseMark, QueueHandle, Reply, SessionId, ShardId, TaskId, TaskState,
+    Fence, LeaseKey, LeaseMark, Namespace, QueueHandle, Reply, SessionId, ShardId, TaskId,
+    TaskState, WorkerId,
 };
 
 /// Who listens to what an entry brings. The state moves alike for all of them.
@@ -58,6 +59,15 @@ pub enum Effect {
         slot: u32,
         /// Token of the claim that ended.
         fence: Fence,
+    },
+    /// A worker was removed, and its session with it: its claims end here.
+    SessionOver {
+        /// Where it worked.
+        namespace: Namespace,
+        /// The worker.
+        worker: WorkerId,
+        /// Its process run.
+        session: SessionId,
     },
     /// A task changed state; told to watchers only. `from` is none for a new task, `to` is none for one removed by
     /// retention.

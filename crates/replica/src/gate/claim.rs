@@ -4,7 +4,9 @@
 //! Where few tasks of programs are ready and several workers have free slots, each gets its part (B4-36). A worker that gets
 //! less than it asked for asks again at once, so no task waits for somebody who does not come.
 
-use ikada_state::{Claim, Command, Namespace, Order, QueueName, Reply, ShardId};
+use ikada_state::{
+    Claim, Command, Fence, Namespace, Order, QueueName, RefusalCode, Reply, ShardId, Unclaim,
+};
 
 use crate::gate::Decision;
 use crate::output::Now;
@@ -50,6 +52,19 @@ impl Seat {
         }
         offer
     }
+
+    /// What takes a grant back that was in the log behind its worker's removal: nobody holds the task, nobody would renew it.
+    pub fn give_back(&self, slot: u32, fence: Fence) -> Option<Order> {
+        if !self.gone.has_any() {
+            return None;
+        }
+        let claim = self.state.claim_at(slot, fence)?;
+        if !self.gone.has(&claim.namespace, &claim.worker, claim.session) {
+            return None;
+        }
+        let command = Command::Unclaim(Unclaim { id: claim.id, fence });
+        Some(Order { namespace: claim.namespace, request: None, command })
+    }
 }
 
 impl Replica {
@@ -69,6 +84,10 @@ impl Replica {
         let Command::Claim(claim) = &order.command else {
             return Decision::Reply(Told::Unknown);
         };
+        if seat.gone.has(&order.namespace, &claim.worker, claim.session) {
+            let replies = vec![Reply::refused(RefusalCode::WorkerRemoved)];
+            return Decision::Reply(Told::Replies { term: 0, index: 0, replies });
+        }
         let mut ready = false;
         // What all queues together would give this worker; none if one gives all that it has.
         let mut share = Some(0u32);

@@ -93,8 +93,15 @@ impl Replica {
             return;
         };
         claim.asking = false;
-        if let Told::Replies { replies, .. } = told
-            && let Some(Reply::Claimed { tasks }) = replies.into_iter().next()
+        let reply = match told {
+            Told::Replies { replies, .. } => replies.into_iter().next(),
+            _ => None,
+        };
+        if let Some(Reply::Refused { code: RefusalCode::WorkerRemoved }) = reply {
+            let refusal = removed(&claim.wish);
+            return self.answer(call, refusal);
+        }
+        if let Some(Reply::Claimed { tasks }) = reply
             && !tasks.is_empty()
         {
             let full = tasks.len() >= claim.wish.count_max as usize;
@@ -212,16 +219,20 @@ fn shard_turn(wish: &ClaimCall) -> usize {
     wish.request.as_str().as_bytes().iter().fold(0, fold) as usize
 }
 
-/// The refusal of a claim whose session was removed (B4-19), as far as this node knows. One that has not heard of it yet
-/// may still grant; that claim ends when nobody renews it.
+/// The refusal of a claim whose session was removed (B4-19), as far as this node knows. Where it has not heard of it yet,
+/// the shards that have reopened the session's claims refuse it.
 fn removed_session(state: &Shard, wish: &ClaimCall) -> Option<Answer> {
     let record = state.worker(&(wish.namespace.clone(), wish.worker.clone()))?;
     let is_over = record.session == wish.session && record.standing == WorkerStanding::Removed;
-    is_over.then(|| Answer::Refused {
+    is_over.then(|| removed(wish))
+}
+
+fn removed(wish: &ClaimCall) -> Answer {
+    Answer::Refused {
         code: RefusalCode::WorkerRemoved.as_str().to_owned(),
         detail: format!(
             "worker {} was removed, and session {:016x} with it; start it again, with a new session",
             wish.worker, wish.session.0
         ),
-    })
+    }
 }

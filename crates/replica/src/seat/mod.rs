@@ -4,12 +4,14 @@
 //! Invariants: tickets are in index order, one per proposed entry; leader-only parts are empty unless this node leads.
 
 mod asked;
+mod gone;
 mod granted;
 mod interest;
 mod pending;
 mod waiting;
 
 pub(crate) use asked::Asked;
+pub(crate) use gone::Gone;
 pub(crate) use granted::Granted;
 pub(crate) use interest::Interest;
 pub(crate) use pending::{Asker, Pending, Ticket};
@@ -48,6 +50,7 @@ pub(crate) struct Seat {
     pub clock: LogClock,
     pub liveness: Liveness,
     pub granted: Granted,
+    pub gone: Gone,
     pub holdings: Holdings,
     /// Who beats; only for shard 0.
     pub beats: Beats,
@@ -102,6 +105,7 @@ impl Seat {
             clock: LogClock::default(),
             liveness: Liveness::default(),
             granted: Granted::default(),
+            gone: Gone::default(),
             holdings: Holdings::default(),
             beats: Beats::default(),
             interest: Interest::default(),
@@ -160,6 +164,7 @@ impl Seat {
         self.clock.reset();
         self.liveness.clear();
         self.granted.clear();
+        self.gone.clear();
         self.holdings.clear();
         self.beats.clear();
         self.interest.clear();

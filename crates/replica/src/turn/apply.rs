@@ -9,7 +9,7 @@ use crate::output::{Ended, Halt, Now};
 use crate::peer::{HashReport, Hint, PeerMessage, Told};
 use crate::planted::{self, Bug};
 use crate::replica::Replica;
-use crate::seat::Ticket;
+use crate::seat::{Asker, Ticket};
 
 impl Replica {
     /// Applies entries in order, unless the shard is loading a snapshot: then they wait for it.
@@ -87,7 +87,7 @@ impl Replica {
     }
 
     fn act_on(&mut self, shard: ShardId, effects: Vec<Effect>, now: Now) {
-        let mut ready = Vec::new();
+        let (mut ready, mut unheld) = (Vec::new(), Vec::new());
         let seat = &mut self.seats[usize::from(shard)];
         for effect in effects {
             match effect {
@@ -96,6 +96,10 @@ impl Replica {
                     let ttl_ms = u64::from(ttl_ms) >> early;
                     let (timeout_ms, now_ms) = (u64::from(timeout_ms), now.mono_ms);
                     seat.liveness.grant(slot, fence, session, ttl_ms, timeout_ms, now_ms);
+                    unheld.extend(seat.give_back(slot, fence));
+                }
+                Effect::SessionOver { namespace, worker, session } => {
+                    seat.gone.note((namespace, worker, session));
                 }
                 Effect::Released { slot, fence } => seat.liveness.release(slot, fence),
                 Effect::Ready { queue } => ready.push(queue),
@@ -116,6 +120,9 @@ impl Replica {
                 | Effect::Grew
                 | Effect::MembersChanged => {}
             }
+        }
+        if !unheld.is_empty() {
+            self.enqueue_orders(shard, Asker::Nobody, &unheld);
         }
         for queue in ready {
             self.hint_nodes(shard, queue, now);

@@ -181,9 +181,62 @@ fn b4_19_a_removed_session_claims_nothing_and_a_new_one_does() {
     }
     assert_eq!(standing(cluster.ask(2, beat("w", 2, false))), WorkerStanding::Active);
     cluster.pass(200);
-    // Its name is not refused, and neither is a worker that never said who it is.
-    assert_eq!(grants(cluster.ask(3, claim("w", 1, 0, "again"))).len(), 1);
+    // Its name is not refused, and neither is a worker that never said who it is; the old session stays refused.
+    let mut anew = claim("w", 1, 0, "again");
+    if let Request::Claim(wish) = &mut anew {
+        wish.session = SessionId(2);
+    }
+    assert_eq!(grants(cluster.ask(3, anew)).len(), 1);
+    assert_eq!(refused(cluster.ask(3, claim("w", 1, 0, "old"))), "worker_removed");
     assert_eq!(grants(cluster.ask(3, claim("v", 1, 0, "other"))).len(), 1);
+}
+
+// The worker's node hears that there is work before it hears of the removal that brought it.
+#[test]
+fn b4_19_a_parked_claim_of_a_removed_session_is_granted_nothing() {
+    let mut cluster = Cluster::new(3, 3);
+    cluster.settle();
+    cluster.ask(1, beat("w", 1, false));
+    cluster.ask(1, Request::Write((0..9).map(|n| enqueue(&format!("t{n}"))).collect()));
+    let mut held = 0;
+    for round in 0..9 {
+        held += grants(cluster.ask(1, claim("w", 3, 0, &format!("c{round}")))).len();
+    }
+    assert_eq!(held, 9);
+    let parked: Vec<u64> = (1..=3)
+        .map(|node| cluster.call(node, claim("w", 3, 60_000, &format!("parked{node}"))))
+        .collect();
+    cluster.pass(500);
+    let remove = RemoveWorker { id: worker("w"), session: None, forget: false };
+    assert_eq!(order(&mut cluster, Command::RemoveWorker(remove)), Reply::WorkerGone);
+    cluster.pass(1_000);
+    for call in parked {
+        assert_eq!(refused(cluster.answers.remove(&call).expect("an answer")), "worker_removed");
+    }
+    let mut taken = 0;
+    for round in 0..9 {
+        taken += grants(cluster.ask(2, claim("v", 3, 0, &format!("d{round}")))).len();
+    }
+    assert_eq!(taken, 9, "all are there for others");
+}
+
+// Its claim is in the log behind the removal, before anybody knows of it.
+#[test]
+fn b4_19_a_claim_on_its_way_when_its_worker_is_removed_is_given_back() {
+    let mut cluster = Cluster::new(3, 1);
+    cluster.settle();
+    cluster.ask(1, beat("w", 1, false));
+    cluster.ask(1, Request::Write(vec![enqueue("t")]));
+    let leader = cluster.leader(0).expect("leader");
+    let remove =
+        Command::RemoveWorker(RemoveWorker { id: worker("w"), session: None, forget: false });
+    let remove = Order { namespace: Namespace::default(), request: None, command: remove };
+    cluster.call(leader, Request::Write(vec![remove]));
+    cluster.call(leader, claim("w", 1, 60_000, "late"));
+    cluster.pass(1_000);
+    let taken = grants(cluster.ask(leader, claim("v", 1, 0, "other")));
+    assert_eq!(taken.len(), 1, "nobody waits for a ttl");
+    assert_eq!(taken[0].attempt, 1, "and the attempt does not count");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::WorkerStanding;
 use crate::outbox::Message;
 use crate::shard::{Batch, Shard};
 use crate::task::{AttemptOutcome, DeadReason};
-use crate::{Namespace, RefusalCode, Reply, SessionId, WorkerId};
+use crate::{Effect, Namespace, RefusalCode, Reply, SessionId, WorkerId};
 
 /// Ends a session.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -70,6 +70,8 @@ impl Shard {
         worker: &WorkerId,
         session: SessionId,
     ) {
+        let (of, id) = (namespace.clone(), worker.clone());
+        batch.tell(Effect::SessionOver { namespace: of, worker: id, session });
         let is_theirs = |claim: &crate::ClaimView| {
             claim.session == session && claim.worker == *worker && claim.namespace == *namespace
         };
