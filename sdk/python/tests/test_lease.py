@@ -7,7 +7,7 @@ import time
 import unittest
 from typing import Any, Callable, Dict, cast
 
-from ikada.errors import ClaimLost, Conflict
+from ikada.errors import ClaimLost, Conflict, Unavailable
 from ikada.lease import Lease
 from ikada.transport import Answer, Transport
 
@@ -83,6 +83,15 @@ class LeaseTest(unittest.TestCase):
         cluster = Cluster(renew, lambda: time.sleep(waits.pop(0)))
         with lease(cluster):
             self.assertEqual(cluster.calls["acquire"], 2, "what was lost meanwhile is asked for again")
+
+    def test_ls_6_a_grant_that_cannot_be_renewed_is_given_back(self) -> None:
+        def renew() -> None:
+            raise Unavailable("no leader", code="unavailable")
+
+        cluster = Cluster(renew, lambda: time.sleep(_TTL_S))
+        with self.assertRaises(Unavailable):
+            lease(cluster).__enter__()
+        self.assertEqual(cluster.calls.get("release"), 1, "nobody would renew it")
 
 
 if __name__ == "__main__":
