@@ -1,6 +1,7 @@
 //! What connections of strangers cost a node in memory: counted in resident bytes of the process, over 900 of each kind
 //! on each port (X7).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
@@ -21,6 +22,10 @@ const BYTES_MAX: u64 = 64 << 10;
 const MANY: usize = 900;
 /// So many on the port of peers, which has room for 256 in all.
 const FEW: usize = 200;
+
+/// A node whose memory moves by less than this over so many looks rests.
+const RESTING_BYTES: u64 = 512 << 10;
+const LOOKS: usize = 20;
 
 /// What a process holds in memory of its own.
 fn resident(process: u32) -> u64 {
@@ -46,26 +51,81 @@ fn open_at(address: &str) -> (usize, u64) {
     of_port.fold((0, 0), |(count, bytes), fields| (count + 1, bytes + unread(&fields)))
 }
 
-/// Fails if the connections that `open` makes cost the node more than their bound, once it has read what it reads of them.
-/// What it held before any came is counted off; memory that earlier ones have left behind is not, since later ones use it.
-async fn weigh<S, F: Future<Output = S>>(
-    (cluster, before): (&Cluster, u64),
-    (address, count): (&str, usize),
-    what: &str,
-    open: impl Fn() -> F,
-) {
-    until("earlier connections are gone", || async { (open_at(address).0 == 0).then_some(()) })
-        .await;
-    let mut held = Vec::new();
-    for _ in 0..count {
-        held.push(open().await);
+/// A node of its own for each kind of strangers: what earlier ones have left behind its allocator keeps by thread, so how
+/// much of that later ones use is chance, and so it is after a restart.
+struct Weighed {
+    cluster: Cluster,
+    s3: String,
+    /// What it held before any came.
+    before: u64,
+}
+
+impl Weighed {
+    async fn open() -> Weighed {
+        let mut cluster = Cluster::prepare(1);
+        cluster.launch(1);
+        cluster.settle().await;
+        Weighed::calm(cluster, String::new()).await
     }
-    until("the node has read what it reads", || async { (open_at(address).1 == 0).then_some(()) })
+
+    async fn guarded() -> Weighed {
+        let mut cluster = Cluster::prepare(1);
+        let s3 = ports(1).remove(0);
+        let mut program = ikada();
+        program.env("IKADA_TLS", "true").env("IKADA_S3_LISTEN", &s3);
+        cluster.launch_by(1, program);
+        let token = cluster.node(1).data.join("admin-token");
+        until("the node serves", || async { token.exists().then_some(()) }).await;
+        Weighed::calm(cluster, s3).await
+    }
+
+    /// Waits until the node has started and rests.
+    async fn calm(cluster: Cluster, s3: String) -> Weighed {
+        let process = cluster.process(1);
+        let mut seen = VecDeque::new();
+        let before = until("the node rests", || {
+            seen.push_back(resident(process));
+            if seen.len() > LOOKS {
+                seen.pop_front();
+            }
+            let (low, high) = (seen.iter().min().copied(), seen.iter().max().copied());
+            let rests = high.zip(low).filter(|(high, low)| high - low <= RESTING_BYTES);
+            let rests = rests.filter(|_| seen.len() == LOOKS).map(|(_, low)| low);
+            async move { rests }
+        });
+        Weighed { before: before.await, cluster, s3 }
+    }
+
+    fn peer(&self) -> String {
+        self.cluster.node(1).peer.clone()
+    }
+
+    fn client(&self) -> String {
+        self.cluster.node(1).url.replace("http://", "")
+    }
+
+    /// Fails if the connections that `open` makes cost the node more than their bound, once it has read what it reads of
+    /// them.
+    async fn weigh<S, F: Future<Output = S>>(
+        &self,
+        (address, count): (&str, usize),
+        what: &str,
+        open: impl Fn() -> F,
+    ) {
+        let mut held = Vec::new();
+        for _ in 0..count {
+            held.push(open().await);
+        }
+        until("the node has read what it reads", || async {
+            (open_at(address).1 == 0).then_some(())
+        })
         .await;
-    let grown = resident(cluster.process(1)).saturating_sub(before);
-    let (still, _) = open_at(address);
-    eprintln!("{what}: {still} of {count} open, {} bytes each", grown / count as u64);
-    assert!(grown / (count as u64) <= BYTES_MAX, "{what}: {grown} bytes for {count} connections");
+        let grown = resident(self.cluster.process(1)).saturating_sub(self.before);
+        let (still, _) = open_at(address);
+        eprintln!("{what}: {still} of {count} open, {} bytes each", grown / count as u64);
+        let most = BYTES_MAX * count as u64;
+        assert!(grown <= most, "{what}: {grown} bytes for {count} connections");
+    }
 }
 
 async fn plain(address: &str, said: &[u8]) -> TcpStream {
@@ -124,43 +184,39 @@ fn half_an_opening(length: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn x_7_a_stranger_at_a_guarded_node_holds_at_most_64_kib() {
-    let mut cluster = Cluster::prepare(1);
-    let doors = ports(1);
-    let mut program = ikada();
-    program.env("IKADA_TLS", "true").env("IKADA_S3_LISTEN", &doors[0]);
-    cluster.launch_by(1, program);
-    let token = cluster.node(1).data.join("admin-token");
-    until("the node serves", || async { token.exists().then_some(()) }).await;
-    let config = config(&cluster);
-    let client = cluster.node(1).url.replace("http://", "");
     let (head, shaking) = (half_a_head(), half_a_handshake());
-    let node = (&cluster, resident(cluster.process(1)));
-    // Those of which there are few come first.
-    let peer = cluster.node(1).peer.clone();
-    weigh(node, (&peer, FEW), "peers: idle", || plain(&peer, b"")).await;
-    weigh(node, (&peer, FEW), "peers: half a handshake", || plain(&peer, &shaking)).await;
-    for (door, address) in [("clients", client.as_str()), ("S3", doors[0].as_str())] {
-        let at = (address, MANY);
-        weigh(node, at, &format!("{door}: idle"), || plain(address, b"")).await;
-        weigh(node, at, &format!("{door}: half a handshake"), || plain(address, &shaking)).await;
-        weigh(node, at, &format!("{door}: idle in TLS"), || secure(address, &config, b"")).await;
-        weigh(node, at, &format!("{door}: half a head"), || secure(address, &config, &head)).await;
+    let node = Weighed::guarded().await;
+    let peer = node.peer();
+    node.weigh((&peer, FEW), "peers: idle", || plain(&peer, b"")).await;
+    let node = Weighed::guarded().await;
+    let peer = node.peer();
+    node.weigh((&peer, FEW), "peers: half a handshake", || plain(&peer, &shaking)).await;
+    for door in ["clients", "S3"] {
+        let at = |node: &Weighed| if door == "S3" { node.s3.clone() } else { node.client() };
+        for (what, said) in [("idle", b"".as_slice()), ("half a handshake", &shaking)] {
+            let node = Weighed::guarded().await;
+            let (address, what) = (at(&node), format!("{door}: {what}"));
+            node.weigh((&address, MANY), &what, || plain(&address, said)).await;
+        }
+        for (what, said) in [("idle in TLS", b"".as_slice()), ("half a head", &head)] {
+            let node = Weighed::guarded().await;
+            let (address, what) = (at(&node), format!("{door}: {what}"));
+            let config = config(&node.cluster);
+            node.weigh((&address, MANY), &what, || secure(&address, &config, said)).await;
+        }
     }
 }
 
 #[tokio::test]
 async fn x_7_a_stranger_at_an_open_node_holds_at_most_64_kib() {
-    let mut cluster = Cluster::prepare(1);
-    cluster.launch(1);
-    cluster.settle().await;
-    let (client, peer) = (cluster.node(1).url.replace("http://", ""), cluster.node(1).peer.clone());
-    let node = (&cluster, resident(cluster.process(1)));
     // Longer ones are refused by their length alone.
     for length in [24 << 10, 127 << 10] {
-        let opening = half_an_opening(length);
+        let node = Weighed::open().await;
+        let (peer, opening) = (node.peer(), half_an_opening(length));
         let what = format!("peers: half an opening of {length}");
-        weigh(node, (&peer, FEW), &what, || plain(&peer, &opening)).await;
+        node.weigh((&peer, FEW), &what, || plain(&peer, &opening)).await;
     }
-    let head = half_a_head();
-    weigh(node, (&client, MANY), "clients: half a head", || plain(&client, &head)).await;
+    let node = Weighed::open().await;
+    let (client, head) = (node.client(), half_a_head());
+    node.weigh((&client, MANY), "clients: half a head", || plain(&client, &head)).await;
 }
