@@ -63,6 +63,10 @@ impl Replica {
     }
 
     fn raise_level(&mut self) {
+        // Somebody who is about to become a member may not know the order: behind that it would be refused, but also met.
+        if !self.seats[0].knows_its_members() {
+            return;
+        }
         let nodes: Vec<NodeId> = self.members().iter().map(|member| member.node).collect();
         let mut levels: Vec<u32> =
             nodes.iter().map(|node| self.level_of(*node).unwrap_or(0)).collect();

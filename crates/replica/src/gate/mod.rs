@@ -16,7 +16,7 @@ mod worker;
 pub(crate) mod write;
 
 use ikada_consensus::NotLeader;
-use ikada_state::{Order, ShardId};
+use ikada_state::{ChangeMembers, Command, Order, ShardId};
 
 use crate::jitter;
 use crate::output::Now;
@@ -121,6 +121,13 @@ impl Replica {
         let (bytes_max, orders_max) = (self.config.batch_bytes_max, self.config.batch_orders_max);
         let seat = &mut self.seats[usize::from(shard)];
         seat.interest.foresee(orders);
+        let adds = |order: &Order| match &order.command {
+            Command::ChangeMembers(ChangeMembers { add, .. }) => add.is_some(),
+            _ => false,
+        };
+        if orders.iter().any(adds) {
+            seat.adds_until = u64::MAX;
+        }
         seat.pending.push(asker, orders, bytes_max, orders_max);
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct Seat {
     /// Set while a received snapshot is being loaded; entries wait meanwhile.
     pub loading: Option<Loading>,
     pub snapshot: SnapshotProgress,
+    /// Orders that add members are gathered (`u64::MAX`), or on their way up to this entry.
+    pub adds_until: u64,
     /// When a node under repair last asked for an entry.
     pub nudged_ms: u64,
 }
@@ -116,6 +118,7 @@ impl Seat {
             delivering: BTreeMap::new(),
             loading: None,
             snapshot: SnapshotProgress::default(),
+            adds_until: 0,
             nudged_ms: 0,
         }
     }
@@ -128,6 +131,11 @@ impl Seat {
     /// holders were told of them already, and must not answer from memory.
     pub fn is_whole(&self) -> bool {
         self.state.applied().index >= self.led_from || planted::active(Bug::RefusedFromMemory)
+    }
+
+    /// Whether nobody becomes a member by what is gathered or on its way into the log.
+    pub fn knows_its_members(&self) -> bool {
+        self.is_whole() && self.state.applied().index >= self.adds_until
     }
 
     /// Becoming leader: what followers do not keep is derived from the state. Every live claim gets a fresh ttl.
@@ -171,5 +179,6 @@ impl Seat {
         self.asked.clear();
         self.waiting.clear();
         self.delivering.clear();
+        self.adds_until = 0;
     }
 }

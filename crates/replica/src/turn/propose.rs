@@ -41,6 +41,9 @@ impl Replica {
             Ok((term, index)) => {
                 self.proposed_entries += 1;
                 seat.tickets.push_back(Ticket { term, index, waiters });
+                if seat.adds_until == u64::MAX && seat.pending.is_empty() {
+                    seat.adds_until = index;
+                }
                 if planted::active(Bug::AckBeforeCommit) {
                     self.ack_early(position, now);
                 }

@@ -3,7 +3,9 @@
 use ikada_replica::call::{Answer, Outcome, Request, Unavailable};
 use ikada_replica::output::Input;
 use ikada_replica::peer::{Framer, Header, PeerMessage};
-use ikada_replica::state::{Command, LEVEL, Namespace, Order, RaiseLevel, Reply};
+use ikada_replica::state::{
+    ChangeMembers, Command, LEVEL, Member, Namespace, Order, RaiseLevel, Reply,
+};
 
 use crate::harness::{Cluster, enqueue};
 
@@ -101,4 +103,37 @@ fn f_28_an_upgraded_node_is_waited_for() {
     cluster.cut.clear();
     cluster.pass(2_000);
     assert_eq!(levels(&cluster), [LEVEL; 3]);
+}
+
+// A node that understands less is about to become a member when the last of the others says that it was upgraded.
+#[test]
+fn f_28_nothing_is_raised_behind_a_node_that_is_being_added() {
+    let mut cluster = mixed();
+    let leader = cluster.leader(0).expect("a leader");
+    let others = (1..=3).filter(|node| *node != leader);
+    cluster.cut.extend(others.flat_map(|node| [(leader, node), (node, leader)]));
+    cluster.down.insert(4);
+    let add = Member {
+        node: 4,
+        incarnation: 28,
+        peer_addr: "peer4".into(),
+        client_addr: "client4".into(),
+    };
+    let command = Command::ChangeMembers(ChangeMembers { add: Some(add), remove: None, level: 0 });
+    let order = Order { namespace: Namespace::default(), request: None, command };
+    let call = cluster.call(leader, Request::Write(vec![order]));
+    let written = cluster.records(leader);
+    says(&mut cluster, 3, LEVEL, leader);
+    cluster.pass(300);
+    assert_eq!(cluster.records(leader), written, "the new node would meet what it does not know");
+    cluster.cut.clear();
+    cluster.pass(1_000);
+    let answer = cluster.answers.remove(&call).expect("an answer");
+    let Answer::Written(outcomes) = answer else { panic!("{answer:?}") };
+    let begun = |reply: &Reply| matches!(reply, Reply::ChangeBegun { number: 1.. });
+    assert!(
+        matches!(&outcomes[..], [Outcome::Reply { reply, .. }] if begun(reply)),
+        "{outcomes:?}"
+    );
+    assert_eq!(levels(&cluster), [LEVEL - 1; 3]);
 }
