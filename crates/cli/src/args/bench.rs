@@ -259,6 +259,9 @@ pub(crate) struct FloodsArgs {
     /// How long each flood lasts, and the time before it with which it is compared.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(2..=600), value_name = "N")]
     pub(crate) seconds: u16,
+    /// How often each flood, and the time before it; the calls of all rounds are judged together.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100), value_name = "N")]
+    pub(crate) rounds: u16,
     /// How many nodes; the first one is flooded.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=7), value_name = "N")]
     pub(crate) nodes: u16,

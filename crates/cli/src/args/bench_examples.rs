@@ -49,6 +49,7 @@ Examples:
   ikada bench floods                            six floods on a cluster of its own, about three minutes
   ikada bench floods --secure                   the same behind TLS and tokens, and unfinished handshakes
   ikada bench floods --only slow-heads,idle --connections 2000 --seconds 15
+  ikada bench floods --rounds 3                 each flood three times, its calls judged together
 
 Use a release build. Exit code 1 if a node ended or a call of the well-behaved caller failed.";
 

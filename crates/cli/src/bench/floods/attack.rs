@@ -19,6 +19,8 @@ use crate::failure::Failure;
 const FILES_LEFT: u64 = 512;
 /// Loopback addresses that connections come from, `127.0.1.1` and on: one address may hold 2,048.
 const SOURCES: u64 = 8;
+/// What the flood's thread yields to the nodes and to the well-behaved caller.
+const NICE: i32 = 19;
 /// How long a connection may take to come about.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -110,6 +112,7 @@ impl Attack {
         let (what, rate) = words(kind, connections, way.is_secure());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            step_back();
             // Whatever is under way when the time is over ends with the runtime.
             runtime.block_on(async {
                 let _ = tokio::time::timeout(length, flood(kind, &target)).await;
@@ -130,6 +133,12 @@ impl Attack {
             turned_away: self.tally.turned_away.load(Ordering::Relaxed),
         })
     }
+}
+
+/// Those who flood a node sit elsewhere and take none of its processor's time: here they take what others leave. What was
+/// sent is told beside the rate, so that a flood that came to less shows. Where the kernel refuses, all are equal.
+fn step_back() {
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
 }
 
 async fn flood(kind: FloodKind, target: &Target) {

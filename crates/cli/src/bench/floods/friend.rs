@@ -26,6 +26,10 @@ impl Times {
         self.0.len()
     }
 
+    pub(super) fn add(&mut self, more: Times) {
+        self.0.extend(more.0);
+    }
+
     /// By nearest rank; absent without calls.
     pub(super) fn p99_us(&self) -> Option<u64> {
         let mut sorted = self.0.clone();
@@ -40,6 +44,14 @@ pub(super) struct Heard {
     pub(super) kept: Times,
     pub(super) fresh: Times,
     pub(super) failed: u64,
+}
+
+impl Heard {
+    pub(super) fn add(&mut self, more: Heard) {
+        self.kept.add(more.kept);
+        self.fresh.add(more.fresh);
+        self.failed += more.failed;
+    }
 }
 
 pub(super) struct Friend {

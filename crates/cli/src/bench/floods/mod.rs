@@ -2,7 +2,7 @@
 //!
 //! One flood after the other against the first node of a cluster of the bench's own: the well-behaved caller before and
 //! during it, the memory that the node takes more, what it refused, and whether all nodes live. The flood runs in a thread
-//! of its own, bounded in rate, number and time; all share one machine, so that a flood also takes time from the node. With `--secure` the cluster speaks TLS and asks for
+//! of its own, bounded in rate, number and time, that yields to the node where they want the same processor. With `--secure` the cluster speaks TLS and asks for
 //! tokens: the well-behaved caller has one, and the floods come from strangers.
 
 mod attack;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub(in crate::bench) use report::FloodsReport;
 
-use self::attack::Attack;
+use self::attack::{Attack, Attacked};
 use self::friend::{Friend, Heard};
 use self::report::Flood;
 use self::way::Way;
@@ -69,17 +69,77 @@ pub(in crate::bench) async fn measure(args: &FloodsArgs) -> Result<FloodsReport,
         tokio::time::sleep(PAUSE).await;
     }
     bar.finish_and_clear();
-    let FloodsArgs { nodes, seconds, secure, .. } = *args;
-    Ok(FloodsReport { nodes, seconds, secure, floods })
+    let FloodsArgs { nodes, seconds, rounds, secure, .. } = *args;
+    Ok(FloodsReport { nodes, seconds, rounds, secure, floods })
 }
 
-/// One flood, after as long a time without.
+/// One flood, after as long a time without, as often as asked for: the calls of all rounds are judged together, so that one
+/// bad moment of the disk is not the answer.
 async fn one(
     args: &FloodsArgs,
     nodes: &mut Nodes,
     way: &Way,
     kind: FloodKind,
 ) -> Result<Flood, Failure> {
+    let mut all = round(args, nodes, way, kind).await?;
+    for _ in 1..args.rounds {
+        if all.crashes > 0 {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+        all.add(round(args, nodes, way, kind).await?);
+    }
+    Ok(all.sum())
+}
+
+/// What one or more rounds of a flood brought.
+struct Rounds {
+    before: Heard,
+    during: Heard,
+    attacked: Attacked,
+    strangers_closed: u64,
+    connections_refused: u64,
+    memory_grown: u64,
+    crashes: u32,
+}
+
+impl Rounds {
+    fn add(&mut self, more: Rounds) {
+        self.before.add(more.before);
+        self.during.add(more.during);
+        self.attacked.sent += more.attacked.sent;
+        self.attacked.turned_away += more.attacked.turned_away;
+        self.strangers_closed += more.strangers_closed;
+        self.connections_refused += more.connections_refused;
+        self.memory_grown = self.memory_grown.max(more.memory_grown);
+        self.crashes += more.crashes;
+    }
+
+    fn sum(self) -> Flood {
+        let Rounds { before, during, attacked, .. } = &self;
+        Flood {
+            what: attacked.what.clone(),
+            rate: attacked.rate.clone(),
+            sent: attacked.sent,
+            turned_away: attacked.turned_away,
+            strangers_closed: self.strangers_closed,
+            connections_refused: self.connections_refused,
+            kept: [before.kept.p99_us(), during.kept.p99_us()],
+            fresh: [before.fresh.p99_us(), during.fresh.p99_us()],
+            calls: count(during),
+            calls_failed: during.failed,
+            memory_grown: self.memory_grown,
+            crashes: self.crashes,
+        }
+    }
+}
+
+async fn round(
+    args: &FloodsArgs,
+    nodes: &mut Nodes,
+    way: &Way,
+    kind: FloodKind,
+) -> Result<Rounds, Failure> {
     let length = Duration::from_secs(u64::from(args.seconds));
     let before = Friend::new(way).call_for(length).await;
     let counted = counters(way).await.unwrap_or_default();
@@ -96,17 +156,12 @@ async fn one(
         let of = |counters: &BTreeMap<String, u64>| counters.get(name).copied().unwrap_or(0);
         of(&now).saturating_sub(of(&counted))
     };
-    Ok(Flood {
-        what: attacked.what,
-        rate: attacked.rate,
-        sent: attacked.sent,
-        turned_away: attacked.turned_away,
+    Ok(Rounds {
+        before,
+        during,
+        attacked,
         strangers_closed: more("ikada_http_strangers_closed_total"),
         connections_refused: more("ikada_http_connections_refused_total"),
-        kept: [before.kept.p99_us(), during.kept.p99_us()],
-        fresh: [before.fresh.p99_us(), during.fresh.p99_us()],
-        calls: count(&during),
-        calls_failed: during.failed,
         memory_grown: peak.saturating_sub(resting),
         crashes,
     })

@@ -105,6 +105,7 @@ struct Aims {
 pub(in crate::bench) struct FloodsReport {
     pub(super) nodes: u16,
     pub(super) seconds: u16,
+    pub(super) rounds: u16,
     /// Whether the cluster spoke TLS and asked for tokens.
     pub(super) secure: bool,
     #[serde(serialize_with = "with_aims")]
@@ -202,7 +203,8 @@ mod tests {
     #[test]
     fn x_7_a_flood_that_harms_others_fails_the_run() {
         let good = || flood([Some(10), Some(11)], [Some(10), Some(19)]);
-        let report = |floods| FloodsReport { nodes: 3, seconds: 8, secure: true, floods };
+        let report =
+            |floods| FloodsReport { nodes: 3, seconds: 8, rounds: 1, secure: true, floods };
         assert!(report(vec![good(), good()]).verdict().is_ok());
         let slow = flood([Some(10), Some(90)], [Some(10), Some(90)]);
         assert!(report(vec![slow]).verdict().is_ok(), "told in the table alone");
