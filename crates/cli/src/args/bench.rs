@@ -189,6 +189,9 @@ pub(crate) struct JobsBenchArgs {
     /// Tasks of the phase handlers.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000), value_name = "N")]
     pub(crate) handlers: u64,
+    /// How often the phases handlers and words, each beside what it is compared with; the report has the medians.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100), value_name = "N")]
+    pub(crate) rounds: u16,
     /// MiB of the phase words.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384), value_name = "N")]
     pub(crate) mib: u32,

@@ -58,6 +58,7 @@ pub(super) const JOBS: &str = "\
 Examples:
   ikada bench jobs                              commands, functions, 256 MiB of words, a million tasks
   ikada bench jobs --only expansion --tasks 100000
+  ikada bench jobs --only handlers,words --rounds 5         medians of five rounds
   ikada bench jobs --only commands --slots 8 --hyperqueue venv/bin/python   the same through HyperQueue, in one table
 
 Use a release build.";

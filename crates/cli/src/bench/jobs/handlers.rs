@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::super::queue::{CONSUMERS, SUBMITTERS, consume, task};
 use super::report::{Aim, Row};
-use super::{Bench, NOTHING, plain_job};
+use super::{Bench, NOTHING, median, plain_job};
 use crate::failure::Failure;
 
 /// Bytes of a plain task's payload, as in the queue's bench.
@@ -24,17 +24,21 @@ impl Bench<'_> {
     pub(super) async fn handlers(&mut self) -> Result<(), Failure> {
         let total = self.args.handlers;
         self.whole_lives("bench-warm", WARM).await?;
-        let plain = self.whole_lives("bench-plain", total).await?;
+        let (mut lives, mut jobs) = (Vec::new(), Vec::new());
+        for round in 0..self.args.rounds {
+            lives.push(self.whole_lives(&format!("bench-plain-{round}"), total).await?);
+            let queue = format!("bench-handlers-{round}");
+            let workers = self.handler_workers(&queue).await?;
+            self.timed(&plain_job(&queue, NOTHING, WARM)).await?;
+            jobs.push(self.timed(&plain_job(&queue, NOTHING, total)).await?.1);
+            for mut worker in workers {
+                worker.drain();
+                worker.wait().await;
+            }
+        }
+        let (plain, seconds) = (median(&mut lives), median(&mut jobs));
         let what = format!("plain tasks, {SUBMITTERS} submitters, {CONSUMERS} consumers, batched");
         self.note(Row::rate(what, total, plain));
-        let queue = "bench-handlers";
-        let workers = self.handler_workers(queue).await?;
-        self.timed(&plain_job(queue, NOTHING, WARM)).await?;
-        let (_, seconds) = self.timed(&plain_job(queue, NOTHING, total)).await?;
-        for mut worker in workers {
-            worker.drain();
-            worker.wait().await;
-        }
         self.note(Row::rate("tasks of a job, run by functions".to_owned(), total, seconds));
         let row = Row::new("tasks of a job beside plain ones".to_owned(), plain / seconds, "times");
         self.note(row.with(Aim::AtLeast(SHARE_MIN)));

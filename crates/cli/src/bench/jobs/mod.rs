@@ -30,8 +30,8 @@ use crate::render::bar;
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Longer than any call of a bench should take: a stall shows as a slow figure, not as an error.
 const CALL_PATIENCE: Duration = Duration::from_secs(60);
-/// How often a job is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How often a job is looked at: each look costs the nodes something, and comes late by half of this.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// A job that gets nowhere for this long has failed.
 const STALL_PATIENCE: Duration = Duration::from_secs(120);
 /// The function that handler workers have.
@@ -133,6 +133,12 @@ impl Bench<'_> {
         };
         (0..HANDLER_WORKERS).map(begin).collect()
     }
+}
+
+/// The middle of the figures of all rounds; of an even number, the upper one.
+fn median(figures: &mut [f64]) -> f64 {
+    figures.sort_unstable_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// A job of so many tasks that all run one program.

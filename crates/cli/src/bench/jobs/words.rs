@@ -10,9 +10,9 @@ use ikada_api::client::{GetOptions, ObjectSource, PutOptions};
 use ikada_api::v1::{NewJob, NewReduce, NewStage, WorkInput};
 use ikada_worker::builtin::Counts;
 
-use super::Bench;
 use super::crew::Crew;
 use super::report::{Aim, Row};
+use super::{Bench, median};
 use crate::demo::draw_text;
 use crate::failure::Failure;
 
@@ -21,6 +21,8 @@ const READ_BYTES: usize = 256 << 10;
 /// The job may take so many times as long as the plain count.
 const TIMES_MAX: f64 = 1.15;
 const BUCKET: &str = "bench-words";
+/// How the tasks of a job get at their inputs.
+const WAYS: [&str; 2] = ["read over connections", "read beside a node (--near)"];
 
 impl Bench<'_> {
     pub(super) async fn words(&mut self) -> Result<(), Failure> {
@@ -33,18 +35,25 @@ impl Bench<'_> {
         let files = files.map_err(|error| Failure::failed(error.to_string()))??;
         let inputs = self.upload(&files).await?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let (plain, expected) = count_plainly(files, cores).await?;
-        let megabytes = mib as f64;
-        let what = format!("word count of {mib} MiB by {cores} threads alone");
-        self.note(Row::new(what, megabytes / plain, "MiB/s"));
         // While the result of one task is on its way, another one counts.
         let slots = cores as u32;
         let node = self.nodes.folders().remove(0).display().to_string();
-        let tasks = inputs.len();
-        for (way, flags) in
-            [("read over connections", None), ("read beside a node (--near)", Some(node))]
-        {
-            let seconds = self.count_as_job(&inputs, slots, flags.as_deref(), &expected).await?;
+        let (mut alone, mut jobs) = (Vec::new(), [Vec::new(), Vec::new()]);
+        for round in 0..self.args.rounds {
+            let (plain, expected) = count_plainly(files.clone(), cores).await?;
+            alone.push(plain);
+            for (way, near) in [None, Some(node.as_str())].into_iter().enumerate() {
+                let queue = format!("bench-words-{round}-{way}");
+                let seconds = self.count_as_job(&inputs, (&queue, slots), near, &expected).await?;
+                jobs[way].push(seconds);
+            }
+        }
+        let plain = median(&mut alone);
+        let (megabytes, tasks) = (f64::from(mib), inputs.len());
+        let what = format!("word count of {mib} MiB by {cores} threads alone");
+        self.note(Row::new(what, megabytes / plain, "MiB/s"));
+        for (way, seconds) in WAYS.into_iter().zip(&mut jobs) {
+            let seconds = median(seconds);
             let what =
                 format!("the same as a job of {tasks} tasks, two workers of {slots} slots, {way}");
             self.note(Row::new(what, megabytes / seconds, "MiB/s"));
@@ -59,11 +68,10 @@ impl Bench<'_> {
     async fn count_as_job(
         &self,
         inputs: &[WorkInput],
-        slots: u32,
+        (queue, slots): (&str, u32),
         near: Option<&str>,
         expected: &[u8],
     ) -> Result<f64, Failure> {
-        let queue = if near.is_some() { "bench-words-near" } else { "bench-words" };
         let flags: Vec<&str> = ["--isolation", "best"]
             .into_iter()
             .chain(near.into_iter().flat_map(|it| ["--near", it]))
