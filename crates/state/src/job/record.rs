@@ -1,5 +1,6 @@
 //! What is stored about one job: what it is to do, and how far it is.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
@@ -286,7 +287,8 @@ impl Shard {
     /// Removes a job's record.
     pub(crate) fn remove_job(&mut self, key: &JobKey) -> Option<Arc<Job>> {
         let job = self.core.jobs.remove(key)?;
-        self.core.hash.remove(job.digest());
+        let digest = self.index.changed_jobs.remove(key).unwrap_or_else(|| job.digest());
+        self.core.hash.remove(digest);
         self.index.job_bytes -= job.spec.bytes;
         self.index.busy_jobs.remove(key);
         self.index.watched_jobs.remove(key);
@@ -301,26 +303,40 @@ impl Shard {
         let Some(job) = self.core.jobs.get_mut(key) else {
             return;
         };
-        self.core.hash.remove(job.digest());
+        if !self.index.changed_jobs.contains_key(key) {
+            self.index.changed_jobs.insert(key.clone(), job.digest());
+        }
         let job = Arc::make_mut(job);
         change(job);
         job.progress.revision += 1;
-        self.core.hash.add(job.digest());
         self.index.link_job(key, job);
+    }
+
+    /// Brings the share of changed jobs in the state hash up to date.
+    pub(crate) fn flush_jobs(&mut self) {
+        for (key, before) in std::mem::take(&mut self.index.changed_jobs) {
+            self.core.hash.remove(before);
+            if let Some(job) = self.core.jobs.get(&key) {
+                self.core.hash.add(job.digest());
+            }
+        }
+    }
+}
+
+/// Puts a job into a set, or takes it out.
+fn note(jobs: &mut BTreeSet<JobKey>, key: &JobKey, is_one: bool) {
+    match (is_one, jobs.contains(key)) {
+        (true, false) => drop(jobs.insert(key.clone())),
+        (false, true) => drop(jobs.remove(key)),
+        _ => {}
     }
 }
 
 impl Index {
     /// Notes what a job asks for.
     pub(crate) fn link_job(&mut self, key: &JobKey, job: &Job) {
-        match job.is_watched() {
-            true => self.watched_jobs.insert(key.clone()),
-            false => self.watched_jobs.remove(key),
-        };
-        match job.is_busy(self.job_pace) {
-            true => self.busy_jobs.insert(key.clone()),
-            false => self.busy_jobs.remove(key),
-        };
+        note(&mut self.watched_jobs, key, job.is_watched());
+        note(&mut self.busy_jobs, key, job.is_busy(self.job_pace));
         if let Some(until_ms) = job.kept_until_ms() {
             self.job_ends.insert((until_ms, key.clone()));
         }

@@ -68,6 +68,7 @@ impl Shard {
         }
         self.tend_jobs(&mut batch);
         self.end_twins(&mut batch);
+        self.flush_jobs();
         let change = self.index.flush_queues(&self.core.queues);
         self.core.hash.add(change);
         let Batch { effects, is_newer, .. } = batch;

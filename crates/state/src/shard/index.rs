@@ -94,6 +94,9 @@ pub(crate) struct Index {
     queue_digests: Vec<Option<u64>>,
     /// Queues whose record changed during this entry.
     marked: BitSet,
+    /// Jobs that changed during this entry, with their digest as it stands in the state hash: a job changes with each of its
+    /// tasks.
+    pub(crate) changed_jobs: BTreeMap<JobKey, u64>,
 }
 
 impl Index {

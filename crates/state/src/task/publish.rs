@@ -157,17 +157,19 @@ impl Shard {
         self.withdraw_logs(task);
         self.withdraw_checkpoint(task);
         let outputs = task.history.as_ref().map_or(0, |history| history.outputs);
-        let (bucket, beginning) = task.output_place();
-        if outputs == 0 || bucket != BUCKET_TASKS {
+        // Those of a job stay with it.
+        if outputs == 0 || task.is_part_of_job() {
             return;
         }
+        let (bucket, beginning) = task.output_place();
         let namespace = self.core.queues[task.queue as usize].namespace.clone();
         self.remove_objects(&namespace, bucket, &beginning, usize::from(outputs));
     }
 
     /// Removes what the attempts of a task have said. Only tasks with a program can have logs.
     fn withdraw_logs(&mut self, task: &Task) {
-        if task.extras.as_ref().is_none_or(|extras| extras.work.is_none()) {
+        let has_program = task.extras.as_ref().is_some_and(|extras| extras.work.is_some());
+        if !has_program || self.core.objects.len() == 0 {
             return;
         }
         let namespace = self.core.queues[task.queue as usize].namespace.clone();

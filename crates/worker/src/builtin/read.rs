@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ikada_api::v1::WorkInput;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::ahead::{Ahead, options};
 use super::{BuiltinError, KEPT_BYTES_MAX, Made, Program, Sources};
-use crate::exec::{UrlReader, Wanted};
+use crate::exec::{NearBytes, ObjectBytes, UrlReader, Wanted};
 use crate::run::TaskError;
 
 /// Parts of an input that wait for the program.
@@ -21,6 +21,8 @@ const PART_PIECES_MAX: usize = 1_024;
 enum Part {
     Begin(String),
     Bytes(Vec<Bytes>),
+    /// So many bytes at most from the disk; answered with what could not be had there.
+    Near(Box<NearBytes>, u64, oneshot::Sender<(Box<NearBytes>, u64)>),
     End,
 }
 
@@ -53,6 +55,18 @@ impl Sender {
         }
     }
 
+    /// Bytes that the program fetches itself; gives what it could not have.
+    async fn near(
+        &mut self,
+        near: Box<NearBytes>,
+        most: u64,
+    ) -> Result<(Box<NearBytes>, u64), BuiltinError> {
+        self.hand_over().await?;
+        let (answer, answered) = oneshot::channel();
+        self.send(Part::Near(near, most, answer)).await?;
+        answered.await.map_err(|_| ended_early())
+    }
+
     async fn end(&mut self) -> Result<(), BuiltinError> {
         self.hand_over().await?;
         self.send(Part::End).await
@@ -67,9 +81,12 @@ impl Sender {
     }
 
     async fn send(&self, part: Part) -> Result<(), BuiltinError> {
-        let gone = |_| BuiltinError::Failed("the program ended early".to_owned());
-        self.parts.send(part).await.map_err(gone)
+        self.parts.send(part).await.map_err(|_| ended_early())
     }
+}
+
+fn ended_early() -> BuiltinError {
+    BuiltinError::Failed("the program ended early".to_owned())
 }
 
 /// What one reading of all inputs came to.
@@ -131,15 +148,25 @@ async fn read_once(
 /// The program's side: takes parts until they end, or until it need not see the rest.
 fn take_in(mut program: Box<dyn Program>, mut parts: mpsc::Receiver<Part>) -> Reading {
     while let Some(part) = parts.blocking_recv() {
+        let mut again = false;
         match part {
             Part::Begin(name) => program.begin(&name),
             Part::Bytes(pieces) => pieces.iter().for_each(|bytes| program.feed(bytes)),
+            Part::Near(mut near, most, answer) => {
+                let left = near.hand_over(most, |bytes| {
+                    program.feed(bytes);
+                    again = program.wants_again();
+                    !again && program.kept() <= KEPT_BYTES_MAX
+                });
+                // Nobody asks any more if the task was cancelled.
+                let _ = answer.send((near, left));
+            }
             Part::End => program.end(),
         }
         if program.kept() > KEPT_BYTES_MAX {
             return Reading::TooMuch;
         }
-        if program.wants_again() {
+        if again || program.wants_again() {
             return Reading::Again(program);
         }
     }
@@ -193,6 +220,13 @@ async fn read_object(
         return Ok(());
     }
     let mut reader = sources.objects.open(bucket, key, &options(input)).await.map_err(failed)?;
+    if let ObjectBytes::Near(near) = reader {
+        let (near, rest) = sender.near(near, left).await?;
+        if rest == 0 {
+            return Ok(());
+        }
+        (reader, left) = (near.far().await.map_err(failed)?, rest);
+    }
     while left > 0
         && let Some(bytes) = reader.next().await.map_err(failed)?
     {
@@ -231,6 +265,7 @@ mod tests {
                     times += 1;
                     pieces.iter().for_each(|piece| seen.extend_from_slice(piece));
                 }
+                Part::Near(..) => panic!("nothing of it lies on this disk"),
                 Part::End => ends += 1,
             }
         }

@@ -39,7 +39,7 @@ pub use credentials::Exposure;
 pub(crate) use deliver::{Carried, Destination, abreast_at, store};
 pub use fetch::{Urls, local_path};
 pub use folder::{Folder, closed_way};
-pub(crate) use near::Objects;
+pub(crate) use near::{NearBytes, ObjectBytes, Objects};
 pub use outputs::FoundOutput;
 pub use programs::Programs;
 pub use run::{Sandbox, SandboxError};

@@ -5,8 +5,11 @@
 //!
 //! Promises: a piece is handed over only if it has its digest (A1); what is missing there, damaged, or not to be read by this
 //! user comes over the connection. Nothing is written in that folder.
+//! Whoever has a thread for it takes pieces there (`hand_over`), one buffer for all: handing each from thread to thread costs
+//! more than reading it.
 //! Leaves out: telling the node of damage; its own rounds find it.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -141,7 +144,49 @@ impl ObjectBytes {
 /// A piece is not to be had from the disk.
 struct Missing;
 
+/// A piece that was opened before its turn.
+type Opened = io::Result<File>;
+
 impl NearBytes {
+    /// Hands the next bytes over on this very thread, `most` of them at most, until `take` has enough. What is left then, `left`
+    /// tells; if something is, and was wanted, it is not to be had from the disk.
+    pub(crate) fn hand_over(&mut self, most: u64, mut take: impl FnMut(&[u8]) -> bool) -> u64 {
+        let (mut left, mut buffer, mut ahead) = (most, Vec::new(), None);
+        while left > 0
+            && let Some((digest, length)) = self.piece()
+        {
+            let file = ahead.take().unwrap_or_else(|| self.near.open(&digest));
+            // The kernel reads it while the one before it is worked on.
+            let next = self.place / self.pieces.piece_bytes + 1;
+            ahead =
+                self.pieces.pieces.get(next as usize).map(|digest| self.near.open_ahead(digest));
+            if let Err(error) =
+                file.and_then(|file| self.near.fill(&mut buffer, file, &digest, length))
+            {
+                self.near.tell(&error);
+                break;
+            }
+            let begin = (self.place % self.pieces.piece_bytes) as usize;
+            let bytes = &buffer[begin..];
+            let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            left -= bytes.len() as u64;
+            self.place += bytes.len() as u64;
+            if !take(bytes) {
+                break;
+            }
+        }
+        left.min(self.pieces.size.saturating_sub(self.place))
+    }
+
+    /// Digest and length of the piece at this place; none at the end.
+    fn piece(&self) -> Option<(String, u64)> {
+        let whole = self.pieces.piece_bytes;
+        let number = self.place / whole;
+        let length = whole.min(self.pieces.size.saturating_sub(number * whole));
+        let digest = self.pieces.pieces.get(number as usize)?;
+        (self.place < self.pieces.size).then(|| (digest.clone(), length))
+    }
+
     async fn next(&mut self) -> Result<Option<Bytes>, Missing> {
         if self.place >= self.pieces.size {
             return Ok(None);
@@ -163,7 +208,7 @@ impl NearBytes {
     }
 
     /// The rest of the same version over a connection.
-    async fn far(&self) -> Result<ObjectBytes, Error> {
+    pub(crate) async fn far(&self) -> Result<ObjectBytes, Error> {
         let options = GetOptions {
             version: Some(self.pieces.version.0),
             from: self.place,
@@ -177,15 +222,33 @@ impl NearBytes {
 impl Near {
     /// A piece of this digest and length.
     fn read(&self, digest: &str, length: u64) -> io::Result<Bytes> {
-        let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+        let mut bytes = Vec::new();
+        self.fill(&mut bytes, self.open(digest)?, digest, length)?;
+        Ok(Bytes::from(bytes))
+    }
+
+    fn open(&self, digest: &str) -> Opened {
         if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(bad("the digest of a piece is none"));
         }
-        let file = Beneath::at(&self.pieces)?.open(&format!("{}/{digest}", &digest[..2]))?;
-        let mut bytes = Vec::with_capacity(length as usize + 1);
-        file.take(length + 1).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 == length && blake3::hash(&bytes).to_hex().as_str() == digest {
-            true => Ok(Bytes::from(bytes)),
+        Beneath::at(&self.pieces)?.open(&format!("{}/{digest}", &digest[..2]))
+    }
+
+    /// Opens a piece and has the kernel fetch it meanwhile.
+    fn open_ahead(&self, digest: &str) -> Opened {
+        let file = self.open(digest)?;
+        // Only a hint: without it the piece is fetched when it is read.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::WillNeed);
+        Ok(file)
+    }
+
+    /// Reads a piece in place of what the buffer holds, if it is the one of this digest and length.
+    fn fill(&self, buffer: &mut Vec<u8>, file: File, digest: &str, length: u64) -> io::Result<()> {
+        buffer.clear();
+        buffer.reserve(length as usize + 1);
+        file.take(length + 1).read_to_end(buffer)?;
+        match buffer.len() as u64 == length && blake3::hash(buffer).to_hex().as_str() == digest {
+            true => Ok(()),
             false => Err(bad("a piece has other bytes than its name says")),
         }
     }
@@ -202,6 +265,10 @@ impl Near {
             ),
         }
     }
+}
+
+fn bad(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
 }
 
 #[cfg(test)]

@@ -95,3 +95,38 @@ fn b4_35_only_pieces_of_what_is_wanted_are_taken() {
         assert!(!suits(&ObjectPieces { size, piece_bytes, ..pieces.clone() }, &wanted(None, 0)));
     }
 }
+
+// In any place and of any length, and what cannot be had is told to be left.
+#[test]
+fn b4_35_pieces_are_handed_over_as_far_as_they_are_wanted_and_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let pieces = kept(folder.path(), &[b"0123456789", b"abcdefghij", b"xyz"]);
+    let all = b"0123456789abcdefghijxyz";
+    let handed = |place: usize, most: u64| {
+        let (mut near, mut seen) = (bytes_of(folder.path(), &pieces, place as u64), Vec::new());
+        let left = near.hand_over(most, |bytes| {
+            seen.extend_from_slice(bytes);
+            true
+        });
+        assert_eq!(near.place, (place + seen.len()) as u64);
+        (seen, left)
+    };
+    for place in 0..=all.len() {
+        for most in 0..=all.len() + 3 {
+            let end = (place + most).min(all.len());
+            assert_eq!(handed(place, most as u64), (all[place..end].to_vec(), 0), "{place} {most}");
+        }
+    }
+    let mut once = bytes_of(folder.path(), &pieces, 4);
+    assert_eq!(once.hand_over(u64::MAX, |_| false), 13, "whoever has enough gets no more");
+    let second = &pieces.pieces[1];
+    std::fs::write(folder.path().join(PIECES).join(&second[..2]).join(second), "abcdefghiJ")
+        .unwrap();
+    assert_eq!(
+        handed(2, u64::MAX),
+        (b"23456789".to_vec(), 13),
+        "A1: damaged bytes are not handed over"
+    );
+    assert_eq!(handed(2, 9), (b"23456789".to_vec(), 1));
+    assert_eq!(handed(21, u64::MAX), (b"yz".to_vec(), 0));
+}
