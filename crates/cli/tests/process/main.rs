@@ -36,6 +36,7 @@ mod members;
 mod missing;
 mod modules;
 mod names;
+mod near;
 mod network;
 mod objects;
 mod operations;

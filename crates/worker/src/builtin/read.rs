@@ -158,8 +158,10 @@ fn take_in(mut program: Box<dyn Program>, mut parts: mpsc::Receiver<Part>) -> Re
                     again = program.wants_again();
                     !again && program.kept() <= KEPT_BYTES_MAX
                 });
-                // Nobody asks any more if the task was cancelled.
-                let _ = answer.send((near, left));
+                // Whoever has seen enough needs no rest; nobody asks any more if the task was cancelled.
+                if !again && program.kept() <= KEPT_BYTES_MAX {
+                    let _ = answer.send((near, left));
+                }
             }
             Part::End => program.end(),
         }
