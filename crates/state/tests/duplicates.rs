@@ -9,19 +9,7 @@ fn submit(count: u64, duplicate_after: Option<u16>) -> Command {
 }
 
 fn submit_to(count: u64, duplicate_after: Option<u16>, output_url: Option<&str>) -> Command {
-    let stage = StageSpec {
-        name: StageName::parse("map").unwrap(),
-        program: ProgramRef {
-            name: ProgramName::parse("count").unwrap(),
-            kind: ProgramKind::Handler,
-            digest: None,
-            entry: None,
-        },
-        settings: Vec::new(),
-        source: StageSource::Range { from: 0, to: count, step: 1 },
-        after: Vec::new(),
-        settle: Settle::All,
-    };
+    let stage = stage("map", StageSource::Range { from: 0, to: count, step: 1 });
     let spec = JobSpec {
         max_attempts: Some(2),
         backoff: Some(Backoff { base_ms: 0, cap_ms: 0 }),

@@ -153,12 +153,13 @@ fn take_in(mut program: Box<dyn Program>, mut parts: mpsc::Receiver<Part>) -> Re
             Part::Begin(name) => program.begin(&name),
             Part::Bytes(pieces) => pieces.iter().for_each(|bytes| program.feed(bytes)),
             Part::Near(mut near, most, answer) => {
+                // Nobody asks any more once the task was cancelled: then this thread has nothing to go on for.
                 let left = near.hand_over(most, |bytes| {
                     program.feed(bytes);
                     again = program.wants_again();
-                    !again && program.kept() <= KEPT_BYTES_MAX
+                    !again && program.kept() <= KEPT_BYTES_MAX && !answer.is_closed()
                 });
-                // Whoever has seen enough needs no rest; nobody asks any more if the task was cancelled.
+                // Whoever has seen enough needs no rest.
                 if !again && program.kept() <= KEPT_BYTES_MAX {
                     let _ = answer.send((near, left));
                 }
@@ -242,6 +243,42 @@ async fn read_object(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exec::near_on_disk;
+
+    /// Counts what it is given; at the first of it, whoever asked for it goes.
+    struct Left(
+        Arc<std::sync::atomic::AtomicUsize>,
+        Option<oneshot::Receiver<(Box<NearBytes>, u64)>>,
+    );
+
+    impl Program for Left {
+        fn begin(&mut self, _: &str) {}
+        fn feed(&mut self, bytes: &[u8]) {
+            self.0.fetch_add(bytes.len(), std::sync::atomic::Ordering::Relaxed);
+            self.1 = None;
+        }
+        fn end(&mut self) {}
+        fn kept(&self) -> usize {
+            0
+        }
+        fn finish(self: Box<Self>) -> (Made, serde_json::Value) {
+            (Vec::new(), serde_json::Value::Null)
+        }
+    }
+
+    // However much lies on the disk: a cancelled task's thread ends with the piece that it has.
+    #[test]
+    fn b4_33_a_cancelled_task_reads_no_further_from_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let near = near_on_disk(folder.path(), &[b"0123456789", b"abcdefghij", b"xyz"]);
+        let (answer, asked) = oneshot::channel();
+        let (parts, taken) = mpsc::channel(1);
+        parts.try_send(Part::Near(Box::new(near), u64::MAX, answer)).ok().unwrap();
+        drop(parts);
+        let fed = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        take_in(Box::new(Left(fed.clone(), Some(asked))), taken);
+        assert_eq!(fed.load(std::sync::atomic::Ordering::Relaxed), 10, "one piece and no more");
+    }
 
     // Order and bytes stay, nothing waits for ever, and small pieces come together.
     #[tokio::test]

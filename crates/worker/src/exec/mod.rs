@@ -39,6 +39,8 @@ pub use credentials::Exposure;
 pub(crate) use deliver::{Carried, Destination, abreast_at, store};
 pub use fetch::{Urls, local_path};
 pub use folder::{Folder, closed_way};
+#[cfg(test)]
+pub(crate) use near::near_test::near_on_disk;
 pub(crate) use near::{NearBytes, ObjectBytes, Objects};
 pub use outputs::FoundOutput;
 pub use programs::Programs;

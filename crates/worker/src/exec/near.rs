@@ -148,8 +148,8 @@ struct Missing;
 type Opened = io::Result<File>;
 
 impl NearBytes {
-    /// Hands the next bytes over on this very thread, `most` of them at most, until `take` has enough. What is left then, `left`
-    /// tells; if something is, and was wanted, it is not to be had from the disk.
+    /// Hands the next bytes over on this very thread, `most` of them at most, until `take` has enough. Tells how many of them are
+    /// left: if `take` wanted those, they are not to be had from the disk.
     pub(crate) fn hand_over(&mut self, most: u64, mut take: impl FnMut(&[u8]) -> bool) -> u64 {
         let (mut left, mut buffer, mut ahead) = (most, Vec::new(), None);
         while left > 0
@@ -273,4 +273,4 @@ fn bad(why: &str) -> io::Error {
 
 #[cfg(test)]
 #[path = "near_test.rs"]
-mod near_test;
+pub(crate) mod near_test;

@@ -32,6 +32,11 @@ fn bytes_of(folder: &Path, pieces: &ObjectPieces, place: u64) -> NearBytes {
     NearBytes { objects, near, name, pieces: pieces.clone(), place }
 }
 
+/// An object of these pieces in a node's data folder, from its beginning.
+pub(crate) fn near_on_disk(folder: &Path, pieces: &[&[u8]]) -> NearBytes {
+    bytes_of(folder, &kept(folder, pieces), 0)
+}
+
 /// All that comes until the end, or until a piece is missing.
 async fn read(mut bytes: NearBytes) -> (Vec<u8>, bool) {
     let mut all = Vec::new();
