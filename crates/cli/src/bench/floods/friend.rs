@@ -26,6 +26,11 @@ impl Times {
         self.0.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn of(us: Vec<u64>) -> Times {
+        Times(us)
+    }
+
     pub(super) fn add(&mut self, more: Times) {
         self.0.extend(more.0);
     }

@@ -209,3 +209,37 @@ async fn counters(way: &Way) -> Option<BTreeMap<String, u64>> {
     });
     Some(pairs.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::friend::Times;
+    use super::*;
+
+    fn round(us: u64, failed: u64, memory_grown: u64, crashes: u32) -> Rounds {
+        let heard =
+            |failed| Heard { kept: Times::of(vec![us]), fresh: Times::of(vec![us]), failed };
+        let attacked =
+            Attacked { what: String::new(), rate: String::new(), sent: 10, turned_away: 4 };
+        Rounds {
+            before: heard(0),
+            during: heard(failed),
+            attacked,
+            strangers_closed: 2,
+            connections_refused: 1,
+            memory_grown,
+            crashes,
+        }
+    }
+
+    // X7: what went wrong in any round is in the sum.
+    #[test]
+    fn x_7_rounds_are_judged_together() {
+        let mut all = round(5, 1, 300, 0);
+        all.add(round(9, 2, 200, 1));
+        let sum = all.sum();
+        assert_eq!((sum.calls, sum.calls_failed, sum.crashes), (4, 3, 1));
+        assert_eq!((sum.sent, sum.turned_away), (20, 8));
+        assert_eq!((sum.strangers_closed, sum.connections_refused), (4, 2));
+        assert_eq!((sum.memory_grown, sum.kept), (300, [Some(9), Some(9)]));
+    }
+}
