@@ -9,6 +9,7 @@ mod ahead;
 mod grep;
 mod merge;
 mod read;
+mod turns;
 mod wordcount;
 
 use std::collections::BTreeMap;
@@ -76,7 +77,8 @@ trait Program: Send {
 /// Gives a worker all programs that are built in; their inputs may also come from some addresses, and their outputs go to some.
 pub fn equip(worker: Worker, client: &Client, urls: &Urls) -> Worker {
     let objects = Objects::new(client.clone(), urls.near.as_deref());
-    let sources = Arc::new(Sources { client: client.clone(), objects, urls: urls.clone() });
+    let (client, urls, turns) = (client.clone(), urls.clone(), turns::Turns::new());
+    let sources = Arc::new(Sources { client, objects, urls, turns });
     BUILTIN_PROGRAMS.into_iter().fold(worker, |worker, name| {
         let sources = sources.clone();
         worker.function(name, move |task: Claimed| {
@@ -91,6 +93,7 @@ struct Sources {
     client: Client,
     objects: Objects,
     urls: Urls,
+    turns: turns::Turns,
 }
 
 async fn attempt(sources: &Arc<Sources>, task: Claimed) -> Result<TaskResult, TaskError> {

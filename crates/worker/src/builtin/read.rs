@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ikada_api::v1::WorkInput;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ahead::{Ahead, options};
+use super::turns::Turn;
 use super::{BuiltinError, KEPT_BYTES_MAX, Made, Program, Sources};
 use crate::exec::{NearBytes, ObjectBytes, UrlReader, Wanted};
 use crate::run::TaskError;
@@ -125,7 +127,8 @@ async fn read_once(
 ) -> Result<Reading, BuiltinError> {
     let (parts_in, parts) = mpsc::channel(PARTS_MAX);
     let mut sender = Sender { parts: parts_in, gathered: Vec::new(), gathered_bytes: 0 };
-    let working = tokio::task::spawn_blocking(move || take_in(program, parts));
+    let turn = sources.turns.program(Handle::current());
+    let working = tokio::task::spawn_blocking(move || take_in(program, parts, turn));
     let mut read = Ok(());
     let mut ahead = Ahead::new(sources, inputs);
     while let Some((input, here)) = ahead.next().await {
@@ -146,16 +149,27 @@ async fn read_once(
 }
 
 /// The program's side: takes parts until they end, or until it need not see the rest.
-fn take_in(mut program: Box<dyn Program>, mut parts: mpsc::Receiver<Part>) -> Reading {
-    while let Some(part) = parts.blocking_recv() {
+fn take_in(
+    mut program: Box<dyn Program>,
+    mut parts: mpsc::Receiver<Part>,
+    mut turn: Turn,
+) -> Reading {
+    while let Some(part) = next_part(&mut parts, &mut turn) {
         let mut again = false;
+        turn.take();
         match part {
             Part::Begin(name) => program.begin(&name),
-            Part::Bytes(pieces) => pieces.iter().for_each(|bytes| program.feed(bytes)),
+            Part::Bytes(pieces) => {
+                for bytes in pieces {
+                    program.feed(&bytes);
+                    turn.did(bytes.len());
+                }
+            }
             Part::Near(mut near, most, answer) => {
                 // Nobody asks any more once the task was cancelled: then this thread has nothing to go on for.
                 let left = near.hand_over(most, |bytes| {
                     program.feed(bytes);
+                    turn.did(bytes.len());
                     again = program.wants_again();
                     !again && program.kept() <= KEPT_BYTES_MAX && !answer.is_closed()
                 });
@@ -173,8 +187,17 @@ fn take_in(mut program: Box<dyn Program>, mut parts: mpsc::Receiver<Part>) -> Re
             return Reading::Again(program);
         }
     }
+    // Whoever is at its end waits for no further turn: others wait for what it made.
     let (made, result) = program.finish();
     Reading::Made(made, result)
+}
+
+/// The next part; while there is none, others may have the turn.
+fn next_part(parts: &mut mpsc::Receiver<Part>, turn: &mut Turn) -> Option<Part> {
+    parts.try_recv().ok().or_else(|| {
+        turn.pause();
+        parts.blocking_recv()
+    })
 }
 
 async fn read_one(
@@ -242,6 +265,7 @@ async fn read_object(
 
 #[cfg(test)]
 mod tests {
+    use super::super::turns::Turns;
     use super::*;
     use crate::exec::near_on_disk;
 
@@ -276,7 +300,9 @@ mod tests {
         parts.try_send(Part::Near(Box::new(near), u64::MAX, answer)).ok().unwrap();
         drop(parts);
         let fed = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        take_in(Box::new(Left(fed.clone(), Some(asked))), taken);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let turn = Turns::new().program(runtime.handle().clone());
+        take_in(Box::new(Left(fed.clone(), Some(asked))), taken, turn);
         assert_eq!(fed.load(std::sync::atomic::Ordering::Relaxed), 10, "one piece and no more");
     }
 

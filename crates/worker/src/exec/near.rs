@@ -22,6 +22,8 @@ use ikada_api::v1::ObjectPieces;
 
 use crate::beneath::Beneath;
 
+/// Bytes of a piece that are read, and then hashed, at one time.
+const HASHED_BYTES: u64 = 256 << 10;
 /// Where a node keeps the pieces of objects in its data folder.
 const PIECES: &str = "blob";
 /// Largest piece that is believed.
@@ -246,8 +248,16 @@ impl Near {
     fn fill(&self, buffer: &mut Vec<u8>, file: File, digest: &str, length: u64) -> io::Result<()> {
         buffer.clear();
         buffer.reserve(length as usize + 1);
-        file.take(length + 1).read_to_end(buffer)?;
-        match buffer.len() as u64 == length && blake3::hash(buffer).to_hex().as_str() == digest {
+        let (mut file, mut hash) = (file.take(length + 1), blake3::Hasher::new());
+        // What was just read is still in the nearest cache.
+        loop {
+            let begin = buffer.len();
+            if file.by_ref().take(HASHED_BYTES).read_to_end(buffer)? == 0 {
+                break;
+            }
+            hash.update(&buffer[begin..]);
+        }
+        match buffer.len() as u64 == length && hash.finalize().to_hex().as_str() == digest {
             true => Ok(()),
             false => Err(bad("a piece has other bytes than its name says")),
         }
