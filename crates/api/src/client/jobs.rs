@@ -6,7 +6,7 @@ use hyper::Method;
 
 use super::send::Ask;
 use super::url::{escape, unique_key, with_query};
-use super::{Client, Error};
+use super::{Client, Consistency, Error};
 use crate::v1::{JobInfo, JobPage, JobResult, JobTaskPage, NewJob};
 
 /// How long one call waits for a job to change.
@@ -23,9 +23,14 @@ impl Client {
         self.ask(&Ask::json(Method::POST, "/v1/jobs".to_owned(), job, Some(key.to_owned()))?).await
     }
 
-    /// One job.
+    /// One job, with every write acknowledged so far.
     pub async fn job(&self, id: &str) -> Result<JobInfo, Error> {
-        self.ask(&Ask::get(job_path(id, ""))).await
+        self.job_at(id, &Consistency::Linearizable).await
+    }
+
+    /// One job, as fresh as asked for.
+    pub async fn job_at(&self, id: &str, consistency: &Consistency) -> Result<JobInfo, Error> {
+        self.ask(&Ask::get(with_query(&job_path(id, ""), &consistency.pairs()))).await
     }
 
     /// A page of jobs.

@@ -149,6 +149,10 @@ pub(crate) struct ObjectsBenchArgs {
     /// What the nodes turn away, as `ikada server --shed` has it; their defaults, but nothing for `transfers` and `cached`.
     #[arg(long, value_name = "RULE")]
     pub(crate) shed: Vec<String>,
+    /// For `overload`: touch the machine's free memory first, and give it back as the nodes grow. Where the machine is a guest whose host
+    /// supplies memory at the first touch, they are measured by that otherwise.
+    #[arg(long)]
+    pub(crate) warm_memory: bool,
 }
 
 /// A phase of `jobs`.
@@ -196,7 +200,7 @@ pub(crate) struct JobsBenchArgs {
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384), value_name = "N")]
     pub(crate) mib: u32,
     /// MiB of one input of the phase words, which is one task's.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_024), value_name = "N")]
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1_024), value_name = "N")]
     pub(crate) input_mib: u32,
     /// Tasks of the phase expansion.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000), value_name = "N")]

@@ -35,8 +35,8 @@ impl Bench<'_> {
         let files = files.map_err(|error| Failure::failed(error.to_string()))??;
         let inputs = self.upload(&files).await?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        // While the result of one task is on its way, another one counts.
-        let slots = cores as u32;
+        // While the results of some tasks are on their way, others count.
+        let slots = 2 * cores as u32;
         let node = self.nodes.folders().remove(0).display().to_string();
         let (mut alone, mut jobs) = (Vec::new(), [Vec::new(), Vec::new()]);
         for round in 0..self.args.rounds {
@@ -55,7 +55,7 @@ impl Bench<'_> {
         for (way, seconds) in WAYS.into_iter().zip(&mut jobs) {
             let seconds = median(seconds);
             let what =
-                format!("the same as a job of {tasks} tasks, two workers of {slots} slots, {way}");
+                format!("the same as a job of {tasks} tasks, one worker of {slots} slots, {way}");
             self.note(Row::new(what, megabytes / seconds, "MiB/s"));
             let row =
                 Row::new(format!("{way}, beside threads alone"), seconds / plain, "times as long");
@@ -77,8 +77,8 @@ impl Bench<'_> {
             .chain(near.into_iter().flat_map(|it| ["--near", it]))
             .collect();
         let (root, urls) = (self.nodes.folder().to_owned(), self.nodes.urls());
-        let crew = Crew::start(&root, &urls, (queue, slots), &["one", "two"], &flags)?;
-        // Until the workers are there.
+        let crew = Crew::start(&root, &urls, (queue, slots), &["one"], &flags)?;
+        // Until the worker is there.
         self.timed(&job(queue, inputs[..1].to_vec())).await?;
         let (ended, seconds) = self.timed(&job(queue, inputs.to_vec())).await?;
         drop(crew);

@@ -16,6 +16,7 @@ mod renew;
 mod report;
 pub(in crate::bench) mod speak;
 mod transfers;
+mod warm;
 
 use std::time::Duration;
 

@@ -21,6 +21,7 @@ use super::mix::{Beside, Mix};
 use super::renew::Renewals;
 use super::report::{Calls, Figure, ObjectsReport, Tally};
 use super::speak::{End, Line};
+use super::warm::Warm;
 use crate::args::ObjectsBenchArgs;
 use crate::bench::queue::memory_of;
 use crate::failure::Failure;
@@ -108,6 +109,7 @@ pub(super) async fn measure(
         good: AtomicU64::new(0),
     });
     let client = Client::new(&urls).map_err(|error| Failure::failed(error.to_string()))?;
+    let warm = if args.warm_memory { Some(warm().await?) } else { None };
     step_back();
     let mix = Mix::start(&shared.hosts).await?;
     let memory = Memory::start(nodes.pids());
@@ -135,7 +137,9 @@ pub(super) async fn measure(
     let memory = (peak, base + kept * TASK_BYTES_MAX + ROOM_BYTES_MAX);
     let renewals = (renewed, renewals_failed);
     let read_back = (checked, lost);
+    let warm_bytes = warm.map(|warm| warm.bytes());
     let found = Found {
+        warm_bytes,
         idle,
         busy,
         loaded,
@@ -181,8 +185,17 @@ impl Memory {
     }
 }
 
+/// The machine's free memory, taken before the nodes grow.
+async fn warm() -> Result<Warm, Failure> {
+    let taken = tokio::task::spawn_blocking(Warm::take).await;
+    let failed = |error: String| Failure::failed(format!("--warm-memory: {error}"));
+    taken.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))
+}
+
 /// Everything that a run found.
 struct Found {
+    /// What was taken of the machine's memory beforehand, if that was wanted.
+    warm_bytes: Option<u64>,
     idle: Phase,
     busy: Phase,
     loaded: Phase,
@@ -292,6 +305,8 @@ impl Found {
             line("back to normal after", back),
             line("largest node", format!("{peak} MiB; {most} MiB are explained")),
         ];
+        let taken = self.warm_bytes.map(|bytes| format!("{} MiB", bytes >> 20));
+        figures.extend(taken.map(|taken| line("free memory that was touched beforehand", taken)));
         figures.extend(super::decision::figures());
         let about = format!("{} nodes, five times their capacity", args.nodes);
         let (uploads, downloads) = (self.beside.uploads, self.beside.downloads);
