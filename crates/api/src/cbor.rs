@@ -169,7 +169,7 @@ mod tests {
             then: Vec::new(),
             outputs: Vec::new(),
         };
-        let request = CompleteRequest { worker: "w".into(), tasks: vec![item] };
+        let request = CompleteRequest { worker: "w".into(), tasks: vec![item], claim: None };
         let read: CompleteRequest = from_slice(&to_vec(&request).unwrap()).unwrap();
         assert_eq!(read.tasks[0].fence.0, u64::MAX - 1);
     }

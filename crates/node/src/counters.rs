@@ -30,6 +30,7 @@ struct Cells {
     turns: AtomicU64,
     turn_micros: AtomicU64,
     calls: AtomicU64,
+    one_log: AtomicU64,
     spans_sent: AtomicU64,
     spans_dropped: AtomicU64,
     role_changes: AtomicU64,
@@ -91,6 +92,15 @@ impl SharedCounters {
         self.0.turns.fetch_add(1, Relaxed);
         self.0.turn_micros.fetch_add(busy.as_micros() as u64, Relaxed);
         self.0.role_changes.fetch_add(role_changes as u64, Relaxed);
+    }
+
+    /// Whether all of the cluster's work goes through one log: there is one shard.
+    pub(crate) fn set_one_log(&self, one: bool) {
+        self.0.one_log.store(u64::from(one), Relaxed);
+    }
+
+    pub(crate) fn one_log(&self) -> bool {
+        self.0.one_log.load(Relaxed) == 1
     }
 
     pub(crate) fn call(&self) {

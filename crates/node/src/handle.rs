@@ -113,6 +113,10 @@ impl Door for Handle {
         answer.unwrap_or(Answer::Unavailable(Unavailable::Stopping))
     }
 
+    fn has_one_log(&self) -> bool {
+        self.0.counters.one_log()
+    }
+
     fn next_call(&self) -> CallId {
         self.0.calls.fetch_add(1, Relaxed)
     }

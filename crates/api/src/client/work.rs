@@ -31,10 +31,20 @@ impl Client {
 
     /// Settles tasks as done. Safe to repeat: the fence makes it idempotent.
     pub async fn complete(&self, request: &CompleteRequest) -> Result<OutcomeList, Error> {
+        self.complete_and_claim(&unique_key(), request).await
+    }
+
+    /// Settles tasks as done and takes others in their place, in one call, if the request has a claim; the key is the claim's, as in
+    /// [`Client::claim_as`]. The tasks taken are absent where nobody knows: claim again under the key.
+    pub async fn complete_and_claim(
+        &self,
+        key: &str,
+        request: &CompleteRequest,
+    ) -> Result<OutcomeList, Error> {
         let tasks = request.tasks.iter().map(CompleteItem::with_raw_result).collect();
-        let request = CompleteRequest { worker: request.worker.clone(), tasks };
-        let ask = Self::completion(&unique_key(), &request)?;
-        self.settle(&ask, |answer: &OutcomeList| &answer.tasks).await
+        let (worker, claim) = (request.worker.clone(), request.claim.clone());
+        let request = CompleteRequest { worker, tasks, claim };
+        self.settle(&Self::completion(key, &request)?, |answer: &OutcomeList| &answer.tasks).await
     }
 
     /// Sends completions until they are answered; items that are not settled are left to the caller.

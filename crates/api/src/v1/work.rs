@@ -118,6 +118,10 @@ pub struct CompleteRequest {
     pub worker: String,
     /// The tasks, at least one.
     pub tasks: Vec<CompleteItem>,
+    /// Tasks wanted in the place of these, in the same call. It waits for none, so its `wait_ms` must be 0; the call's
+    /// Idempotency-Key is the claim's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimRequest>,
 }
 
 /// One task that is done.
@@ -236,4 +240,8 @@ pub struct ProgressBody {
 pub struct OutcomeList {
     /// The outcomes.
     pub tasks: Vec<ItemOutcome>,
+    /// Tasks handed out, where a completion asked for some. Absent although it did: nobody knows, or none could be asked for; claim again
+    /// under the same key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<Vec<ClaimedTask>>,
 }

@@ -66,7 +66,8 @@ pub(super) async fn complete(
         then,
         ..CompleteItem::default()
     };
-    let answer = client.complete(&CompleteRequest { worker, tasks: vec![item] }).await?;
+    let answer =
+        client.complete(&CompleteRequest { worker, tasks: vec![item], claim: None }).await?;
     show_one(answer, screen)
 }
 

@@ -218,7 +218,7 @@ async fn complete(client: &Client, history: &History, worker: &str, tasks: Vec<(
         result_bytes: None,
     };
     let items = tasks.iter().map(item).collect();
-    let request = CompleteRequest { worker: worker.to_owned(), tasks: items };
+    let request = CompleteRequest { worker: worker.to_owned(), tasks: items, claim: None };
     let begin_us = history.now_us();
     let answer = client.complete(&request).await;
     let now_us = history.now_us();

@@ -71,7 +71,7 @@ async fn complete_some(client: &Client, count: usize) {
         let text = format!(r#"{{"id": "{}", "fence": "{}"}}"#, task.id, task.fence);
         serde_json::from_str(&text).expect("a completion")
     });
-    let complete = CompleteRequest { worker: "w".into(), tasks: items.collect() };
+    let complete = CompleteRequest { worker: "w".into(), tasks: items.collect(), claim: None };
     client.complete(&complete).await.expect("completed");
 }
 

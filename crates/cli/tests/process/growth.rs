@@ -89,7 +89,7 @@ async fn tq_29_growth_under_load_with_a_killed_leader_loses_nothing() {
         result_bytes: None,
     };
     let tasks = held.iter().map(item).collect();
-    let report = CompleteRequest { worker: "w".to_owned(), tasks };
+    let report = CompleteRequest { worker: "w".to_owned(), tasks, claim: None };
     let completed = client.complete(&report).await.expect("a report");
     assert!(completed.tasks.iter().all(|item| item.outcome == OutcomeKind::Completed));
     // Every resend gets its first reply.

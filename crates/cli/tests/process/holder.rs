@@ -157,5 +157,5 @@ pub fn done(name: &str, task: &ClaimedTask) -> CompleteRequest {
         result_bytes: None,
         outputs: Vec::new(),
     };
-    CompleteRequest { worker: name.to_owned(), tasks: vec![item] }
+    CompleteRequest { worker: name.to_owned(), tasks: vec![item], claim: None }
 }

@@ -63,7 +63,10 @@ async fn complete_some(client: &Client, queue: &str) -> usize {
     let tasks: Vec<CompleteItem> = done.collect();
     let count = tasks.len();
     if count > 0 {
-        client.complete(&CompleteRequest { worker: "w".into(), tasks }).await.expect("done");
+        client
+            .complete(&CompleteRequest { worker: "w".into(), tasks, claim: None })
+            .await
+            .expect("done");
     }
     count
 }

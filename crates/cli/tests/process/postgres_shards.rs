@@ -115,7 +115,7 @@ async fn work(client: Client, name: String, done: Arc<AtomicU64>, goal: u64) -> 
             continue;
         }
         let items = answer.tasks.iter().flat_map(|task| holder::done(&name, task).tasks);
-        let report = CompleteRequest { worker: name.clone(), tasks: items.collect() };
+        let report = CompleteRequest { worker: name.clone(), tasks: items.collect(), claim: None };
         let outcomes = client.complete(&report).await.expect("completed");
         assert!(outcomes.tasks.iter().all(|it| it.outcome.is_settled()), "{outcomes:?}");
         handed.extend(answer.tasks.into_iter().map(|task| task.id));

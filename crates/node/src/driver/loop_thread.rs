@@ -165,6 +165,7 @@ impl Loop {
             if !self.carry_out(outputs) {
                 return;
             }
+            self.counters.set_one_log(self.replica.shard(1).is_none());
             self.counters.turn(woken.elapsed(), role_changes);
         }
     }

@@ -44,6 +44,11 @@ pub trait Door: Clone + Send + Sync + 'static {
         routing: Routing,
     ) -> impl Future<Output = Answer> + Send;
 
+    /// Whether what is handed over first also comes first in the log: there is only one. False where that is not known.
+    fn has_one_log(&self) -> bool {
+        false
+    }
+
     /// A number for a call of `call_many`, unique in this process.
     fn next_call(&self) -> CallId;
 

@@ -11,8 +11,8 @@ struct Bench {
     agent: Agent,
     now_ms: u64,
     outputs: Vec<Output>,
-    /// Reports under way, oldest first.
-    open: VecDeque<u64>,
+    /// Reports under way, oldest first, and whether a claim goes with them.
+    open: VecDeque<(u64, bool)>,
 }
 
 impl Bench {
@@ -28,16 +28,39 @@ impl Bench {
         self.outputs.clear();
         self.agent.step(input, self.now_ms, &mut self.outputs);
         self.open.extend(self.outputs.iter().filter_map(|output| match output {
-            Output::Report { number, .. } => Some(*number),
+            Output::Report { number, claim, .. } => Some((*number, claim.is_some())),
             _ => None,
         }));
         &self.outputs
     }
 
-    /// Answers the oldest report under way.
+    /// Answers the oldest report under way; a claim that went with it finds nothing.
     fn answer(&mut self, verdicts: Vec<(Ticket, ReportVerdict)>) -> &[Output] {
-        let number = self.open.pop_front().expect("a report is under way");
-        self.feed(Input::Reported(number, verdicts))
+        self.answer_with(verdicts, Ok(Vec::new()))
+    }
+
+    fn answer_with(
+        &mut self,
+        verdicts: Vec<(Ticket, ReportVerdict)>,
+        claimed: Result<Vec<ClaimedTask>, CallFailed>,
+    ) -> &[Output] {
+        let (number, claims) = self.open.pop_front().expect("a report is under way");
+        self.feed(Input::Reported(number, verdicts));
+        if claims {
+            let before = std::mem::take(&mut self.outputs);
+            self.feed(Input::Claimed(claimed));
+            self.outputs.splice(0..0, before);
+        }
+        &self.outputs
+    }
+
+    /// Claims that go with reports: number, and most tasks.
+    fn claims_behind(&self) -> Vec<(u64, u32)> {
+        let behind = self.outputs.iter().filter_map(|output| match output {
+            Output::Report { claim, .. } => claim.map(|claim| (claim.number, claim.count_max)),
+            _ => None,
+        });
+        behind.collect()
     }
 
     /// Lets time pass to the next wake-up.
@@ -458,4 +481,66 @@ fn an_answered_claim_is_over_and_a_number_is_not_asked_for_ever() {
         numbers.extend(fail_all(&mut bench).claims.into_iter().map(|claim| claim.0));
     }
     assert!(numbers.len() > 2, "{numbers:?}");
+}
+
+// TQ-9, B4-6: a worker whose slots are all in use tells and asks in one call, for no more than it has room for by then.
+#[test]
+fn b4_6_a_full_worker_claims_with_its_report() {
+    let mut bench = Bench::new(2);
+    let held = bench.grant(&["a", "b"]);
+    bench.feed(Input::Finished(held[0], Ok(Done::default())));
+    assert_eq!(bench.claims_behind(), [(2, 1)]);
+    assert!(bench.claims().is_empty(), "one claim at a time");
+    bench.feed(Input::Finished(held[1], Ok(Done::default())));
+    assert!(bench.claims_behind().is_empty(), "one claim at a time");
+    bench.answer_with(vec![(held[0], ReportVerdict::Settled)], Ok(vec![task("c"), task("d")]));
+    let begun: Vec<_> = bench.outputs.iter().filter(|it| matches!(it, Output::Run(..))).collect();
+    assert_eq!(begun.len(), 1, "the other slot's report is not settled yet");
+}
+
+// Nothing there: the next claim waits for tasks, and begins at once.
+#[test]
+fn b4_6_a_claim_that_found_nothing_with_a_report_is_followed_by_one_that_waits() {
+    let mut bench = Bench::new(1);
+    let held = bench.grant(&["a"]);
+    bench.feed(Input::Finished(held[0], Ok(Done::default())));
+    assert_eq!(bench.claims_behind(), [(2, 1)]);
+    bench.answer(vec![(held[0], ReportVerdict::Settled)]);
+    assert_eq!(bench.claims(), [1]);
+    // A failure frees its slot after a wait or for good; who has done nothing is asked for nothing in its place.
+    let held = bench.grant(&["b"]);
+    bench.feed(Input::Finished(held[0], Err(Failure::new("broken"))));
+    assert!(bench.claims_behind().is_empty());
+}
+
+// TQ-13: no answer at all. What the claim may have been granted is asked for under its number, when there is room for it.
+#[test]
+fn b4_6_a_claim_lost_with_its_report_is_repeated_once_there_is_room() {
+    let mut bench = Bench::new(2);
+    let held = bench.grant(&["a", "b"]);
+    bench.feed(Input::Finished(held[0], Ok(Done::default())));
+    let number = bench.claims_behind()[0].0;
+    bench.answer_with(Vec::new(), Err(CallFailed));
+    let mut asked = None;
+    for _ in 0..20 {
+        bench.wake();
+        assert!(bench.claims_behind().is_empty(), "the lost one comes first");
+        asked = bench.outputs.iter().find_map(|output| match output {
+            Output::Claim { number, count_max, .. } => Some((*number, *count_max)),
+            _ => None,
+        });
+        if !bench.reports().is_empty() {
+            assert_eq!(asked, None, "its slot is not free");
+            bench.answer(vec![(held[0], ReportVerdict::Settled)]);
+            let again = bench.outputs.iter().find_map(|output| match output {
+                Output::Claim { number, count_max, .. } => Some((*number, *count_max)),
+                _ => None,
+            });
+            asked = asked.or(again);
+        }
+        if asked.is_some() {
+            break;
+        }
+    }
+    assert_eq!(asked, Some((number, 1)));
 }

@@ -8,7 +8,7 @@ use ikada_api::v1::ClaimedTask;
 
 use super::held::{Held, Stage, renew_delay_ms};
 use super::wait::Wait;
-use super::{Agent, CallFailed, Output, Ticket};
+use super::{Agent, CallFailed, ClaimBehind, Output, Ticket};
 
 /// How often a claim is repeated under one number. The roll call has returned its grants by then, and a number that is
 /// refused for some reason must not be asked for ever.
@@ -24,6 +24,8 @@ pub(super) struct ClaimState {
     unanswered: Option<u32>,
     /// How often the newest claim was repeated.
     repeats: u32,
+    /// Whether the claim under way went with a report, and so waits for no tasks.
+    is_behind: bool,
     /// Not before this time.
     not_before_ms: u64,
     wait: Wait,
@@ -36,6 +38,7 @@ impl ClaimState {
             number: 0,
             unanswered: None,
             repeats: 0,
+            is_behind: false,
             not_before_ms: 0,
             wait,
         }
@@ -48,7 +51,9 @@ impl ClaimState {
 
 impl Agent {
     fn wants_tasks(&self) -> bool {
-        self.drain.is_none() && !self.claim.under_way() && self.free_slots() > 0
+        // One whose answer never came was for slots that a report was to free: it is repeated once they are.
+        let needed = self.claim.unanswered.unwrap_or(1);
+        self.drain.is_none() && !self.claim.under_way() && self.free_slots() >= needed
     }
 
     pub(super) fn claim_wake_ms(&self) -> Option<u64> {
@@ -76,6 +81,23 @@ impl Agent {
         outputs.push(Output::Claim { number, count_max, wait_ms });
     }
 
+    /// A claim that goes with a report of so many tasks that are done, for their slots and those that are free: a worker whose
+    /// slots are all in use would otherwise wait for two answers in a row, and the cluster write twice, for each task.
+    pub(super) fn claim_behind(&mut self, done: u32, now_ms: u64) -> Option<ClaimBehind> {
+        let claim = &mut self.claim;
+        let wants = self.drain.is_none() && done > 0 && !claim.under_way();
+        // One whose answer never came is asked for again under its own number first.
+        if !wants || claim.unanswered.is_some() || now_ms < claim.not_before_ms {
+            return None;
+        }
+        (claim.since_ms, claim.is_behind, claim.repeats) = (Some(now_ms), true, 0);
+        claim.number += 1;
+        let free = self.config.slots - self.held.len() as u32;
+        let count_max = (free + done).min(self.config.claim_max);
+        claim.unanswered = Some(count_max);
+        Some(ClaimBehind { number: claim.number, count_max })
+    }
+
     pub(super) fn take_claimed(
         &mut self,
         answer: Result<Vec<ClaimedTask>, CallFailed>,
@@ -85,6 +107,7 @@ impl Agent {
         let Some(since_ms) = self.claim.since_ms.take() else {
             return;
         };
+        let is_behind = std::mem::take(&mut self.claim.is_behind);
         // Granted before the removal, and reopened with it.
         if self.is_removed() {
             return;
@@ -96,8 +119,9 @@ impl Agent {
             return;
         };
         self.claim.unanswered = None;
-        // A server that answers "nothing" without waiting must not be asked in a tight loop.
-        let waited = now_ms.saturating_sub(since_ms) >= self.config.poll_wait_ms / 2;
+        // A server that answers "nothing" without waiting must not be asked in a tight loop; that a claim behind a report finds
+        // nothing is a reason to wait with the next.
+        let waited = is_behind || now_ms.saturating_sub(since_ms) >= self.config.poll_wait_ms / 2;
         if tasks.is_empty() && !waited {
             let pause_ms = self.claim.wait.after_failure(&mut self.random);
             self.claim.not_before_ms = now_ms.saturating_add(pause_ms);

@@ -155,6 +155,9 @@ pub enum Output {
         number: u64,
         /// What is told; none of it is in another report under way.
         reports: Vec<Report>,
+        /// A claim to make in the same call, behind what is told: it waits for nothing. Answer with `Claimed`, after the
+        /// `Reported`.
+        claim: Option<ClaimBehind>,
     },
     /// Renew these, which are all that this worker holds (perhaps none); answer with `Renewed`.
     Renew(Vec<Claim>),
@@ -167,6 +170,15 @@ pub enum Output {
         /// Tasks still held; their claims expire by themselves.
         abandoned: usize,
     },
+}
+
+/// A claim for the slots of tasks that the same call tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimBehind {
+    /// The claim's number.
+    pub number: u64,
+    /// Most tasks to take.
+    pub count_max: u32,
 }
 
 /// A claim by its public names.

@@ -84,7 +84,9 @@ impl Agent {
             let number = self.report.number;
             let tickets = reports.iter().map(|report| report.claim.ticket).collect();
             self.report.under_way.insert(number, tickets);
-            outputs.push(Output::Report { number, reports });
+            let done = reports.iter().filter(|report| report.result.is_ok()).count() as u32;
+            let claim = self.claim_behind(done, now_ms);
+            outputs.push(Output::Report { number, reports, claim });
         }
     }
 

@@ -18,6 +18,8 @@ struct World {
     random: fastrand::Rng,
     now_ms: u64,
     claim: Option<u32>,
+    /// A claim that goes with the report of this number, and most tasks of it.
+    behind: Option<(u64, u32)>,
     renewal: Option<Vec<Ticket>>,
     reports: BTreeMap<u64, Vec<Ticket>>,
     running: BTreeSet<Ticket>,
@@ -36,6 +38,7 @@ impl World {
             random: fastrand::Rng::with_seed(seed),
             now_ms: 1_000,
             claim: None,
+            behind: None,
             renewal: None,
             reports: BTreeMap::new(),
             running: BTreeSet::new(),
@@ -62,12 +65,20 @@ impl World {
     fn take(&mut self, output: Output) {
         match output {
             Output::Claim { count_max, .. } => {
-                assert_eq!(self.claim.replace(count_max), None, "one claim at a time");
+                assert_eq!((self.claim, self.behind), (None, None), "one claim at a time");
+                self.claim = Some(count_max);
             }
             Output::Run(ticket, _) => {
                 assert!(self.running.insert(ticket) && self.live.insert(ticket));
             }
-            Output::Report { number, reports } => {
+            Output::Report { number, reports, claim } => {
+                let done = reports.iter().filter(|report| report.result.is_ok()).count();
+                if let Some(claim) = claim {
+                    assert_eq!((self.claim, self.behind), (None, None), "one claim at a time");
+                    let room = self.agent.free_slots() as usize + done;
+                    assert!(done > 0 && claim.count_max as usize <= room, "{claim:?}: {room}");
+                    self.behind = Some((number, claim.count_max));
+                }
                 let tickets: Vec<Ticket> = reports.iter().map(|it| it.claim.ticket).collect();
                 let out: Vec<&Ticket> = self.reports.values().flatten().collect();
                 assert!(!tickets.is_empty());
@@ -123,6 +134,12 @@ impl World {
         }
         self.forget_refused(&verdicts);
         self.feed(Input::Reported(number, verdicts));
+        if let Some((_, count_max)) = self.behind.take_if(|behind| behind.0 == number) {
+            match self.random.u32(0..4) {
+                0 => self.feed(Input::Claimed(Err(CallFailed))),
+                _ => self.grant(count_max),
+            }
+        }
     }
 
     /// A failure that is refused is left to expire; the cluster's bound on claims is not its worker's business then.

@@ -258,6 +258,7 @@ impl Worker {
             kept_out: Arc::default(),
             lacks_room: Arc::default(),
             silent: Arc::default(),
+            apart: Arc::default(),
         })
     }
 }

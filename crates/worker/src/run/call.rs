@@ -4,30 +4,24 @@ use std::sync::atomic::Ordering;
 
 use ikada_api::v1::{
     Body, ClaimRequest, CompleteItem, CompleteRequest, FailItem, FailRequest, ItemOutcome, Number,
-    OutcomeKind, RenewItem, RenewRequest,
+    OutcomeKind, OutcomeList, RenewItem, RenewRequest,
 };
+
+use ikada_api::client::Error;
 
 use super::Context;
 use super::register::REMOVED;
 use crate::agent::{
-    CallFailed, Claim, Done, Failure, Input, RenewVerdict, Report, ReportVerdict, Ticket,
+    CallFailed, Claim, ClaimBehind, Done, Failure, Input, RenewVerdict, Report, ReportVerdict,
+    Ticket,
 };
 
 pub(super) async fn claim(context: &Context, number: u64, count_max: u32, wait_ms: u64) -> Input {
     if context.kept_out.load(Ordering::Relaxed) {
         return Input::Claimed(Err(CallFailed));
     }
-    let request = ClaimRequest {
-        worker: context.worker.to_string(),
-        session: Number(context.session),
-        queues: context.queues.clone(),
-        count_max,
-        wait_ms,
-        labels: context.labels.clone(),
-        holds: holds(context),
-    };
-    let key = format!("{}-{number}", context.claims_key);
-    match context.client.claim_as(&key, &request).await {
+    let request = wish(context, count_max, wait_ms);
+    match context.client.claim_as(&claim_key(context, number), &request).await {
         Ok(answer) => Input::Claimed(Ok(answer.tasks)),
         Err(error) if error.code() == Some(REMOVED) => {
             tracing::warn!(worker = &*context.worker, %error, "the worker was removed");
@@ -46,6 +40,23 @@ pub(super) async fn claim(context: &Context, number: u64, count_max: u32, wait_m
     }
 }
 
+fn wish(context: &Context, count_max: u32, wait_ms: u64) -> ClaimRequest {
+    ClaimRequest {
+        worker: context.worker.to_string(),
+        session: Number(context.session),
+        queues: context.queues.clone(),
+        count_max,
+        wait_ms,
+        labels: context.labels.clone(),
+        holds: holds(context),
+    }
+}
+
+/// The key of a claim: it finds what was granted under its number, however it was asked for.
+fn claim_key(context: &Context, number: u64) -> String {
+    format!("{}-{number}", context.claims_key)
+}
+
 /// What a claim says that this worker has at hand.
 fn holds(context: &Context) -> Vec<String> {
     match &context.programs {
@@ -54,10 +65,12 @@ fn holds(context: &Context) -> Vec<String> {
     }
 }
 
+/// What became of the reports, and of the claim that goes with them, if one does.
 pub(super) async fn report(
     context: &Context,
     reports: Vec<Report>,
-) -> Vec<(Ticket, ReportVerdict)> {
+    claim: Option<ClaimBehind>,
+) -> (Vec<(Ticket, ReportVerdict)>, Option<Input>) {
     let (mut done, mut failed) = (Vec::new(), Vec::new());
     for report in reports {
         match report.result {
@@ -65,14 +78,19 @@ pub(super) async fn report(
             Err(failure) => failed.push((report.claim, failure)),
         }
     }
-    let (mut verdicts, others) = tokio::join!(complete(context, done), fail(context, failed));
+    let ((mut verdicts, claimed), others) =
+        tokio::join!(complete(context, done, claim), fail(context, failed));
     verdicts.extend(others);
-    verdicts
+    (verdicts, claimed)
 }
 
-async fn complete(context: &Context, done: Vec<(Claim, Done)>) -> Vec<(Ticket, ReportVerdict)> {
+async fn complete(
+    context: &Context,
+    done: Vec<(Claim, Done)>,
+    claim: Option<ClaimBehind>,
+) -> (Vec<(Ticket, ReportVerdict)>, Option<Input>) {
     if done.is_empty() {
-        return Vec::new();
+        return (Vec::new(), claim.map(|_| Input::Claimed(Err(CallFailed))));
     }
     let tickets: Vec<Ticket> = done.iter().map(|(claim, _)| claim.ticket).collect();
     let items = done.into_iter().map(|(claim, done)| {
@@ -89,8 +107,13 @@ async fn complete(context: &Context, done: Vec<(Claim, Done)>) -> Vec<(Ticket, R
             outputs: done.outputs,
         }
     });
-    let request = CompleteRequest { worker: context.worker.to_string(), tasks: items.collect() };
-    let verdicts = match context.client.complete(&request).await {
+    let (worker, tasks) = (context.worker.to_string(), items.collect());
+    let mut request = CompleteRequest { worker, tasks, claim: None };
+    let (answer, claimed) = match claim {
+        Some(claim) => complete_and_claim(context, &mut request, claim).await,
+        None => (context.client.complete(&request).await, None),
+    };
+    let verdicts = match answer {
         Ok(answer) => {
             tell_of_room(context, &answer.tasks);
             answer.tasks.iter().map(report_verdict).collect()
@@ -98,7 +121,35 @@ async fn complete(context: &Context, done: Vec<(Claim, Done)>) -> Vec<(Ticket, R
         Err(error) => vec![call_verdict(&error); tickets.len()],
     };
     count(context, &verdicts, &context.counts.completed);
-    tickets.into_iter().zip(verdicts).collect()
+    (tickets.into_iter().zip(verdicts).collect(), claimed)
+}
+
+/// Completes, and claims in the same call where the nodes can do that.
+async fn complete_and_claim(
+    context: &Context,
+    request: &mut CompleteRequest,
+    claim: ClaimBehind,
+) -> (Result<OutcomeList, Error>, Option<Input>) {
+    let kept_out = context.kept_out.load(Ordering::Relaxed);
+    if !kept_out && !context.apart.load(Ordering::Relaxed) {
+        request.claim = Some(wish(context, claim.count_max, 0));
+        let key = claim_key(context, claim.number);
+        match context.client.complete_and_claim(&key, request).await {
+            // A node of a version that takes no claims with reports.
+            Err(error) if error.code() == Some("unknown_field") => {
+                context.apart.store(true, Ordering::Relaxed);
+            }
+            Err(error) => return (Err(error), Some(Input::Claimed(Err(CallFailed)))),
+            Ok(mut answer) => {
+                let claimed = answer.claimed.take().ok_or(CallFailed);
+                return (Ok(answer), Some(Input::Claimed(claimed)));
+            }
+        }
+    }
+    request.claim = None;
+    let answer = context.client.complete(request).await;
+    // Nothing was asked for, and so nothing granted: the next claim is an ordinary one.
+    (answer, Some(Input::Claimed(Ok(Vec::new()))))
 }
 
 /// Says once, until all of a report is taken, why what tasks have done waits: the cluster has no room for their outputs (its

@@ -82,12 +82,16 @@ fn carry_out(
             ask(answers, async move { call::claim(&context, number, count_max, wait_ms).await });
         }
         Output::Run(ticket, task) => attempts.begin(context, ticket, *task),
-        Output::Report { number, reports } => {
-            let context = context.clone();
-            ask(
-                answers,
-                async move { Input::Reported(number, call::report(&context, reports).await) },
-            );
+        Output::Report { number, reports, claim } => {
+            let (context, answers) = (context.clone(), answers.clone());
+            tokio::spawn(async move {
+                let (verdicts, claimed) = call::report(&context, reports, claim).await;
+                // As in `ask`.
+                let _ = answers.send(Input::Reported(number, verdicts)).await;
+                if let Some(claimed) = claimed {
+                    let _ = answers.send(claimed).await;
+                }
+            });
         }
         Output::Renew(claims) => {
             let context = context.clone();

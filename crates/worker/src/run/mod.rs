@@ -119,4 +119,6 @@ struct Context {
     lacks_room: Arc<AtomicBool>,
     /// Some node does not take it that claims say what the worker has.
     silent: Arc<AtomicBool>,
+    /// Some node takes no claims with reports.
+    apart: Arc<AtomicBool>,
 }

@@ -75,7 +75,7 @@ impl Load for Completes {
         items: &mut Vec<CompleteItem>,
     ) -> Result<Vec<ItemOutcome>, Error> {
         let tasks = std::mem::take(items);
-        let request = CompleteRequest { worker: self.worker.clone(), tasks };
+        let request = CompleteRequest { worker: self.worker.clone(), tasks, claim: None };
         let answer = self.client.complete_once(key, &request).await;
         *items = request.tasks;
         Ok(answer?.tasks)

@@ -131,7 +131,8 @@ async fn settle(
         then: Vec::new(),
         outputs: Vec::new(),
     });
-    let request = CompleteRequest { worker: worker.to_owned(), tasks: items.collect() };
+    let request =
+        CompleteRequest { worker: worker.to_owned(), tasks: items.collect(), claim: None };
     let answer = client.complete(&request).await?;
     for (task, item) in claimed.iter().zip(&answer.tasks) {
         if item.outcome != OutcomeKind::Completed {

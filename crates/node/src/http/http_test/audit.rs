@@ -177,6 +177,7 @@ async fn x_15_calls_of_a_pipe_are_noted_too_unless_only_operations_are_wanted() 
         let report = CompleteRequest {
             worker: "w".into(),
             tasks: vec![serde_json::from_str("{\"id\": \"a\", \"fence\": \"1\"}").unwrap()],
+            claim: None,
         };
         assert!(client.complete(&report).await.is_err());
         drop(client);

@@ -4,6 +4,7 @@ mod admission;
 mod audit;
 mod bad_input;
 mod batches;
+mod behind;
 mod bodies;
 mod cbor;
 mod certificates;

@@ -21,7 +21,7 @@ use crate::http::HttpLimits;
 const HEAD: &[u8] =
     b"GET /v1/pipe HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: ikada-pipe\r\n\r\n";
 
-async fn open(server: &Server) -> TcpStream {
+pub(super) async fn open(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).await.unwrap();
     upgrade(&mut stream).await;
     stream
@@ -36,7 +36,7 @@ async fn upgrade(stream: &mut TcpStream) {
     assert!(head.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&head));
 }
 
-fn frame(call: u64, verb: PipeVerb, key: Option<&str>, body: &[u8]) -> Vec<u8> {
+pub(super) fn frame(call: u64, verb: PipeVerb, key: Option<&str>, body: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     let ask = PipeAsk { call, verb, timeout_ms: 5_000, key, namespace: None, body: body.into() };
     push_frame(&mut frames, &ask);
@@ -44,7 +44,7 @@ fn frame(call: u64, verb: PipeVerb, key: Option<&str>, body: &[u8]) -> Vec<u8> {
 }
 
 /// Reads one answer: call, status and body.
-async fn answer(stream: &mut TcpStream) -> (u64, u16, Vec<u8>) {
+pub(super) async fn answer(stream: &mut TcpStream) -> (u64, u16, Vec<u8>) {
     let mut buffer = Vec::new();
     loop {
         if let FrontFrame::Whole(message) = front_frame(&buffer, 1 << 20) {
@@ -235,7 +235,7 @@ async fn push(client: &Client, name: &str) {
     client.push_program(&program).await.unwrap();
 }
 
-async fn claim_one(client: &Client) -> CompleteItem {
+pub(super) async fn claim_one(client: &Client) -> CompleteItem {
     let queues = vec!["default".to_owned()];
     let ask = ClaimRequest {
         holds: Vec::new(),
@@ -266,7 +266,8 @@ async fn b4_39_pushed_programs_are_known_on_a_pipe() {
     assert!(enqueued.tasks.iter().all(|task| task.outcome == OutcomeKind::Created), "{enqueued:?}");
     for (call, name) in [(2, "mine"), (3, "nobody")] {
         let item = CompleteItem { then: vec![next(name)], ..claim_one(&client).await };
-        let body = to_vec(&CompleteRequest { worker: "w".into(), tasks: vec![item] }).unwrap();
+        let body = to_vec(&CompleteRequest { worker: "w".into(), tasks: vec![item], claim: None })
+            .unwrap();
         stream.write_all(&frame(call, PipeVerb::Complete, None, &body)).await.unwrap();
         let (answered, _, body) = answer(&mut stream).await;
         let list: OutcomeList = from_slice(&body).unwrap();
@@ -276,7 +277,9 @@ async fn b4_39_pushed_programs_are_known_on_a_pipe() {
     }
     // The follow-ups of both are there, and the client's own completions name programs too.
     let item = CompleteItem { then: vec![next("mine")], ..claim_one(&client).await };
-    let done = client.complete(&CompleteRequest { worker: "w".into(), tasks: vec![item] }).await;
+    let done = client
+        .complete(&CompleteRequest { worker: "w".into(), tasks: vec![item], claim: None })
+        .await;
     assert_eq!(done.unwrap().tasks[0].outcome, OutcomeKind::Completed);
     server.stop().await;
 }

@@ -134,7 +134,7 @@ async fn x_5_a_claim_belongs_to_the_identity_that_made_it() {
         let (id, fence) = (granted[0].id.clone(), granted[0].fence);
         let item = serde_json::json!({ "id": id, "fence": fence });
         let item: CompleteItem = serde_json::from_value(item).unwrap();
-        let report = CompleteRequest { worker: "w".into(), tasks: vec![item] };
+        let report = CompleteRequest { worker: "w".into(), tasks: vec![item], claim: None };
         // The same worker's name, the right fence, another identity: a fence is no credential.
         let stolen = client(&server, &eve, pipe).complete(&report).await.unwrap();
         let problem = stolen.tasks[0].problem.as_ref().unwrap();

@@ -4,7 +4,7 @@
 //! open writes are forgotten by the node, and leave their lines in the audit log: what was handed over may still be done.
 //!
 //! Leaves out: writes that wait for more than the log, which are [`Begun::NotHere`]: those that name a program to be looked
-//! up, bring outputs to be confirmed, or reuse results by what their inputs hold. Their routes do that.
+//! up, bring outputs to be confirmed, reuse results by what their inputs hold, or ask for further tasks. Their routes do that.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ impl Kind {
     fn show(self, context: &Context, written: Written) -> Result<Reply, Stop> {
         match self {
             Kind::Enqueue(enqueuing, _) => enqueuing.show(context, written),
-            Kind::Report => show_report(context, written),
+            Kind::Report => show_report(context, written, None),
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a, D: Door> Writes<'a, D> {
     fn prepare(&mut self, ask: &PipeAsk<'_>, subject: &Subject) -> Result<Read, Stop> {
         let permits = admit(self.app, ask)?;
         let context = read_context(self.app, &self.principal, ask, subject)?;
-        let programs = Builtin::default();
+        let (programs, mut claims) = (Builtin::default(), false);
         let (kind, mut items) = match ask.verb {
             PipeVerb::Enqueue => {
                 let mut enqueuing = Enqueuing::read(self.app, &context, ask.body, &programs)?;
@@ -163,9 +163,13 @@ impl<'a, D: Door> Writes<'a, D> {
                 (Kind::Enqueue(enqueuing, begun), items)
             }
             PipeVerb::Fail => (Kind::Report, read_failures(self.app, &context, ask.body)?),
-            _ => (Kind::Report, read_completions(self.app, &context, ask.body, &programs)?),
+            _ => {
+                let (items, claim) = read_completions(self.app, &context, ask.body, &programs)?;
+                claims = claim.is_some();
+                (Kind::Report, items)
+            }
         };
-        if programs.missed.get() || items.iter().any(waits_for_more) {
+        if claims || programs.missed.get() || items.iter().any(waits_for_more) {
             // It is judged again there, and counted then.
             self.app.admission.uncount(lane_of(ask.verb));
             return Ok(Read::NotHere);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
-use ikada_api::convert::{claim_holds, claim_names, show_grant};
+use ikada_api::convert::{FieldError, claim_holds, claim_names, show_grant};
 use ikada_api::state::{Grant, SessionId};
 use ikada_api::v1::{ClaimAnswer, ClaimRequest, ClaimedTask};
 use ikada_replica::call::{Answer, ClaimCall, Request};
@@ -37,28 +37,44 @@ pub(in crate::http) async fn claim<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let request: ClaimRequest = read_document(context, body)?;
-    let (worker, queues, labels) =
-        claim_names(&request).map_err(|error| problems::bad_field(&error))?;
-    let holds = claim_holds(&request).map_err(|error| problems::bad_field(&error))?;
-    context.subject.are(queues.iter());
+    let claim = judge_claim(app, context, &request).map_err(|error| problems::bad_field(&error))?;
+    context.subject.are(claim.queues.iter());
+    let tasks = take(app, context, claim).await?;
+    show_document(context, StatusCode::OK, &ClaimAnswer { tasks })
+}
+
+/// What a caller asks for, checked.
+pub(super) fn judge_claim<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    request: &ClaimRequest,
+) -> Result<ClaimCall, FieldError> {
+    let (worker, queues, labels) = claim_names(request)?;
     let wait_ms_max = context.timeout.saturating_sub(MARGIN).as_millis() as u64;
-    let claim = ClaimCall {
+    Ok(ClaimCall {
         namespace: context.namespace.clone(),
-        worker: context.worker(worker)?,
+        worker,
         session: SessionId(request.session.0),
         queues,
         labels,
-        holds,
+        holds: claim_holds(request)?,
         count_max: request.count_max,
         wait_ms: request.wait_ms.min(wait_ms_max),
         request: app.request_id(context),
-    };
+    })
+}
+
+/// Asks for tasks under the caller's name.
+pub(super) async fn take<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    mut claim: ClaimCall,
+) -> Result<Vec<ClaimedTask>, Stop> {
+    claim.worker = context.worker(claim.worker)?;
     match call(app, context, Request::Claim(claim), context.routing).await? {
-        Answer::Claimed(grants) => show_document(
-            context,
-            StatusCode::OK,
-            &ClaimAnswer { tasks: grants.iter().map(|grant| show(app, context, grant)).collect() },
-        ),
+        Answer::Claimed(grants) => {
+            Ok(grants.iter().map(|grant| show(app, context, grant)).collect())
+        }
         _ => Err(mismatch("claim")),
     }
 }

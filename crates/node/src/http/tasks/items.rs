@@ -8,7 +8,7 @@ use ikada_api::cbor::from_slice;
 use ikada_api::convert::{FieldError, Form};
 use ikada_api::v1::{Number, RenewItem, RenewRequest};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::http::problems;
@@ -122,7 +122,7 @@ fn read_loose(
     }
     let loose = match context.form_given {
         Form::Json => read_loose_json(body, head)?,
-        Form::Cbor => read_loose_cbor(body).ok_or(problem)?,
+        Form::Cbor => read_loose_cbor(body, head).ok_or(problem)?,
     };
     let stray = |field: &str| {
         let words = format!("unknown field `{field}`");
@@ -149,6 +149,9 @@ fn read_loose_json(body: &[u8], head: Head) -> Result<Loose, Problem> {
     struct Report {
         worker: String,
         tasks: Vec<Box<RawValue>>,
+        /// What a report wants beside is left for another try.
+        #[serde(default, rename = "claim")]
+        _claim: IgnoredAny,
     }
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -161,7 +164,7 @@ fn read_loose_json(body: &[u8], head: Head) -> Result<Loose, Problem> {
     let (worker, session, tasks) = match head {
         Head::Bare => (None, None, read_document_as::<Bare>(Form::Json, body)?.tasks),
         Head::Worker => {
-            let Report { worker, tasks } = read_document_as(Form::Json, body)?;
+            let Report { worker, tasks, _claim } = read_document_as(Form::Json, body)?;
             (Some(worker), None, tasks)
         }
         Head::Session => {
@@ -173,7 +176,7 @@ fn read_loose_json(body: &[u8], head: Head) -> Result<Loose, Problem> {
 }
 
 /// None if the fault is in the list itself.
-fn read_loose_cbor(body: &[u8]) -> Option<Loose> {
+fn read_loose_cbor(body: &[u8], head: Head) -> Option<Loose> {
     let mut loose = Loose { worker: None, session: None, tasks: Vec::new() };
     let mut decoder = minicbor::Decoder::new(body);
     for _ in 0..decoder.map().ok()?? {
@@ -187,6 +190,7 @@ fn read_loose_cbor(body: &[u8]) -> Option<Loose> {
                     loose.tasks.push(Part::Cbor(body[start..decoder.position()].to_vec()));
                 }
             }
+            "claim" if head == Head::Worker => decoder.skip().ok()?,
             _ => return None,
         }
     }

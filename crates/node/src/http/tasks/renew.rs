@@ -55,7 +55,7 @@ pub(in crate::http) async fn renew<D: Door>(
             }
         });
     }
-    show_document(context, StatusCode::OK, &OutcomeList { tasks })
+    show_document(context, StatusCode::OK, &OutcomeList { tasks, claimed: None })
 }
 
 /// The name as given, the claim, and how far it is.

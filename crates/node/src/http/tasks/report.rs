@@ -1,10 +1,16 @@
 //! `POST /v1/tasks/complete` and `POST /v1/tasks/fail`: how attempts ended. The fence makes both safe to repeat.
 
+use std::cell::Cell;
+
 use hyper::StatusCode;
 use ikada_api::convert::{FieldError, FindProgram, complete_order, fail_order, parse_name};
 use ikada_api::state::{Order, WorkerId};
-use ikada_api::v1::{CompleteItem, CompleteRequest, FailItem, FailRequest, OutcomeList};
+use ikada_api::v1::{
+    ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest, OutcomeList,
+};
+use ikada_replica::call::ClaimCall;
 
+use super::claim::{judge_claim, take};
 use super::items::{Read, bad_item, read_report};
 use super::write::{Item, Written, write};
 use crate::http::answer::{Reply, Stop, add_positions, show_document};
@@ -16,21 +22,45 @@ use crate::http::problems;
 use crate::http::programs::with_programs;
 use crate::http::request::{Context, check_count};
 
-/// Reads a list of completions.
+/// Reads a list of completions, and the wish for tasks that comes with it. A list with items that cannot be read
+/// brings no wish: who sent it should look at that first.
 pub(in crate::http) fn read_completions<D: Door>(
     app: &App<D>,
     context: &Context,
     body: &[u8],
     programs: &dyn FindProgram,
-) -> Result<Vec<Item>, Stop> {
-    let (worker, tasks) =
-        read_report(context, body, |request: CompleteRequest| (request.worker, request.tasks))?;
+) -> Result<(Vec<Item>, Option<ClaimCall>), Stop> {
+    let claim = Cell::new(None);
+    let (name, tasks) = read_report(context, body, |request: CompleteRequest| {
+        claim.set(request.claim);
+        (request.worker, request.tasks)
+    })?;
     check_count("tasks", tasks.len(), app.limits.items_max)?;
-    let worker = read_worker(context, &worker)?;
-    Ok(gather(context, tasks, |item: CompleteItem| {
+    let worker = read_worker(context, &name)?;
+    let claim = claim.take().map(|claim| judge_claim_behind(app, context, &name, &claim));
+    let claim = claim.transpose().map_err(|error| problems::bad_field(&error))?;
+    let items = gather(context, tasks, |item: CompleteItem| {
         let order = complete_order(&context.namespace, &worker, &item, programs);
         (item.id, order)
-    }))
+    });
+    Ok((items, claim))
+}
+
+/// A wish for tasks in the place of those that are done.
+fn judge_claim_behind<D: Door>(
+    app: &App<D>,
+    context: &Context,
+    worker: &str,
+    request: &ClaimRequest,
+) -> Result<ClaimCall, FieldError> {
+    if request.worker != worker {
+        return Err(FieldError::bad_value("claim.worker", "must be the worker of the report"));
+    }
+    if request.wait_ms != 0 {
+        let rule = "must be 0: a report waits for no tasks";
+        return Err(FieldError::bad_value("claim.wait_ms", rule));
+    }
+    judge_claim(app, context, request).map_err(|error| error.inside("claim"))
 }
 
 /// Reads a list of failures.
@@ -49,9 +79,13 @@ pub(in crate::http) fn read_failures<D: Door>(
     }))
 }
 
-/// The answer to a report.
-pub(in crate::http) fn show_report(context: &Context, written: Written) -> Result<Reply, Stop> {
-    let outcomes = OutcomeList { tasks: written.items };
+/// The answer to a report, with the tasks that it was granted.
+pub(in crate::http) fn show_report(
+    context: &Context,
+    written: Written,
+    claimed: Option<Vec<ClaimedTask>>,
+) -> Result<Reply, Stop> {
+    let outcomes = OutcomeList { tasks: written.items, claimed };
     let mut response = show_document(context, StatusCode::OK, &outcomes)?;
     add_positions(&mut response, &written.positions);
     Ok(response)
@@ -64,10 +98,24 @@ pub(in crate::http) async fn complete<D: Door>(
 ) -> Result<Reply, Stop> {
     // No key to ask about: the order itself may be repeated at any time.
     let read = |programs: &dyn FindProgram| read_completions(app, context, body, programs);
-    let mut items = with_programs(app, context, read).await?;
+    let (mut items, claim) = with_programs(app, context, read).await?;
     admit_follow_ups(app, context, &mut items);
     confirm_outputs(app, &mut items).await;
-    show_report(context, write(app, context, items, None).await?)
+    let written = write(app, context, items, None);
+    let Some(claim) = claim else {
+        return show_report(context, written.await?, None);
+    };
+    // The claim counts on the slots of the tasks that are done: one log, or else the wait, keeps it behind them.
+    let claim = take(app, context, claim);
+    let (written, claimed) = match app.door.has_one_log() {
+        true => {
+            let (written, claimed) = tokio::join!(biased; written, claim);
+            (written?, claimed)
+        }
+        false => (written.await?, claim.await),
+    };
+    // What was decided is told in any case; whoever lacks the other answer asks for it.
+    show_report(context, written, claimed.ok())
 }
 
 /// Refuses completions whose outputs are not stored.
@@ -87,7 +135,7 @@ pub(in crate::http) async fn fail<D: Door>(
     body: &[u8],
 ) -> Result<Reply, Stop> {
     let items = read_failures(app, context, body)?;
-    show_report(context, write(app, context, items, None).await?)
+    show_report(context, write(app, context, items, None).await?, None)
 }
 
 /// The worker of this caller under the name that it gave.
