@@ -293,7 +293,7 @@ async fn ls_1_a_lease_bound_to_an_attempt_ends_with_it() {
     assert_eq!((other.task.as_deref(), other.fence.is_some()), (Some("bound"), true));
     let item = format!(r#"{{"id": "{}", "fence": "{}"}}"#, task.id, task.fence);
     let item = serde_json::from_str(&item).expect("a completion");
-    let complete = CompleteRequest { worker: "w".into(), tasks: vec![item] };
+    let complete = CompleteRequest { worker: "w".into(), tasks: vec![item], claim: None };
     client.complete(&complete).await.expect("completed");
     for name in &names {
         is_freed(&client, name).await;

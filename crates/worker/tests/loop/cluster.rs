@@ -33,6 +33,10 @@ pub struct State {
     pub sessions: BTreeSet<u64>,
     /// So many requests go wrong, in turns: no answer, an answer that is lost, unavailable, refused.
     pub trouble: usize,
+    /// Its nodes are of a version that takes no claims with reports.
+    pub is_older: bool,
+    /// Claims that came with reports, and were carried out or refused.
+    pub claims_behind: usize,
     ttl_ms: u64,
 }
 
@@ -82,10 +86,11 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
         left
     };
     let answer = match (trouble, trouble % 4) {
-        (0, _) => Some((200, answer(&path, &body, &state).await)),
+        (0, _) if is_too_new(&path, &body, &state) => Some((400, problem("unknown_field"))),
+        (0, _) => Some((200, answer(&path, &body, &state, true).await)),
         // Only reports may be carried out and then lost: a lost claim needs the keys of a real cluster.
         (_, 0) if !path.ends_with("claim") => {
-            answer(&path, &body, &state).await;
+            answer(&path, &body, &state, false).await;
             None
         }
         (_, 1) => Some((503, problem("no_leader"))),
@@ -107,21 +112,40 @@ fn problem(code: &str) -> Value {
     json!({ "type": "t", "title": "t", "status": 503, "detail": "d", "code": code })
 }
 
-async fn answer(path: &str, body: &[u8], state: &Mutex<State>) -> Value {
+/// Whether an older node cannot read it.
+fn is_too_new(path: &str, body: &[u8], state: &Mutex<State>) -> bool {
+    let mut state = state.lock().unwrap();
+    let claims = || from_slice::<CompleteRequest>(body).unwrap().claim.is_some();
+    let refused = state.is_older && path.ends_with("complete") && claims();
+    state.claims_behind += usize::from(refused);
+    refused
+}
+
+/// `grants`: whether a claim that comes with a report is carried out.
+async fn answer(path: &str, body: &[u8], state: &Mutex<State>, grants: bool) -> Value {
     match path {
         "/v1/tasks/claim" => claim(&from_slice(body).unwrap(), state).await,
         "/v1/tasks/renew" => renew(from_slice(body).unwrap(), &mut state.lock().unwrap()),
         "/v1/tasks/complete" => {
             let request: CompleteRequest = from_slice(body).unwrap();
-            let mut state = state.lock().unwrap();
-            let outcomes = request.tasks.into_iter().map(|item| {
-                let id = item.id.clone();
-                // A repeated report is answered as the first time.
-                let first = state.completed.insert(id.clone(), item).is_none();
-                state.held -= usize::from(first);
-                json!({ "id": id, "outcome": "completed" })
-            });
-            json!({ "tasks": outcomes.collect::<Vec<_>>() })
+            let outcomes: Vec<Value> = {
+                let mut state = state.lock().unwrap();
+                let outcomes = request.tasks.into_iter().map(|item| {
+                    let id = item.id.clone();
+                    // A repeated report is answered as the first time.
+                    let first = state.completed.insert(id.clone(), item).is_none();
+                    state.held -= usize::from(first);
+                    json!({ "id": id, "outcome": "completed" })
+                });
+                outcomes.collect()
+            };
+            let Some(wish) = request.claim.filter(|_| grants) else {
+                return json!({ "tasks": outcomes });
+            };
+            assert_eq!(wish.wait_ms, 0, "a report waits for no tasks");
+            let claimed = claim(&wish, state).await;
+            state.lock().unwrap().claims_behind += 1;
+            json!({ "tasks": outcomes, "claimed": claimed["tasks"] })
         }
         "/v1/tasks/fail" => {
             let request: FailRequest = from_slice(body).unwrap();

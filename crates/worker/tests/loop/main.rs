@@ -212,6 +212,25 @@ async fn silence_and_refusals_in_between_are_waited_out() {
     assert_eq!(cluster.state().trouble, 0);
 }
 
+// TQ-15: whoever is full claims with what it reports, and that never makes more claims than slots. Nodes of an older version refuse
+// such a report whole; it is made again without the claim at once, and no further one has any.
+#[tokio::test]
+async fn claims_go_with_reports_where_nodes_take_them() {
+    for is_older in [false, true] {
+        let cluster = Cluster::start(20, 30_000).await;
+        cluster.state().is_older = is_older;
+        let worker = worker(&cluster).slots(2).handle("q", |_: Claimed| async { Ok(()) });
+        let tally = work(worker, &cluster, |cluster| cluster.state().completed.len() == 20).await;
+        assert_eq!((tally.begun, tally.completed, tally.failed, tally.lost), (20, 20, 0, 0));
+        let state = cluster.state();
+        assert!(state.held_most <= 2, "{} claims at once", state.held_most);
+        match is_older {
+            true => assert_eq!(state.claims_behind, 1, "one node in a row that refuses is enough"),
+            false => assert!(state.claims_behind > 1, "{}", state.claims_behind),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_worker_in_the_background_is_asked_to_leave() {
     let cluster = Cluster::start(3, 30_000).await;
