@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::Bench;
+use super::door::Script;
 use super::pipe::{answer, claim_one, frame, open};
 use super::socket::Server;
 use crate::http::HttpLimits;
@@ -102,6 +103,22 @@ async fn tq_8_a_bad_item_leaves_the_claim_for_another_try() {
     assert_eq!(heard["tasks"][1]["problem"]["code"], "unknown_field", "{heard}");
     assert!(heard.get("claimed").is_none(), "{heard}");
     assert_eq!(bench.get("/v1/tasks/b").await.json()["state"], "ready");
+}
+
+// What is decided is told, whatever becomes of the claim; what that was granted is found under its key.
+#[tokio::test]
+async fn tq_9_a_claim_without_an_answer_holds_no_outcome_up() {
+    let bench = Bench::new();
+    let fence = begun(&bench).await;
+    let tasks = json!([{ "id": "a", "fence": fence }]);
+    let body = json!({ "worker": "w", "tasks": tasks, "claim": wish() }).to_string();
+    let key = [("idempotency-key", "run-2")];
+    bench.door().script(Script::SilentClaim);
+    let heard = bench.send("POST", "/v1/tasks/complete", &key, body).await.json();
+    assert_eq!(heard["tasks"][0]["outcome"], "completed", "{heard}");
+    assert!(heard.get("claimed").is_none(), "{heard}");
+    let again = bench.send("POST", "/v1/tasks/claim", &key, wish().to_string()).await.json();
+    assert_eq!(again["tasks"][0]["id"], "b");
 }
 
 #[tokio::test]

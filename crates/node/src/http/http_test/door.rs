@@ -36,6 +36,8 @@ pub(super) enum Script {
     Work,
     /// Does the next write, and never answers it.
     Silence,
+    /// Does the next claim, and never answers it.
+    SilentClaim,
 }
 
 struct World {
@@ -330,8 +332,10 @@ impl FakeDoor {
                 drop(world);
                 panic!("scripted");
             }
-            // It is for a write alone.
-            Some(Script::Silence) => world.script.push_front(Script::Silence),
+            // It is for a write or a claim alone.
+            Some(silence @ (Script::Silence | Script::SilentClaim)) => {
+                world.script.push_front(silence);
+            }
             Some(Script::Work) | None => {}
         }
         match request {
@@ -396,8 +400,11 @@ impl FakeDoor {
     /// Whether a call is done and not answered.
     fn swallows(&self, request: &Request) -> bool {
         let mut world = self.world.lock().unwrap();
-        let silent = matches!(world.script.front(), Some(Script::Silence));
-        let swallows = silent && matches!(request, Request::Write(_));
+        let swallows = match world.script.front() {
+            Some(Script::Silence) => matches!(request, Request::Write(_)),
+            Some(Script::SilentClaim) => matches!(request, Request::Claim(_)),
+            _ => false,
+        };
         swallows.then(|| world.script.pop_front());
         swallows
     }

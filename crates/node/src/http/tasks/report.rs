@@ -1,6 +1,7 @@
 //! `POST /v1/tasks/complete` and `POST /v1/tasks/fail`: how attempts ended. The fence makes both safe to repeat.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use hyper::StatusCode;
 use ikada_api::convert::{FieldError, FindProgram, complete_order, fail_order, parse_name};
@@ -9,6 +10,7 @@ use ikada_api::v1::{
     ClaimRequest, ClaimedTask, CompleteItem, CompleteRequest, FailItem, FailRequest, OutcomeList,
 };
 use ikada_replica::call::ClaimCall;
+use tokio::time::timeout;
 
 use super::claim::{judge_claim, take};
 use super::items::{Read, bad_item, read_report};
@@ -21,6 +23,9 @@ use crate::http::objects::confirm;
 use crate::http::problems;
 use crate::http::programs::with_programs;
 use crate::http::request::{Context, check_count};
+
+/// What is decided waits no longer for the tasks that are wanted beside it: another shard may be without a leader.
+const CLAIM_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Reads a list of completions, and the wish for tasks that comes with it. A list with items that cannot be read
 /// brings no wish: who sent it should look at that first.
@@ -106,16 +111,23 @@ pub(in crate::http) async fn complete<D: Door>(
         return show_report(context, written.await?, None);
     };
     // The claim counts on the slots of the tasks that are done: one log, or else the wait, keeps it behind them.
+    let (one_log, mut claimed) = (app.door.has_one_log(), None);
+    tokio::pin!(written);
     let claim = take(app, context, claim);
-    let (written, claimed) = match app.door.has_one_log() {
-        true => {
-            let (written, claimed) = tokio::join!(biased; written, claim);
-            (written?, claimed)
+    tokio::pin!(claim);
+    let written = loop {
+        tokio::select! {
+            biased;
+            written = &mut written => break written?,
+            tasks = &mut claim, if one_log && claimed.is_none() => claimed = Some(tasks),
         }
-        false => (written.await?, claim.await),
+    };
+    let claimed = match claimed {
+        Some(tasks) => tasks.ok(),
+        None => timeout(CLAIM_PATIENCE, claim).await.ok().and_then(Result::ok),
     };
     // What was decided is told in any case; whoever lacks the other answer asks for it.
-    show_report(context, written, claimed.ok())
+    show_report(context, written, claimed)
 }
 
 /// Refuses completions whose outputs are not stored.
