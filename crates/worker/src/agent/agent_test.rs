@@ -544,3 +544,30 @@ fn b4_6_a_claim_lost_with_its_report_is_repeated_once_there_is_room() {
     }
     assert_eq!(asked, Some((number, 1)));
 }
+
+// The slot that a lost claim was to have is free only with its report: until then the claim might bring a task too many.
+#[test]
+fn b4_6_a_lost_claim_for_two_slots_is_not_repeated_for_one() {
+    let mut bench = Bench::new(2);
+    let held = bench.grant(&["a"]);
+    let (now_ms, mut outputs) = (bench.now_ms + 60_000, Vec::new());
+    let together = [Input::Claimed(Ok(Vec::new())), Input::Finished(held[0], Ok(Done::default()))];
+    bench.agent.step_all(together, now_ms, &mut outputs);
+    bench.now_ms = now_ms;
+    let [Output::Report { number, claim: Some(claim), .. }, ..] = outputs.as_slice() else {
+        panic!("{outputs:?}");
+    };
+    assert_eq!((claim.number, claim.count_max), (3, 2), "one slot is free and one will be");
+    bench.open.push_back((*number, true));
+    bench.answer_with(Vec::new(), Err(CallFailed));
+    for _ in 0..50 {
+        bench.now_ms += 1_000;
+        bench.feed(Input::Tick);
+        assert!(bench.claims().is_empty(), "there is room for one");
+        if !bench.reports().is_empty() {
+            break;
+        }
+    }
+    bench.answer(vec![(held[0], ReportVerdict::Settled)]);
+    assert_eq!(bench.claims(), [2]);
+}

@@ -1,5 +1,7 @@
 //! Completions that ask for further tasks in the same call.
 
+use std::time::Duration;
+
 use ikada_api::cbor::{from_slice, to_vec};
 use ikada_api::pipe::PipeVerb;
 use ikada_api::v1::{ClaimRequest, CompleteRequest, NewTask, OutcomeKind, OutcomeList};
@@ -11,6 +13,9 @@ use super::door::Script;
 use super::pipe::{answer, claim_one, frame, open};
 use super::socket::Server;
 use crate::http::HttpLimits;
+
+/// Much longer than an answer takes, and shorter than a call may take.
+const LIMIT: Duration = Duration::from_secs(8);
 
 /// The claims of a worker with one slot.
 fn wish() -> Value {
@@ -114,7 +119,9 @@ async fn tq_9_a_claim_without_an_answer_holds_no_outcome_up() {
     let body = json!({ "worker": "w", "tasks": tasks, "claim": wish() }).to_string();
     let key = [("idempotency-key", "run-2")];
     bench.door().script(Script::SilentClaim);
-    let heard = bench.send("POST", "/v1/tasks/complete", &key, body).await.json();
+    let heard = bench.send("POST", "/v1/tasks/complete", &key, body);
+    // The claim itself would be given up after the call's whole time and more.
+    let heard = tokio::time::timeout(LIMIT, heard).await.expect("it is told").json();
     assert_eq!(heard["tasks"][0]["outcome"], "completed", "{heard}");
     assert!(heard.get("claimed").is_none(), "{heard}");
     let again = bench.send("POST", "/v1/tasks/claim", &key, wish().to_string()).await.json();
