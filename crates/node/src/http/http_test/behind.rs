@@ -128,6 +128,25 @@ async fn tq_9_a_claim_without_an_answer_holds_no_outcome_up() {
     assert_eq!(again["tasks"][0]["id"], "b");
 }
 
+// With several logs nothing but the wait keeps a claim behind the completions: as long as these are open, none is made.
+#[tokio::test]
+async fn tq_9_with_several_logs_the_claim_waits_for_the_outcome() {
+    for (has_others, state) in [(true, "ready"), (false, "claimed")] {
+        let bench = Bench::new();
+        let fence = begun(&bench).await;
+        let tasks = json!([{ "id": "a", "fence": fence }]);
+        let body = json!({ "worker": "w", "tasks": tasks, "claim": wish() }).to_string();
+        if has_others {
+            bench.door().add_logs();
+        }
+        bench.door().script(Script::Silence);
+        let soon = [("ikada-timeout-ms", "100")];
+        let heard = bench.send("POST", "/v1/tasks/complete", &soon, body).await;
+        assert_eq!(heard.status, 504);
+        assert_eq!(bench.get("/v1/tasks/b").await.json()["state"], state, "{has_others}");
+    }
+}
+
 #[tokio::test]
 async fn tq_9_a_pipe_carries_completions_that_claim() {
     let server = Server::start(HttpLimits::default()).await;

@@ -44,6 +44,8 @@ struct World {
     shard: Shard,
     index: u64,
     script: VecDeque<Script>,
+    /// Whether the cluster seems to have more logs than this one.
+    has_others: bool,
     status: NodeStatus,
     events: Vec<RoleEvent>,
     /// Who answers at which peer address.
@@ -75,6 +77,7 @@ impl FakeDoor {
             shard: Shard::genesis(0, 1, &members),
             index: 1,
             script: VecDeque::new(),
+            has_others: false,
             status: status(&members),
             events: Vec::new(),
             strangers: BTreeMap::new(),
@@ -126,6 +129,11 @@ impl FakeDoor {
     }
 
     /// Puts something in place of the next call's own work.
+    /// As if there were other shards.
+    pub(super) fn add_logs(&self) {
+        self.world.lock().unwrap().has_others = true;
+    }
+
     pub(super) fn script(&self, next: Script) {
         self.world.lock().unwrap().script.push_back(next);
     }
@@ -426,7 +434,7 @@ impl Door for FakeDoor {
     }
 
     fn has_one_log(&self) -> bool {
-        true
+        !self.world.lock().unwrap().has_others
     }
 
     fn call_many(&self, calls: Vec<Call>, answers: AnswerSender) {
